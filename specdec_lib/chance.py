@@ -1,0 +1,158 @@
+"""Logits become a distribution; a distribution, a position and a seed become a token.
+
+All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by (seed, absolute position), the same
+for every model that looks at that position; and coins and draws for the ratio rules, keyed by (use, nesting, committed length, slots).
+Neither depends on the order of calls, on batch shape or on the device.
+
+Source: the noise is the Gumbel-max trick with a counter-based generator (SplitMix64, Steele et al. 2014).
+"""
+
+import functools
+import hashlib
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
+Nesting = tuple[tuple[str, Slots], ...]
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How logits are warped into the law that is sampled: temperature, then top-k, then top-p.
+
+    temperature    0 is the point mass at the argmax (the lowest token of a tie)
+    top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
+    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0, 1]
+
+    Raises ValueError if a value is out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise ValueError(f"temperature must be a finite number of at least 0, got {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1 or None for all tokens, got {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
+
+    def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else float32.
+
+        Raises ValueError if a logit is NaN or +inf, or if none is finite.
+        """
+        logits = _checked(logits)
+        if self.temperature == 0:
+            law = torch.full_like(logits, -math.inf)
+            law[logits.argmax()] = 0.0
+            return law
+        law = (logits - logits.max()) / self.temperature
+        if self.top_k is not None and self.top_k < len(law):
+            law = law.masked_fill(law < law.topk(self.top_k).values[-1], -math.inf)
+        law = law.log_softmax(-1)
+        if self.top_p < 1:
+            probs, order = law.exp().sort(descending=True, stable=True)
+            beyond = probs.cumsum(-1) - probs >= self.top_p
+            law[order[beyond]] = -math.inf
+            law = law.log_softmax(-1)
+        return law
+
+    def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The warped law itself: not negative, sums to 1."""
+        return self.log_probs(logits).exp()
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A seed and a sampler, and every random decision that follows from them.
+
+    seed       any integer; two prompts need two seeds, or they share noise
+    nesting    who asks, from the outside in: empty for the outermost draft and the target
+    """
+
+    seed: int
+    sampler: Sampler = Sampler()
+    nesting: Nesting = ()
+
+    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
+        """The token at `position` (absolute): a sample of the warped law that all models with the same law agree on."""
+        return int(self._perturbed(logits, position).argmax())
+
+    def rank(self, logits: Float[Tensor, " vocab"], position: int, k: int) -> tuple[list[int], list[float]]:
+        """The k best tokens for `position` under the same noise, and each one's gap to the best in nats.
+
+        The first is what `choose` returns; fewer than k come back where the warped law has fewer tokens. Temperature 0 has noise 0, so
+        these are the k largest logits, and the gaps are those of unwarped log-probabilities.
+        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
+        """
+        perturbed = _checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
+        best = perturbed.topk(min(k, len(perturbed)))
+        values = [value for value in best.values.tolist() if value > -math.inf]
+        return best.indices.tolist()[: len(values)], [values[0] - value for value in values]
+
+    def coin(self, probability: float, committed: int, slots: Slots) -> bool:
+        """Heads with this probability, for the child at `slots` under a root at position `committed`; strict, so 0 is never heads."""
+        return self._uniform("coin", committed, slots) < probability
+
+    def draw(self, use: str, law: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
+        """A token of `law` by inversion.
+
+        use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below the node at `slots`
+
+        Raises ValueError if `use` is another word.
+        """
+        if use not in ("sibling", "emit"):
+            raise ValueError(f'a draw is for "sibling" or "emit", got {use!r}')
+        cumulative = law.double().cumsum(-1)
+        aim = self._uniform(use, committed, slots) * cumulative[-1]
+        return int(torch.searchsorted(cumulative, aim, right=True).clamp(max=int(law.nonzero()[-1])))
+
+    def inner(self, part: str, slots: Slots = ()) -> "Chance":
+        """The same noise for a part of a composite draft, with coins and draws of its own."""
+        return replace(self, nesting=(*self.nesting, (part, slots)))
+
+    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Float[Tensor, " vocab"]:
+        law = self.sampler.log_probs(logits)
+        return law if self.sampler.temperature == 0 else law.double() + gumbel_noise(self.seed, position, len(law), str(law.device))
+
+    def _uniform(self, use: str, committed: int, slots: Slots) -> float:
+        return (_key("uniform", self.seed, use, self.nesting, committed, slots) >> 11) * 2.0**-53
+
+
+@functools.lru_cache(maxsize=256)
+def gumbel_noise(seed: int, position: int, vocabulary: int, device: str = "cpu") -> Float[Tensor, " vocab"]:
+    """Standard Gumbel noise in float64 for every token of one position; its bits are integer arithmetic, equal on every device."""
+    start = _signed(_key("noise", seed, position))
+    state = start + (torch.arange(1, vocabulary + 1, device=device) * _signed(0x9E3779B97F4A7C15))
+    state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
+    state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
+    bits = _shifted(state ^ _shifted(state, 31), 12)
+    return -torch.log(-torch.log((bits.double() + 0.5) * 2.0**-52))
+
+
+def _key(*parts: object) -> int:
+    """64 random-looking bits that depend on every part."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+
+
+def _shifted(state: Tensor, by: int) -> Tensor:
+    """A logical right shift, which torch lacks for int64."""
+    return (state >> by) & ((1 << (64 - by)) - 1)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+def _checked(logits: Tensor) -> Tensor:
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    if not math.isfinite(logits.max()):
+        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(logits.max())}")
+    return logits

@@ -1,0 +1,49 @@
+"""What has been said so far, and how much of it was given."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Context:
+    """All tokens so far; the first `prompt_tokens` of them were given, the rest were generated.
+
+    tokens           token numbers, oldest first; at least one
+    prompt_tokens    1 to len(tokens); for an encoder-decoder model 1, the decoder's start token
+    source           the encoder's tokens; None for a decoder-only model
+
+    Raises ValueError if there is no token, a token is negative, or `prompt_tokens` is out of range.
+    """
+
+    tokens: tuple[int, ...]
+    prompt_tokens: int
+    source: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tokens:
+            raise ValueError("the prompt is empty; give at least one token (a start or end-of-text token will do)")
+        if not 1 <= self.prompt_tokens <= len(self.tokens):
+            raise ValueError(f"prompt_tokens must lie in 1…{len(self.tokens)}, got {self.prompt_tokens}")
+        if min(self.tokens) < 0:
+            raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
+
+    @classmethod
+    def of(cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None) -> "Context":
+        """A context in which everything was given."""
+        return cls(tuple(prompt), len(prompt), source)
+
+    def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
+        """This context with generated tokens appended."""
+        return Context(self.tokens + tuple(tokens), self.prompt_tokens, self.source)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """The tokens that were given."""
+        return self.tokens[: self.prompt_tokens]
+
+    @property
+    def generated(self) -> tuple[int, ...]:
+        """The tokens that were not."""
+        return self.tokens[self.prompt_tokens :]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
