@@ -1,0 +1,190 @@
+"""The cache is pure: any order of contexts and trees gives what an uncached forward gives, and every path is computed once."""
+
+import random
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from specdec_lib.context import Context
+from specdec_lib.lm import CachedModel, LanguageModel
+from specdec_lib.lm.slots import SlotCache
+from specdec_lib.tree import TokenTree
+
+VOCABULARY, POSITIONS = 17, 64
+SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
+    """A tiny random model in float64."""
+    torch.manual_seed(0)
+    if kind == "gpt2":
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0}
+        return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=positions, **sizes)).double().eval()
+    if kind == "qwen2":
+        return Qwen2ForCausalLM(Qwen2Config(**SMALL, num_key_value_heads=1, max_position_embeddings=positions)).double().eval()
+    heads = {"llama": 4, "grouped-query llama": 2}[kind]
+    return LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=heads, max_position_embeddings=positions)).double().eval()
+
+
+KINDS = ("gpt2", "llama", "grouped-query llama", "qwen2")
+
+
+def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
+    """A random tree, twins included."""
+    tree = TokenTree.rooted(context)
+    for _ in range(guesses):
+        parent = chance.randrange(len(tree))
+        tree = tree.grown([chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]])
+    return tree
+
+
+def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
+    """One plain forward per node."""
+    with torch.no_grad():
+        return torch.stack([model(torch.tensor([context.tokens + tree.path_tokens(node)])).logits[0, -1] for node in range(len(tree))])
+
+
+def largest_error(model, cached: CachedModel, cases: int) -> float:
+    """Random contexts (with shared beginnings, going back and over) × random trees, in random order."""
+    chance, worst = random.Random(1), 0.0
+    trunk = [chance.randrange(VOCABULARY) for _ in range(40)]
+    for _ in range(cases):
+        tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
+        context = Context.of(trunk[: chance.randrange(1, 40)] + tail)
+        tree = grown(context, chance.randrange(12), chance)
+        worst = max(worst, float((cached.score(context, tree) - uncached(model, context, tree)).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_cache_is_pure(kind):
+    model = network(kind)
+    assert largest_error(model, CachedModel(model, "target", chunk_rows=5), 30) < 1e-12
+
+
+BUGS = {
+    "a node sees its siblings": lambda cache, new: SlotCache.mask(cache, new) | True,
+    "a node does not see its root": lambda cache, new: without_first(SlotCache.mask(cache, new)),
+}
+
+
+def without_first(sees):
+    sees[:, 0] &= sees[:, 0] & (sees.sum(1) == 1)
+    return sees
+
+
+@pytest.mark.parametrize("mask", BUGS.values(), ids=BUGS)
+def test_a_wrong_mask_is_caught(mask):
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    cached._slots.mask = lambda new: mask(cached._slots, new)
+    assert largest_error(model, cached, 5) > 1e-6
+
+
+def test_a_position_that_is_the_row_number_is_caught():
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    forward = cached._forward
+    rows = lambda tokens: [row % POSITIONS for row in range(cached._slots.used, cached._slots.used + len(tokens))]  # noqa: E731
+    cached._forward = lambda parents, tokens, positions, keep: forward(parents, tokens, rows(tokens), keep)
+    assert largest_error(model, cached, 5) > 1e-6
+
+
+def test_a_wrong_row_gathered_after_acceptance_is_caught():
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    move = cached._slots._move
+    cached._slots._move = lambda keep, path_length: move([slot ^ 1 if slot > 2 else slot for slot in keep], path_length)
+    with pytest.raises((AssertionError, KeyError, IndexError)):
+        assert largest_error(model, cached, 30) < 1e-12
+
+
+def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
+    cached = CachedModel(network("gpt2"), "target")
+    context = Context.of([1, 2, 3])
+    tree = TokenTree.rooted(context)
+    cached.score(context, tree)
+    for level in range(1, 5):
+        before = cached.usage
+        leaf = len(tree) - 1
+        tree = tree.grown([level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2)
+        cached.score(context, tree)
+        assert (cached.usage - before).rows == 2 and (cached.usage - before).passes == 1
+
+
+def test_accepted_nodes_are_known_in_the_next_round():
+    cached = CachedModel(network("gpt2"), "target")
+    context = Context.of([1, 2, 3])
+    tree = TokenTree.rooted(context).grown([4, 5, 6, 7], [0, 0, 2, 3], source="draft", scores=[1.0] * 4)
+    cached.score(context, tree)
+    before = cached.usage
+    after = context.extended([5, 6, 9])
+    cached.score(after, TokenTree.rooted(after))
+    assert (cached.usage - before).rows == 1
+    cached.score(after, TokenTree.rooted(after))
+    assert (cached.usage - before).passes == 1
+
+
+def test_a_long_prompt_is_read_in_chunks():
+    cached = CachedModel(network("llama"), "target", chunk_rows=16)
+    context = Context.of([1] * 50)
+    cached.score(context, TokenTree.rooted(context))
+    assert (cached.usage.passes, cached.usage.rows) == (4, 50)
+
+
+def test_dead_branches_do_not_pile_up():
+    cached, chance = CachedModel(network("gpt2"), "target"), random.Random(0)
+    context = Context.of([1])
+    for _ in range(30):
+        cached.score(context, grown(context, 12, chance))
+        context = context.extended([chance.randrange(VOCABULARY)])
+    assert cached._slots.used <= len(context) + 32 + 13
+
+
+def test_the_buffers_grow_when_they_are_full():
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    cached._slots.capacity = 4
+    assert largest_error(model, cached, 10) < 1e-12
+
+
+def test_a_pass_that_failed_leaves_no_trace():
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    context = Context.of([1, 2, 3])
+    update, failing = cached._slots.update, iter([True])
+
+    def break_once(*arguments):
+        if next(failing, False):
+            raise RuntimeError("out of memory")
+        return update(*arguments)
+
+    cached._slots.update = break_once
+    with pytest.raises(RuntimeError, match="out of memory"):
+        cached.score(context, TokenTree.rooted(context))
+    assert torch.allclose(cached.score(context, TokenTree.rooted(context)), uncached(model, context, TokenTree.rooted(context)), atol=1e-12)
+
+
+def test_a_cached_model_is_a_language_model():
+    assert isinstance(CachedModel(network("gpt2"), "target"), LanguageModel)
+
+
+@pytest.mark.parametrize(
+    "context,tree,message",
+    [
+        (Context.of([1, 2]), TokenTree(0, (2,)), "rooted at its context's last token"),
+        (Context.of([1, 2]), TokenTree(1, (1,)), "rooted at its context's last token"),
+        (Context.of([1, 99]), TokenTree(1, (99,)), "below the vocabulary's size 17, got 99"),
+        (Context.of([1] * 65), TokenTree(64, (1,)), "below the context length 64, got 64"),
+    ],
+)
+def test_what_does_not_fit_is_refused(context, tree, message):
+    with pytest.raises(ValueError, match=message):
+        CachedModel(network("gpt2"), "target").score(context, tree)
+
+
+def test_a_model_without_full_attention_is_refused():
+    config = MistralConfig(**SMALL, num_key_value_heads=4, max_position_embeddings=POSITIONS, sliding_window=8)
+    with pytest.raises(ValueError, match="needs full attention"):
+        CachedModel(MistralForCausalLM(config), "target")

@@ -1,0 +1,83 @@
+"""What is derived from tokens and parents, and what may not be done to a tree with rows."""
+
+import pytest
+import torch
+
+from specdec_lib.context import Context
+from specdec_lib.tree import ROOT, TokenTree
+
+#        0:root
+#      1:a      2:b
+#    3:c 4:a      5:c
+TREE = TokenTree(9, (8,)).grown([1, 2, 3, 1, 3], [0, 0, 1, 1, 2], source="draft", scores=[0.6, 0.3, 0.4, 0.1, 0.2])
+
+
+def test_the_root_is_the_contexts_last_token():
+    tree = TokenTree.rooted(Context.of([4, 7]))
+    assert (tree.tokens, tree.root_position, len(tree), tree.guesses) == ((7,), 1, 1, 0)
+
+
+def test_places_are_derived_from_parents():
+    assert TREE.depths == (0, 1, 1, 2, 2, 2)
+    assert [TREE.position(node) for node in range(6)] == [9, 10, 10, 11, 11, 11]
+    assert TREE.children(1) == (3, 4) and TREE.child(1, 1) == 4 and TREE.child(2, 1) is None
+    assert TREE.path(5) == (2, 5) and TREE.path_tokens(5) == (2, 3) and TREE.path(ROOT) == ()
+    assert [TREE.slots(node) for node in range(6)] == [(), (0,), (1,), (0, 0), (0, 1), (1, 0)]
+
+
+def test_a_node_sees_itself_and_its_ancestors_alone():
+    sees = TREE.ancestry()
+    for node in range(6):
+        assert set(sees[node].nonzero().flatten().tolist()) == {ROOT, *TREE.path(node)} | {node}
+
+
+def test_a_chains_mask_is_causal():
+    chain = TokenTree(0, (1,)).grown([2, 3, 4], [0, 1, 2], source="draft", scores=[1, 1, 1])
+    assert torch.equal(chain.ancestry(), torch.ones(4, 4).tril().bool())
+
+
+def test_truncating_keeps_the_best_scored_guesses():
+    best = TREE.truncated(3)
+    assert best.tokens == (8, 1, 2, 3) and best.parents == (-1, 0, 0, 1)
+
+
+def test_cutting_keeps_the_shallow_nodes():
+    assert TREE.cut(1).tokens == (8, 1, 2) and TREE.cut(0).guesses == 0 and TREE.cut(5) is TREE
+
+
+def test_merging_joins_equal_siblings_and_their_subtrees():
+    twins = TokenTree(0, (9,)).grown([1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source="draft", scores=[0.5, 0.7, 0.2, 0.3, 0.1])
+    merged = twins.merged()
+    assert merged.tokens == (9, 1, 2, 3) and merged.parents == (-1, 0, 1, 1) and merged.scores == (1.0, 0.7, 0.3, 0.1)
+
+
+@pytest.mark.parametrize("change", [lambda tree: tree.truncated(1), lambda tree: tree.merged()])
+def test_a_tree_with_rows_is_neither_truncated_nor_merged(change):
+    drawn = TokenTree(0, (9,)).grown([1, 1], [0, 0], source="draft", scores=[0.5, 0.5], rows=[torch.ones(2) / 2] * 2)
+    with pytest.raises(ValueError, match="biased"):
+        change(drawn)
+    assert change(drawn.without_rows()).guesses == 1
+
+
+@pytest.mark.parametrize(
+    "fields,message",
+    [
+        ({"tokens": (1, 2), "parents": (-1, 1)}, "a parent must precede its child: node 1 has parent 1"),
+        ({"tokens": (1, 2, 3), "parents": (-1, 2, 0)}, "a parent must precede its child: node 1 has parent 2"),
+        ({"tokens": (1, 2), "parents": (-1, -1)}, "a parent must precede"),
+        ({"tokens": (1, 2), "parents": (0, 0)}, "node 0 is the root"),
+        ({"tokens": (1, -2), "parents": (-1, 0)}, "from 0 on"),
+        ({"tokens": (1, 2), "parents": (-1, 0), "scores": (1.0, 1.5)}, "a score lies between"),
+        ({"tokens": (1,), "parents": (-1, 0)}, "one token, parent, source, score and row per node"),
+    ],
+)
+def test_what_is_no_tree_is_refused(fields, message):
+    nodes = len(fields["parents"])
+    whole = {"sources": ("x",) * nodes, "scores": (1.0,) * nodes, "rows": (None,) * nodes} | fields
+    with pytest.raises(ValueError, match=message):
+        TokenTree(0, **whole)
+
+
+def test_a_negative_root_position_is_refused():
+    with pytest.raises(ValueError, match="counts from 0"):
+        TokenTree(-1, (1,))

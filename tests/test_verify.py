@@ -1,0 +1,163 @@
+"""The golden values of both rules, from exact enumeration, and the G-test of the real keyed coins."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from fakes import every_outcome, fixed_model
+from scipy import stats
+
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode, rounds
+from specdec_lib.draft import ChainDraft, TreeDraft
+from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.verify import look_up, reject
+
+T1 = Sampler(1.0)
+PAIRS = {"three": ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3)), "four": ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4))}
+KINDS = ("iid", "distinct", "top")
+ACCEPTANCE = {
+    ("three", 1): (0.7, 0.7, 0.3),
+    ("three", 2): (0.76, 0.808571, 0.5),
+    ("three", 3): (0.808, 1, 1),
+    ("four", 1): (0.6, 0.6, 0.1),
+    ("four", 2): (0.72, 0.764286, 0.3),
+    ("four", 3): (0.768, 0.840298, 0.6),
+}
+TOKENS_PER_ROUND = {
+    ("iid", (1, 1)): (2.19, 1.96),
+    ("iid", (1, 1, 1)): (2.533, 2.176),
+    ("iid", (2, 1)): (2.292, 2.152),
+    ("distinct", (2, 1)): (2.374571, 2.222857),
+    ("iid", (2, 2)): (2.3376, None),
+    ("distinct", (2, 2)): (2.462359, None),
+}
+
+
+def expected_tokens(pair: str, draft_of, rule=reject) -> float:
+    """E[emitted] of one round, every branch visited."""
+    target, draft = (fixed_model(law, name) for law, name in zip(PAIRS[pair], ("target", "draft"), strict=True))
+    guesser = draft_of(draft)
+
+    def emitted(chance):
+        return next(rounds(target, guesser, (0,), chance, max_new_tokens=9, rule=rule))[0].emitted
+
+    return sum(len(tokens) * probability for tokens, probability in every_outcome(emitted, T1).items())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pair,width", ACCEPTANCE)
+def test_acceptance_of_one_node_is_golden(pair, width, kind):
+    found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=(width,), siblings=kind)) - 1
+    assert found == pytest.approx(ACCEPTANCE[pair, width][KINDS.index(kind)], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
+def test_expected_tokens_per_round_are_golden(kind, widths):
+    for pair, golden in zip(("three", "four"), TOKENS_PER_ROUND[kind, widths], strict=True):
+        if golden is not None:
+            found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=widths, siblings=kind))
+            assert found == pytest.approx(golden, abs=1e-6)
+
+
+def test_target_only_on_iid_draws_is_golden():
+    for pair, goldens in (("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))):
+        wanted, offered = (torch.tensor(law, dtype=torch.float64) for law in PAIRS[pair])
+        for width, golden in enumerate(goldens, 1):
+            assert float((wanted * (1 - (1 - offered) ** width)).sum()) == pytest.approx(golden, abs=1e-6)
+            hit = sum(
+                float(wanted[token]) * probability
+                for tokens, probability in every_outcome(lambda chance, width=width, pair=pair: drawn(pair, width, chance), T1).items()
+                for token in set(tokens)
+            )
+            assert hit == pytest.approx(golden, abs=1e-6)
+
+
+def drawn(pair: str, width: int, chance) -> tuple[int, ...]:
+    draft = TreeDraft(fixed_model(PAIRS[pair][1], "draft"), widths=(width,), siblings="iid")
+    return draft.propose(Context.of((0,)), chance).tokens[1:]
+
+
+@pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
+def test_shared_noise_match_probability_is_golden(pair, golden):
+    wanted, offered = (torch.tensor(law, dtype=torch.float64).log() for law in PAIRS[pair])
+    trials = 20_000
+    chances = (Chance(seed, T1) for seed in range(trials))
+    matches = sum(chance.choose(wanted, 1) == chance.choose(offered, 1) for chance in chances)
+    assert abs(matches / trials - golden) < 4.5 * math.sqrt(golden * (1 - golden) / trials)
+
+
+def test_a_token_of_probability_zero_is_never_accepted():
+    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor([0.0, 1.0])])
+    logits = torch.tensor([[0.0, -math.inf]] * 2)
+
+    class AlwaysZero(Chance):
+        def _uniform(self, *key):
+            return 0.0
+
+    assert reject(tree, logits, AlwaysZero(0, T1)).path == ()
+
+
+def test_a_residual_without_mass_falls_back_to_the_target():
+    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor([0.5, 0.5])])
+
+    class Never(Chance):
+        def coin(self, probability, committed, slots):
+            return False
+
+    assert reject(tree, torch.zeros(2, 2), Never(0, T1)).bonus in (0, 1)
+
+
+@pytest.mark.parametrize("rule", [look_up, reject])
+def test_a_missing_target_row_is_refused(rule):
+    tree = TokenTree(0, (0,)).grown([1, 1, 0], [0, 1, 0], source="draft", scores=[1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="4 nodes need as many target rows, got 3"):
+        rule(tree, torch.zeros(3, 2), Chance(0))
+
+
+class SiblingKeyForTheBonus(Chance):
+    """The bug of drawing the correction or bonus with the uniform of a sibling."""
+
+    def draw(self, use, law, committed, slots):
+        return super().draw("sibling", law, committed, slots or (0,))
+
+
+def pair_counts(chance_class, guesser, target, samples: int) -> Counter:
+    """Two generated tokens, each sample with a seed of its own."""
+    return Counter(decode(target, guesser, (0,), chance_class(seed, T1), max_new_tokens=3, rule=reject).tokens[:2] for seed in range(samples))
+
+
+def g_test(counts: Counter, law: tuple[float, ...]) -> float:
+    """The p-value of the pair counts under independent draws of `law`."""
+    cells = [(one, two) for one in range(len(law)) for two in range(len(law))]
+    expected = [sum(counts.values()) * law[one] * law[two] for one, two in cells]
+    return stats.power_divergence([counts[cell] for cell in cells], expected, lambda_="log-likelihood").pvalue
+
+
+# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance of .05 with power over .95.
+SAMPLES, ALPHA = 5_000, 1e-4
+
+
+def test_the_sample_size_has_the_stated_power():
+    critical = stats.chi2.isf(ALPHA, 8)
+    assert stats.ncx2.sf(critical, 8, 4 * 0.05**2 * SAMPLES) > 0.95
+
+
+DRAFTS = {
+    "chain of 1, with bonus": lambda model: ChainDraft(model, 1, siblings="iid"),
+    "chain of 2": lambda model: ChainDraft(model, 2, siblings="iid"),
+    "tree": lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct"),
+}
+
+
+@pytest.mark.parametrize("draft_of", DRAFTS.values(), ids=DRAFTS)
+def test_the_real_coins_and_draws_pass_a_joint_test(draft_of):
+    target, draft = fixed_model(PAIRS["three"][0]), fixed_model(PAIRS["three"][1], "draft")
+    assert g_test(pair_counts(Chance, draft_of(draft), target, SAMPLES), PAIRS["three"][0]) > ALPHA
+
+
+def test_the_joint_test_catches_a_sibling_key_used_for_the_bonus():
+    target, draft = fixed_model(PAIRS["three"][0]), fixed_model(PAIRS["three"][1], "draft")
+    assert g_test(pair_counts(SiblingKeyForTheBonus, ChainDraft(draft, 1, siblings="iid"), target, SAMPLES), PAIRS["three"][0]) < ALPHA
