@@ -1,0 +1,135 @@
+"""The loop: what it emits, where it stops, what it records, and what it refuses before any work."""
+
+import pytest
+import torch
+from fakes import table_model
+from test_lm import network
+
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode, models_in, rounds
+from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.lm import CachedModel
+from specdec_lib.verify import reject
+
+PROMPT = (1, 2, 0)
+DRAFTS = {
+    "chain": lambda model: ChainDraft(model, 4),
+    "tree": lambda model: TreeDraft(model, widths=(3, 2, 1)),
+    "budget": lambda model: TreeDraft(model, budget=8, depth=4),
+    "top": lambda model: TreeDraft(model, widths=(2, 2), siblings="top"),
+    "drawn": lambda model: TreeDraft(model, widths=(2, 2), siblings="iid"),
+}
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=3, top_p=0.9)], ids=str)
+@pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
+def test_the_output_is_the_targets_own_for_the_seed(draft, sampler):
+    target, model = table_model(5, 1), table_model(5, 2, name="draft")
+    for seed in range(5):
+        plain = decode(target, NoDraft(), PROMPT, Chance(seed, sampler), max_new_tokens=30).tokens
+        assert decode(target, draft(model), PROMPT, Chance(seed, sampler), max_new_tokens=30).tokens == plain
+
+
+@pytest.mark.parametrize("kinds", [("gpt2", "gpt2"), ("llama", "gpt2"), ("grouped-query llama", "llama")])
+def test_cached_networks_give_the_targets_own_output(kinds):
+    target, model = (CachedModel(network(kind), name) for kind, name in zip(kinds, ("target", "draft"), strict=True))
+    for make in DRAFTS.values():
+        plain = decode(target, NoDraft(), PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=24).tokens
+        assert decode(target, make(model), PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=24).tokens == plain
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_greedy_output_equals_generate(kind):
+    model = network(kind)
+    with torch.no_grad():
+        prompt = torch.tensor([PROMPT])
+        mask = torch.ones_like(prompt)
+        wanted = model.generate(prompt, attention_mask=mask, max_new_tokens=20, do_sample=False, eos_token_id=None, pad_token_id=0)[0, len(PROMPT) :]
+    found = decode(CachedModel(model, "target"), ChainDraft(CachedModel(network("gpt2"), "draft"), 3), PROMPT, Chance(0), max_new_tokens=20)
+    assert list(found.tokens) == wanted.tolist()
+
+
+def test_a_perfect_draft_emits_its_length_and_a_bonus():
+    target = table_model(5, 1)
+    generation = decode(target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=20)
+    assert [len(played.emitted) for played in generation.rounds] == [5, 5, 5, 5]
+    assert generation.tokens_per_round == 5 and generation.stop == "length"
+
+
+def test_a_round_says_who_guessed_what():
+    target, model = CachedModel(network("gpt2"), "target"), CachedModel(network("llama"), "draft")
+    generation = decode(target, TreeDraft(model, widths=(2, 2)), PROMPT, Chance(1), max_new_tokens=16)
+    for played in generation.rounds:
+        whole = len(played.emitted) == played.accepted + 1
+        assert played.sources == ("draft",) * played.accepted + ("target",) if whole else played is generation.rounds[-1]
+        assert played.tried in (played.accepted, played.accepted + 1)
+        assert played.usage["target"].passes == 1 and played.usage["target"].rows == played.proposed + 1
+        assert played.seconds >= played.overhead_seconds >= 0
+    assert sum(len(played.emitted) for played in generation.rounds) == 16
+
+
+def test_reading_the_prompt_is_counted_apart():
+    target, model = CachedModel(network("gpt2"), "target"), CachedModel(network("llama"), "draft")
+    generation = decode(target, ChainDraft(model, 2), (1,) * 20, Chance(1), max_new_tokens=4)
+    assert {name: used.rows for name, used in generation.prefill.items()} == {"target": 19, "draft": 19}
+    assert generation.rounds[0].usage["target"].rows == 3
+
+
+def test_no_more_is_verified_than_can_be_emitted():
+    target = table_model(5, 1)
+    generation = decode(target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0), max_new_tokens=7)
+    assert [played.proposed for played in generation.rounds] == [4, 1]
+
+
+@pytest.mark.parametrize("draft", [NoDraft(), ChainDraft(table_model(5, 2, name="draft"), 4)])
+def test_the_context_end_is_a_stop(draft):
+    generation = decode(table_model(5, 1, max_positions=12), draft, PROMPT, Chance(0), max_new_tokens=99)
+    assert generation.stop == "context" and len(generation.context) == 13
+
+
+def test_a_stop_token_ends_the_generation_and_is_emitted():
+    plain = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(2, Sampler(1.0)), max_new_tokens=20).tokens
+    stop = plain[6]
+    for draft in (NoDraft(), ChainDraft(table_model(5, 1, name="draft"), 6)):
+        generation = decode(table_model(5, 1), draft, PROMPT, Chance(2, Sampler(1.0)), max_new_tokens=20, stop_tokens=[stop])
+        assert generation.tokens == plain[: plain.index(stop) + 1] and generation.stop == "stop token"
+
+
+def test_rounds_stream_while_the_loop_runs():
+    seen = []
+    stream = rounds(table_model(5, 1), NoDraft(), PROMPT, Chance(0), max_new_tokens=3)
+    for played, stop in stream:
+        seen.append((len(played.emitted), stop))
+    assert seen == [(1, None), (1, None), (1, "length")]
+    heard = []
+    decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0), max_new_tokens=3, on_round=heard.append)
+    assert len(heard) == 3
+
+
+def test_a_generation_can_go_on_from_a_context():
+    whole = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=8)
+    part = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=3)
+    rest = decode(table_model(5, 1), NoDraft(), part.context, Chance(0, Sampler(1.0)), max_new_tokens=5)
+    assert rest.context == whole.context and rest.context.prompt_tokens == len(PROMPT)
+
+
+def test_a_model_that_is_used_twice_is_counted_once():
+    model = table_model(5, 1)
+    assert models_in(model, ChainDraft(model, 2)) == {"table": model}
+
+
+@pytest.mark.parametrize(
+    "target,draft,prompt,length,message",
+    [
+        (table_model(5, 1), ChainDraft(table_model(4, 1, name="draft"), 2), PROMPT, 5, "share the target's vocabulary: draft has 4 tokens, table 5"),
+        (table_model(5, 1), NoDraft(), (), 5, "prompt is empty"),
+        (table_model(5, 1), NoDraft(), (5,), 5, "token 5, the target's vocabulary ends at 4"),
+        (table_model(5, 1, max_positions=2), NoDraft(), PROMPT, 5, "3 tokens, the target reads at most 2"),
+        (table_model(5, 1), NoDraft(), PROMPT, 0, "max_new_tokens must be at least 1, got 0"),
+        (table_model(5, 1), ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message):
+    with pytest.raises(ValueError, match=message):
+        decode(target, draft, Context.of(prompt) if prompt else prompt, Chance(0), max_new_tokens=length, rule=reject)

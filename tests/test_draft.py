@@ -1,0 +1,160 @@
+"""Which trees a draft makes: shapes, best-first budgets, honest rows, and who pays how many passes."""
+
+import itertools
+
+import pytest
+import torch
+from fakes import fixed_model, table_model
+
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.draft import ChainDraft, Draft, MatchTable, NoDraft, TreeDraft, best_slots
+from specdec_lib.tree import TokenTree
+
+CONTEXT = Context.of([1, 2, 0])
+GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
+
+
+class Counting:
+    """A table model that counts its passes."""
+
+    def __init__(self, vocabulary: int, seed: int, max_positions: int = 1000):
+        self.inside = table_model(vocabulary, seed, max_positions=max_positions)
+        self.name, self.vocabulary, self.max_positions, self.passes = "draft", vocabulary, max_positions, 0
+
+    def score(self, context, tree):
+        self.passes += 1
+        return self.inside.score(context, tree)
+
+
+def test_no_draft_guesses_nothing():
+    assert NoDraft().propose(CONTEXT, SAMPLED).guesses == 0 and isinstance(NoDraft(), Draft)
+
+
+@pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
+@pytest.mark.parametrize("siblings", ["ranked", "top"])
+def test_widths_give_the_shape_and_one_pass_per_depth(chance, siblings):
+    model = Counting(5, 1)
+    tree = TreeDraft(model, widths=(3, 2, 1), siblings=siblings).propose(CONTEXT, chance)
+    assert [tree.depths.count(depth) for depth in range(4)] == [1, 3, 6, 6]
+    assert model.passes == 3 and not tree.has_rows
+
+
+def test_a_chain_is_the_tree_of_width_one():
+    chain = ChainDraft(table_model(5, 1), 4).propose(CONTEXT, SAMPLED)
+    assert chain.parents == (-1, 0, 1, 2, 3)
+    assert chain.tokens == TreeDraft(table_model(5, 1), widths=(1,) * 4).propose(CONTEXT, SAMPLED).tokens
+
+
+def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
+    model = table_model(5, 1)
+    tree = TreeDraft(model, widths=(2, 2)).propose(CONTEXT, GREEDY)
+    for node in range(1, len(tree)):
+        tokens = CONTEXT.tokens + tree.path_tokens(node)
+        product = torch.stack([model.laws(tokens[:at]).softmax(-1)[tokens[at]] for at in range(len(CONTEXT), len(tokens))]).prod()
+        assert tree.scores[node] == pytest.approx(float(product))
+
+
+def best_by_exhaustion(model, budget: int, depth: int) -> set[tuple[int, ...]]:
+    """The `budget` likeliest paths of all."""
+    scored = {}
+    for length in range(1, depth + 1):
+        for tokens in itertools.product(range(model.vocabulary), repeat=length):
+            whole = CONTEXT.tokens + tokens
+            factors = [model.laws(whole[:at]).softmax(-1)[whole[at]] for at in range(len(CONTEXT), len(whole))]
+            scored[tokens] = float(torch.stack(factors).prod())
+    return set(sorted(scored, key=scored.get, reverse=True)[:budget])
+
+
+@pytest.mark.parametrize("budget", [1, 4, 9])
+def test_a_budget_holds_the_likeliest_paths_of_all(budget):
+    model = Counting(4, 3)
+    tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
+    assert {tree.path_tokens(node) for node in range(1, len(tree))} == best_by_exhaustion(model.inside, budget, 4)
+    assert model.passes <= 4
+
+
+def test_no_pass_is_made_for_children_that_cannot_get_in():
+    model = Counting(4, 3)
+    model.inside = fixed_model((0.5, 0.5, 0.0, 0.0))
+    TreeDraft(model, budget=2, depth=8).propose(CONTEXT, GREEDY)
+    assert model.passes == 1
+
+
+def test_best_slots_equal_best_first_over_ranks():
+    shape = best_slots(MatchTable((0.7, 0.12, 0.05, 0.03)), 7, 14)
+    scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6] + [0.12]
+    chosen = [score(slots + (rank,)) for level in shape.values() for slots, count in level.items() for rank in range(count)]
+    assert sorted(chosen) == pytest.approx(sorted(scores))
+
+
+def score(slots) -> float:
+    product = 1.0
+    for rank in slots:
+        product *= (0.7, 0.12, 0.05, 0.03)[rank]
+    return product
+
+
+@pytest.mark.parametrize("siblings", ["iid", "distinct"])
+def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
+    draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings)
+    shapes = {draft.propose(CONTEXT, Chance(seed, Sampler(1.0))).parents for seed in range(20)}
+    assert len(shapes) == 1 and len(next(iter(shapes))) == 10
+
+
+def test_rows_are_the_laws_that_tokens_were_drawn_from():
+    model = table_model(5, 1)
+    tree = TreeDraft(model, widths=(3,), siblings="distinct").propose(CONTEXT, SAMPLED)
+    law = Sampler(1.0).probs(model.laws(CONTEXT.tokens))
+    for node in tree.children(0):
+        assert torch.allclose(tree.rows[node], law)
+        law = law.clone()
+        law[tree.tokens[node]] = 0
+        law = law / law.sum()
+    assert len(set(tree.tokens[1:])) == 3
+
+
+def test_distinct_siblings_end_where_the_law_does():
+    tree = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3, 1), siblings="distinct").propose(CONTEXT, SAMPLED)
+    assert len(tree.children(0)) == 2
+    assert TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct").propose(CONTEXT, GREEDY).guesses == 1
+
+
+def test_a_floor_stops_a_chain_of_doubt():
+    assert ChainDraft(fixed_model((0.6, 0.4, 0.0)), 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
+
+
+@pytest.mark.parametrize("draft", [lambda model: ChainDraft(model, 5), lambda model: TreeDraft(model, budget=8)])
+def test_a_model_whose_context_is_full_guesses_less(draft):
+    assert max(draft(table_model(4, 1, max_positions=4)).propose(CONTEXT, GREEDY).depths) == 2
+    assert draft(table_model(4, 1, max_positions=2)).propose(CONTEXT, GREEDY).guesses == 0
+
+
+@pytest.mark.parametrize("siblings", ["iid", "distinct"])
+def test_equal_chances_give_equal_trees(siblings):
+    trees = [TreeDraft(table_model(6, 1), widths=(2, 2), siblings=siblings).propose(CONTEXT, Chance(4, Sampler(1.0))) for _ in range(2)]
+    assert trees[0].tokens == trees[1].tokens and isinstance(trees[0], TokenTree)
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({}, "widths or a budget"),
+        ({"widths": (1,), "budget": 2}, "widths or a budget"),
+        ({"widths": (1, 0)}, "at least 1 per depth"),
+        ({"budget": 0}, "at least 1 guess"),
+        ({"budget": 2, "depth": 0}, "depth"),
+        ({"widths": (1,), "floor": 2.0}, "floor"),
+        ({"widths": (1,), "siblings": "any"}, "ranked, top, iid, distinct"),
+    ],
+)
+def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        TreeDraft(table_model(4, 1), **wrong)
+
+
+def test_a_chain_without_length_and_rising_match_rates_are_refused():
+    with pytest.raises(ValueError, match="use NoDraft"):
+        ChainDraft(table_model(4, 1), 0)
+    with pytest.raises(ValueError, match="never rise"):
+        MatchTable((0.1, 0.2))
