@@ -152,8 +152,13 @@ def test_a_missing_figure_or_a_failed_run_is_run_again(toys: Path, figures: Path
 
 @pytest.mark.parametrize(
     "value, annotation, right",
-    [(1, "int", True), (True, "int", False), (1, "float", True), ("1", "str", True), (None, "str", False), ([1, 2], "list[int]", True)]
-    + [
+    [
+        (1, "int", True),
+        (True, "int", False),
+        (1, "float", True),
+        ("1", "str", True),
+        (None, "str", False),
+        ([1, 2], "list[int]", True),
         ([1, "2"], "list[int]", False),
         ((1,), "list[int]", False),
         ({"a": [1.5]}, "dict[str, list[float]]", True),

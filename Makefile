@@ -1,0 +1,54 @@
+# Everything runs in .venv, which is set up once from the lock: no activation, and no network afterwards.
+PYTHON3 ?= python3
+PYTHON := .venv/bin/python
+ARGS ?=
+
+export HF_HUB_OFFLINE ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help figures full refresh test check lab table lossless ladder
+.DEFAULT_GOAL := help
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+figures: .venv/.stamp ## run every notebook and make every figure anew (ARGS="--only 00 --set seed=1" passes options on)
+	$(PYTHON) -m specdec_lib.reproduce $(ARGS)
+
+full: .venv/.stamp ## the same at full size: notebooks/full/NN.yml
+	$(PYTHON) -m specdec_lib.reproduce --profile full $(ARGS)
+
+refresh: .venv/.stamp ## run every notebook and store its outputs in the notebook
+	$(PYTHON) -m specdec_lib.reproduce --refresh $(ARGS)
+
+test: check ## check, all tests, all notebooks; leaves the working tree as it was
+	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest $(ARGS)
+
+check: .venv/.stamp ## lint and formatting
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+
+lab: .venv/.stamp ## open the notebooks in JupyterLab
+	$(PYTHON) -m jupyterlab notebooks $(ARGS)
+
+table: .venv/.stamp ## write the README's table
+	$(PYTHON) -m specdec_lib.sweep $(ARGS)
+
+lossless: .venv/.stamp ## the long proof that no setting changes the output
+	$(PYTHON) tests/lossless.py $(ARGS)
+
+ladder: .venv/.stamp ## train the embedded models again
+	$(PYTHON) -m specdec_lib.ladder $(ARGS)
+
+.venv/.stamp: requirements.lock pyproject.toml
+	@$(PYTHON3) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+		{ echo "Python 3.11 to 3.13 is needed, $(PYTHON3) is $$($(PYTHON3) --version 2>&1); try: make PYTHON3=python3.12" >&2; exit 1; }
+	@$(PYTHON3) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "$(PYTHON3) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up .venv from requirements.lock, once; this takes some minutes."
+	$(PYTHON3) -m venv .venv
+	$(PYTHON) -m pip install --quiet -r requirements.lock
+	$(PYTHON) -m pip install --quiet --no-deps -e .
+	@settings=.venv/share/jupyter/lab/settings && mkdir -p $$settings && \
+		echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $$settings/overrides.json
+	@touch $@

@@ -1,0 +1,13 @@
+"""A table in, a plotly figure out; the only writer of figure files.
+
+Figure functions are pure and return a figure in the screen template, legible on a light and on a dark page; `save` writes it as HTML, as
+an image on white paper and as the table behind it. Colour never carries a meaning alone.
+"""
+
+from specdec_lib.figures.charts import laws, tokens_per_round
+from specdec_lib.figures.saving import folder, save
+from specdec_lib.figures.text import origins
+from specdec_lib.figures.theme import PAPER, SCREEN, colours
+from specdec_lib.figures.trees import mask, tree
+
+__all__ = ["PAPER", "SCREEN", "colours", "folder", "laws", "mask", "origins", "save", "tokens_per_round", "tree"]

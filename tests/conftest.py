@@ -1,0 +1,38 @@
+"""What holds in every test: one torch thread, and no figure lands in the repository."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+SEEN_NOT_COMPARED = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json", "text/html")
+
+
+class Notebooks:
+    """For nbval's items, which know no fixtures: what stands in a cell that is compared but cannot be equal from run to run."""
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        if hasattr(collector, "skip_compare"):
+            collector.skip_compare = (*collector.skip_compare, *SEEN_NOT_COMPARED)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Notebooks())
+    if "SPECDEC_FIGURES" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="specdec-figures-")
+        os.environ["SPECDEC_FIGURES"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder))
+        config.add_cleanup(lambda: os.environ.pop("SPECDEC_FIGURES"))
+
+
+@pytest.fixture(autouse=True)
+def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that `figures.save` writes to during one test."""
+    folder = tmp_path / "figures"
+    monkeypatch.setenv("SPECDEC_FIGURES", str(folder))
+    return folder

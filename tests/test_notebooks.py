@@ -1,0 +1,146 @@
+"""The skeleton of every notebook, held over a glob; what a notebook claims, its own checks hold."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import papermill
+import pytest
+
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+LARGEST_BYTES = 300_000
+LONGEST_CELL_LINES = 15
+WIDGET = "application/vnd.jupyter.widget-view+json"
+BANNED = {ast.FunctionDef: "def", ast.AsyncFunctionDef: "def", ast.ClassDef: "class"}
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def problems(notebook: dict) -> list[str]:
+    """Everything that a notebook's JSON does against the skeleton."""
+    cells = notebook["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code" and source(cell).strip()]
+    prose = "\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    found = []
+    if not cells or cells[0]["cell_type"] != "markdown" or not source(cells[0]).startswith("# "):
+        found.append("the first cell is not a title")
+    if len(cells) < 2 or "parameters" not in cells[1]["metadata"].get("tags", []):
+        found.append("the second cell is not tagged parameters")
+    else:
+        found += parameter_problems(source(cells[1]))
+    found += [f"there is no heading {heading!r}" for heading in ("## Checks", "## Where next") if heading not in prose.splitlines()]
+    if notebook["metadata"].get("kernelspec", {}).get("name") != "python3":
+        found.append("the kernelspec is not python3")
+    if "widgets" in notebook["metadata"]:
+        found.append("widget state is stored")
+    for cell in code:
+        found += [f"{problem}: {source(cell).splitlines()[0]!r}" for problem in code_problems(source(cell))]
+        if cell["execution_count"] is None:
+            found.append(f"a cell was never run: {source(cell).splitlines()[0]!r}")
+        if any(WIDGET in output.get("data", {}) for output in cell["outputs"]):
+            found.append("a widget view is stored, which nothing can show")
+    if not any(cell["outputs"] for cell in code):
+        found.append("no outputs are stored")
+    return found
+
+
+def code_problems(text: str) -> Iterator[str]:
+    lines = text.splitlines()
+    if len(lines) > LONGEST_CELL_LINES:
+        yield f"a cell has {len(lines)} lines"
+    if any(re.match(r"\s*([%!?]|[\w.]+\?+$)", line) for line in lines):
+        yield "there is magic or shell"
+        return
+    for node in ast.walk(ast.parse(text)):
+        if type(node) in BANNED:
+            yield f"there is a {BANNED[type(node)]}"
+
+
+def parameter_problems(text: str) -> Iterator[str]:
+    """An annotated literal and a comment per parameter, each of which papermill can read."""
+    lines = text.splitlines()
+    for statement in ast.parse(text).body:
+        first = lines[statement.lineno - 1]
+        if not isinstance(statement, ast.AnnAssign) or statement.value is None:
+            yield f"a parameter has no annotation: {first!r}"
+            continue
+        try:
+            ast.literal_eval(statement.value)
+        except ValueError:
+            yield f"a parameter is not a literal: {first!r}"
+        if "#" not in lines[statement.end_lineno - 1]:
+            yield f"a parameter has no comment with its unit: {first!r}"
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_notebook_keeps_to_the_skeleton(path: Path) -> None:
+    assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
+    assert re.fullmatch(r"\d{2}(_[a-z0-9]+)+", path.stem)
+    assert path.stat().st_size <= LARGEST_BYTES
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_papermill_reads_every_parameter(path: Path) -> None:
+    cell = json.loads(path.read_text(encoding="utf-8"))["cells"][1]
+    written = {statement.target.id: ast.unparse(statement.annotation) for statement in ast.parse(source(cell)).body}
+    read = {name: one["inferred_type_name"] for name, one in papermill.inspect_notebook(str(path)).items()}
+    assert read == written
+
+
+def test_there_is_a_notebook() -> None:
+    assert ALL, f"{NOTEBOOKS} holds none"
+
+
+def good() -> dict:
+    """The smallest notebook without a problem."""
+
+    def cell(kind: str, text: str, **more: object) -> dict:
+        return {"cell_type": kind, "metadata": {}, "source": text, **more}
+
+    done = {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}]}
+    parameters = cell("code", "budget: int = 16  # nodes without the root", **done)
+    parameters["metadata"]["tags"] = ["parameters"]
+    rest = [cell("code", "print(budget)", **done), cell("markdown", "## Checks"), cell("markdown", "## Where next\n\nOn.")]
+    return {"cells": [cell("markdown", "# Title"), parameters, *rest], "metadata": {"kernelspec": {"name": "python3"}}}
+
+
+def test_the_checker_finds_nothing_in_a_good_notebook() -> None:
+    assert problems(good()) == []
+
+
+@pytest.mark.parametrize(
+    "cell, text, complaint",
+    [
+        (0, "Title", "the first cell is not a title"),
+        (1, "budget = 16  # nodes", "a parameter has no annotation"),
+        (1, "budget: int = 2 * size  # nodes", "a parameter is not a literal"),
+        (1, "budget: int = 16", "a parameter has no comment"),
+        (2, "def f():\n    return 1", "there is a def"),
+        (2, "class F:\n    x = 1", "there is a class"),
+        (2, "%timeit 1", "there is magic or shell"),
+        (2, "x = 1\n!ls", "there is magic or shell"),
+        (2, "x = 1\n" * 16, "a cell has 16 lines"),
+        (3, "## Cheques", "there is no heading '## Checks'"),
+        (4, "## The end", "there is no heading '## Where next'"),
+    ],
+)
+def test_the_checker_finds_a_bad_cell(cell: int, text: str, complaint: str) -> None:
+    bad = good()
+    bad["cells"][cell]["source"] = text
+    assert [complaint in problem for problem in problems(bad)] == [True]
+
+
+def test_the_checker_finds_bad_metadata_and_outputs() -> None:
+    bad = good()
+    bad["metadata"] = {"kernelspec": {"name": "mine"}, "widgets": {}}
+    bad["cells"][1]["metadata"]["tags"] = []
+    bad["cells"][1]["outputs"] = []
+    bad["cells"][2].update(execution_count=None, outputs=[])
+    assert len(problems(bad)) == 5
+    bad["cells"][2]["outputs"] = [{"output_type": "display_data", "data": {WIDGET: {}}}]
+    assert "a widget view is stored, which nothing can show" in problems(bad)
