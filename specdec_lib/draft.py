@@ -4,7 +4,7 @@ import functools
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from specdec_lib.context import Context
 from specdec_lib.lm import LanguageModel
 from specdec_lib.tree import ROOT, TokenTree
 
-Siblings = Literal["ranked", "top", "iid", "distinct"]
+SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 
 @runtime_checkable
@@ -77,7 +77,7 @@ class TreeDraft:
     budget: int | None = None
     depth: int = 8
     floor: float = 0.0
-    siblings: Siblings = "ranked"
+    siblings: str = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
@@ -89,8 +89,8 @@ class TreeDraft:
             raise ValueError(f"a tree with a budget has at least 1 guess and depth 1, got budget={self.budget}, depth={self.depth}")
         if not 0 <= self.floor <= 1:
             raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
-        if self.siblings not in get_args(Siblings):
-            raise ValueError(f"siblings are one of {', '.join(get_args(Siblings))}, got {self.siblings!r}")
+        if self.siblings not in SIBLINGS:
+            raise ValueError(f"siblings are one of {', '.join(SIBLINGS)}, got {self.siblings!r}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A tree of the given shape; at most one pass per depth."""
@@ -185,7 +185,7 @@ class ChainDraft:
     model: LanguageModel
     length: int = 4
     floor: float = 0.0
-    siblings: Siblings = "ranked"
+    siblings: str = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ the tree is the law its token was drawn from.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -22,6 +22,7 @@ class Verdict:
     bonus: int
 
 
+@runtime_checkable
 class Rule(Protocol):
     """How a target accepts a tree."""
 

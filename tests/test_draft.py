@@ -83,9 +83,9 @@ def test_no_pass_is_made_for_children_that_cannot_get_in():
 
 def test_best_slots_equal_best_first_over_ranks():
     shape = best_slots(MatchTable((0.7, 0.12, 0.05, 0.03)), 7, 14)
-    scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6] + [0.12]
-    chosen = [score(slots + (rank,)) for level in shape.values() for slots, count in level.items() for rank in range(count)]
-    assert sorted(chosen) == pytest.approx(sorted(scores))
+    scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6]
+    chosen = [score((*slots, rank)) for level in shape.values() for slots, count in level.items() for rank in range(count)]
+    assert sorted(chosen) == pytest.approx(sorted([*scores, 0.12]))
 
 
 def score(slots) -> float:

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 import torch
-from fakes import every_outcome, fixed_model
+from fakes import fixed_model
 from scipy import stats
 
-from specdec_lib.chance import Chance, Sampler
+from specdec_lib.chance import Chance, Sampler, every_outcome
 from specdec_lib.context import Context
 from specdec_lib.decode import decode, rounds
 from specdec_lib.draft import ChainDraft, TreeDraft

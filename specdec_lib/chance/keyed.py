@@ -1,4 +1,4 @@
-"""Logits become a distribution; a distribution, a position and a seed become a token.
+"""A distribution, a position and a seed become a token.
 
 All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by (seed, absolute position), the same
 for every model that looks at that position; and coins and draws for the ratio rules, keyed by (use, nesting, committed length, slots).
@@ -16,57 +16,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from specdec_lib.chance.sampler import Sampler, checked
+
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """How logits are warped into the law that is sampled: temperature, then top-k, then top-p.
-
-    temperature    0 is the point mass at the argmax (the lowest token of a tie)
-    top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
-    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0, 1]
-
-    Raises ValueError if a value is out of range.
-    """
-
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ValueError(f"temperature must be a finite number of at least 0, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1 or None for all tokens, got {self.top_k}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
-
-    def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else float32.
-
-        Raises ValueError if a logit is NaN or +inf, or if none is finite.
-        """
-        logits = _checked(logits)
-        if self.temperature == 0:
-            law = torch.full_like(logits, -math.inf)
-            law[logits.argmax()] = 0.0
-            return law
-        law = (logits - logits.max()) / self.temperature
-        if self.top_k is not None and self.top_k < len(law):
-            law = law.masked_fill(law < law.topk(self.top_k).values[-1], -math.inf)
-        law = law.log_softmax(-1)
-        if self.top_p < 1:
-            probs, order = law.exp().sort(descending=True, stable=True)
-            beyond = probs.cumsum(-1) - probs >= self.top_p
-            law[order[beyond]] = -math.inf
-            law = law.log_softmax(-1)
-        return law
-
-    def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped law itself: not negative, sums to 1."""
-        return self.log_probs(logits).exp()
 
 
 @dataclass(frozen=True)
@@ -92,7 +45,7 @@ class Chance:
         these are the k largest logits, and the gaps are those of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
-        perturbed = _checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
+        perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
         best = perturbed.topk(min(k, len(perturbed)))
         values = [value for value in best.values.tolist() if value > -math.inf]
         return best.indices.tolist()[: len(values)], [values[0] - value for value in values]
@@ -149,10 +102,3 @@ def _shifted(state: Tensor, by: int) -> Tensor:
 
 def _signed(word: int) -> int:
     return word - (1 << 64) if word >= 1 << 63 else word
-
-
-def _checked(logits: Tensor) -> Tensor:
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    if not math.isfinite(logits.max()):
-        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(logits.max())}")
-    return logits

@@ -2,5 +2,6 @@
 
 from specdec_lib.lm.cached import CachedModel
 from specdec_lib.lm.protocol import LanguageModel, Usage, check_root
+from specdec_lib.lm.table import TableModel, joint_law
 
-__all__ = ["CachedModel", "LanguageModel", "Usage", "check_root"]
+__all__ = ["CachedModel", "LanguageModel", "TableModel", "Usage", "check_root", "joint_law"]

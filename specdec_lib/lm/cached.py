@@ -131,7 +131,7 @@ def _check_attention(model: PreTrainedModel) -> None:
     layers = set(getattr(config, "layer_types", None) or ["full_attention"])
     if config.is_encoder_decoder:
         raise ValueError(f"{config.model_type} is an encoder-decoder model; a decoder-only model is needed here")
-    if layers != {"full_attention"} or getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True):
+    if layers != {"full_attention"} or (getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True)):
         raise ValueError(f"{config.model_type} has attention other than full causal ({', '.join(sorted(layers))}); a token tree needs full attention")
     if getattr(config, "alibi", False) or config.model_type in ("bloom", "mpt"):
         raise ValueError(f"{config.model_type} takes positions from the mask (ALiBi); a token tree needs explicit position numbers")
