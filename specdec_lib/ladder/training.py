@@ -1,0 +1,181 @@
+"""Training one model of the ladder: next-token loss on text, or a bigger model's law; resumable at every checkpoint.
+
+The order of the data follows from the seed and the step alone and a checkpoint holds weights and optimiser state whole
+(safetensors), so a run that was interrupted ends as if it had not been, up to the machine's rounding.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one model is trained: its shape, and how many tokens it sees."""
+
+    layers: int
+    width: int
+    heads: int
+    tokens: int
+    positions: int = 512
+    vocabulary: int = 4096
+    batch_tokens: int = 8192
+    hidden_rate: float = 8e-3  # Muon, scaled to match the root mean square of AdamW's updates
+    other_rate: float = 8e-3  # AdamW: embeddings, norms, biases
+    decay: float = 0.4  # last part of the run, rates fall linearly to zero
+    seed: int = 0
+
+
+def build(recipe: Recipe) -> GPT2LMHeadModel:
+    """A GPT-2 of the recipe's shape with seeded random weights."""
+    torch.manual_seed(recipe.seed)
+    config = GPT2Config(
+        vocab_size=recipe.vocabulary,
+        n_positions=recipe.positions,
+        n_embd=recipe.width,
+        n_layer=recipe.layers,
+        n_head=recipe.heads,
+        activation_function="gelu_pytorch_tanh",
+        attn_pdrop=0.0,
+        embd_pdrop=0.0,
+        resid_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    return GPT2LMHeadModel(config)
+
+
+def train(recipe: Recipe, stream: np.ndarray, checkpoint: Path, *, teacher: GPT2LMHeadModel | None = None, device: str = "cpu") -> GPT2LMHeadModel:
+    """Train a model on `stream` (tokens, one array), or on `teacher`'s law over it; continues from `checkpoint` if there is one.
+
+    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the stream is shorter than one batch.
+    """
+    if len(stream) < recipe.batch_tokens + 1:
+        raise ValueError(f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}")
+    model = build(recipe).to(device).train()
+    optimizers = _optimizers(model, recipe)
+    start = _load(checkpoint, model, optimizers) if checkpoint.exists() else 0
+    steps = recipe.tokens // recipe.batch_tokens
+    saved = time.monotonic()
+    bar = tqdm(range(start, steps), initial=start, total=steps, desc=checkpoint.stem, mininterval=5)
+    for step in bar:
+        rate = min(1.0, (step + 1) / (0.02 * steps), (steps - step) / (recipe.decay * steps))
+        loss = _step(model, optimizers, recipe, rate, _batch(stream, recipe, step).to(device), teacher)
+        if step % 20 == 0 or step == steps - 1:
+            bar.set_postfix(loss=f"{loss:.3f}")
+            with checkpoint.with_suffix(".jsonl").open("a") as log:
+                log.write(json.dumps({"step": step, "tokens": (step + 1) * recipe.batch_tokens, "loss": loss}) + "\n")
+        if time.monotonic() - saved > 120 or step == steps - 1:
+            _save(checkpoint, model, optimizers, step + 1)
+            saved = time.monotonic()
+    return model.eval()
+
+
+def bits_per_byte(model: GPT2LMHeadModel, stream: np.ndarray, text_bytes: int) -> float:
+    """Cross-entropy of a whole token stream in bits, ÷ the bytes of the text it encodes; windows half overlap, so context is never under half."""
+    length, total = model.config.n_positions, 0.0
+    tokens = torch.from_numpy(stream.astype(np.int64)).to(model.device)
+    with torch.inference_mode():
+        for start in tqdm(range(0, len(tokens) - 1, length // 2), desc="held-out", leave=False, mininterval=5):
+            window = tokens[max(0, start - length // 2) : start + length // 2 + 1]
+            logits = model(window[None, :-1], use_cache=False).logits[0].float()
+            new = min(length // 2, len(tokens) - 1 - start)
+            total += F.cross_entropy(logits[-new:], window[-new:], reduction="sum").item()
+    return total / math.log(2) / text_bytes
+
+
+def _batch(stream: np.ndarray, recipe: Recipe, step: int) -> Tensor:
+    rows = recipe.batch_tokens // recipe.positions
+    windows = (len(stream) - 1) // recipe.positions
+    chosen = [_window(windows, step * rows + row, recipe.seed) * recipe.positions for row in range(rows)]
+    return torch.from_numpy(np.stack([stream[at : at + recipe.positions + 1] for at in chosen]).astype(np.int64))
+
+
+def _window(windows: int, index: int, seed: int) -> int:
+    epoch, place = divmod(index, windows)
+    return int(_order(windows, epoch, seed)[place])
+
+
+_orders: dict[tuple[int, int, int], np.ndarray] = {}
+
+
+def _order(windows: int, epoch: int, seed: int) -> np.ndarray:
+    key = (windows, epoch, seed)
+    if key not in _orders:
+        _orders[key] = np.random.default_rng([seed, epoch]).permutation(windows)
+    return _orders[key]
+
+
+def _step(model, optimizers, recipe: Recipe, rate: float, batch: Tensor, teacher) -> float:
+    with torch.autocast(batch.device.type, torch.bfloat16):
+        logits = model(batch[:, :-1], use_cache=False).logits
+        if teacher is None:
+            loss = F.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
+        else:
+            with torch.no_grad():
+                wanted = teacher(batch[:, :-1], use_cache=False).logits.float().log_softmax(-1)
+            offered = logits.float().log_softmax(-1)
+            loss = F.kl_div(offered.flatten(0, 1), wanted.flatten(0, 1), log_target=True, reduction="batchmean")
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for optimizer, base in zip(optimizers, (recipe.hidden_rate, recipe.other_rate), strict=True):
+        for group in optimizer.param_groups:
+            group["lr"] = base * rate
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item()
+
+
+def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+    hidden = [weight for name, weight in model.named_parameters() if weight.ndim == 2 and ".h." in name]
+    other = [weight for name, weight in model.named_parameters() if weight.ndim != 2 or ".h." not in name]
+    return (
+        torch.optim.Muon(hidden, lr=recipe.hidden_rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(other, lr=recipe.other_rate, betas=(0.9, 0.95), weight_decay=0.0),
+    )
+
+
+def _save(path: Path, model: GPT2LMHeadModel, optimizers, step: int) -> None:
+    tensors = {f"model/{name}": weight.detach().contiguous() for name, weight in model.named_parameters()}
+    for which, optimizer in enumerate(optimizers):
+        for index, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{which}/{index}/{name}": torch.as_tensor(value).contiguous() for name, value in state.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    save_file(tensors, partial, metadata={"step": str(step)})
+    os.replace(partial, path)
+
+
+def _load(path: Path, model: GPT2LMHeadModel, optimizers) -> int:
+    with safe_open(path, framework="pt") as file:
+        names = list(file.keys())
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                weight.copy_(file.get_tensor(f"model/{name}"))
+        for which, optimizer in enumerate(optimizers):
+            whole = optimizer.state_dict()
+            whole["state"] = dict(_states(file, names, f"optimizer/{which}/"))
+            optimizer.load_state_dict(whole)
+        return int(file.metadata()["step"])
+
+
+def _states(file, names: list[str], start: str) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    found: dict[int, dict[str, Tensor]] = {}
+    for name in names:
+        if name.startswith(start):
+            index, key = name.removeprefix(start).split("/")
+            found.setdefault(int(index), {})[key] = file.get_tensor(name)
+    return iter(found.items())

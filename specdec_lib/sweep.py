@@ -1,0 +1,138 @@
+"""A grid of settings in, one tidy table out: a row per setting and prompt, counts and seconds in separate columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.decode import Generation, decode
+from specdec_lib.draft import Draft
+from specdec_lib.verify import Rule, look_up
+from specdec_lib.workload import Ladder, Prompt, seeds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+REPEATED = 8  # tokens of an n-gram that count as a loop
+LOOPING = 0.3  # a generation that repeats more than this share is reported apart
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of the grid: a draft under a name, a sampler and a rule."""
+
+    name: str
+    draft: Draft
+    sampler: Sampler = Sampler()
+    rule: Rule = look_up
+
+
+def sweep(
+    settings: Sequence[Setting],
+    prompts: Sequence[Prompt],
+    ladder: Ladder,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 128,
+    progress: bool = True,
+) -> "DataFrame":
+    """Decode every prompt under every setting, the settings interleaved within a prompt.
+
+    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model passes
+    and rows); repetition, stop; seconds (in all, prefill apart, overhead, and per model).
+    Raises ValueError if there is no setting or prompt, or two settings have the same name and sampler.
+    """
+    import pandas as pd
+    from tqdm.auto import tqdm
+
+    keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
+    if not settings or not prompts or len(set(keys)) < len(keys):
+        raise ValueError(f"a sweep needs prompts and settings with different names, got {len(prompts)} prompts and {[key[0] for key in keys]}")
+    rows = []
+    with tqdm(total=len(settings) * len(prompts), desc="sweep", disable=not progress, mininterval=1) as bar:
+        for prompt, prompt_seed in zip(prompts, seeds(prompts, seed), strict=True):
+            tokens = ladder.encode(prompt)
+            for setting in settings:
+                chance = Chance(prompt_seed, setting.sampler)
+                generation = decode(
+                    ladder.target, setting.draft, tokens, chance, max_new_tokens=max_new_tokens, rule=setting.rule, stop_tokens=ladder.stop_tokens
+                )
+                rows.append(row(setting, prompt, generation))
+                bar.update()
+    return pd.DataFrame(rows)
+
+
+def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
+    """One generation as a row of the table."""
+    rounds, sampler = generation.rounds, setting.sampler
+    match = getattr(getattr(setting.draft, "match", None), "name", "")
+    usage = {name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name]) for name in rounds[0].usage}
+    return {
+        "draft": setting.name,
+        "temperature": sampler.temperature,
+        "top_k": sampler.top_k,
+        "top_p": sampler.top_p,
+        "rule": setting.rule.__name__,
+        "match": match if sampler.temperature else "",
+        "prompt": prompt.name,
+        "tokens": len(generation.tokens),
+        "rounds": len(rounds),
+        "proposed": sum(played.proposed for played in rounds),
+        "accepted": sum(played.accepted for played in rounds),
+        "tried": sum(played.tried for played in rounds),
+        "repetition": repetition(generation.tokens),
+        "stop": generation.stop,
+        **{f"{name}_passes": used.passes for name, used in usage.items()},
+        **{f"{name}_rows": used.rows for name, used in usage.items()},
+        "seconds": sum(played.seconds for played in rounds),
+        "prefill_seconds": sum(used.seconds for used in generation.prefill.values()),
+        "overhead_seconds": sum(played.overhead_seconds for played in rounds),
+        **{f"{name}_seconds": used.seconds for name, used in usage.items()},
+    }
+
+
+def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
+    """The share of tokens that end an n-gram of `length` tokens which was generated before: how much of a text is a loop."""
+    seen: set[tuple[int, ...]] = set()
+    repeated = 0
+    for end in range(length, len(tokens) + 1):
+        gram = tuple(tokens[end - length : end])
+        repeated += gram in seen
+        seen.add(gram)
+    return repeated / len(tokens) if tokens else 0.0
+
+
+def bootstrap(numerator: Sequence[float], denominator: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
+    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high)."""
+    above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    drawn = np.random.default_rng(seed).integers(len(above), size=(resamples, len(above)))
+    ratios = above[drawn].sum(1) / np.maximum(below[drawn].sum(1), np.finfo(float).tiny)
+    low, high = np.quantile(ratios, (0.025, 0.975))
+    return float(above.sum() / below.sum()) if below.sum() else 0.0, float(low), float(high)
+
+
+def summary(table: "DataFrame", *, by: Sequence[str] = ("draft", "temperature"), seed: int = 0) -> "DataFrame":
+    """Per group: tokens per round and acceptance rate with 95 % intervals over prompts, repetition, and both again without looping prompts.
+
+    A prompt loops where more than 0.3 of its tokens repeat; `prompts_kept` are the others.
+    """
+    import pandas as pd
+
+    rows = []
+    for key, group in table.groupby(list(by), sort=False):
+        kept = group[group.repetition < LOOPING]
+        rows.append(
+            dict(zip(by, key, strict=True))
+            | _ratio("tokens_per_round", group.tokens, group.rounds, seed)
+            | _ratio("acceptance_rate", group.accepted, group.tried, seed)
+            | {"repetition": float(np.average(group.repetition, weights=group.tokens)), "prompts": len(group), "prompts_kept": len(kept)}
+            | (_ratio("tokens_per_round_kept", kept.tokens, kept.rounds, seed) if len(kept) else {})
+        )
+    return pd.DataFrame(rows)
+
+
+def _ratio(name: str, numerator, denominator, seed: int) -> dict[str, float]:
+    ratio, low, high = bootstrap(numerator, denominator, seed=seed)
+    return {name: ratio, f"{name}_low": low, f"{name}_high": high}
