@@ -92,6 +92,8 @@ def decode(
     """Continue `prompt` as `target` would, in rounds that `draft` makes long; see `rounds` for the arguments.
 
     on_round    called with each round as soon as it is done
+
+    Every model forgets what it has read before, so that the counts do not depend on what was run earlier.
     """
     prompt = _checked(target, draft, prompt, max_new_tokens)
     prefill = _read_prompt(target, draft, prompt)
@@ -183,11 +185,12 @@ def _read_prompt(target, draft, prompt: Context) -> dict[str, Usage]:
     """Let every model read the prompt up to its last token, so that no round pays for it."""
     models = models_in(target, draft)
     before = _usage(models)
-    if len(prompt) > 1:
-        start = Context(prompt.tokens[:-1], min(prompt.prompt_tokens, len(prompt) - 1), prompt.source)
-        for model in models.values():
-            if len(start) <= model.max_positions:
-                model.score(start, TokenTree.rooted(start))
+    for model in models.values():
+        if hasattr(model, "forget"):
+            model.forget()
+        if 1 < len(prompt) <= model.max_positions:
+            start = Context(prompt.tokens[:-1], min(prompt.prompt_tokens, len(prompt) - 1), prompt.source)
+            model.score(start, TokenTree.rooted(start))
     return _usage(models, before)
 
 

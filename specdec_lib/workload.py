@@ -110,7 +110,7 @@ def load_model(source: str | Path, name: str, *, device: str = "auto", dtype: st
     local = Path(source).is_dir()
     try:
         model = AutoModelForCausalLM.from_pretrained(str(source), dtype=DTYPES[dtype], local_files_only=local).to(device)
-    except (OSError, SafetensorError, RuntimeError) as error:
+    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
         where = "folder" if local else "hub model (no such local folder)"
         raise ValueError(f"{where} {source} cannot be read as a model on {device}: {error}") from error
     return CachedModel(model, name)

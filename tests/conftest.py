@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
+
 torch.set_num_threads(1)
 
 SEEN_NOT_COMPARED = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json", "text/html")
@@ -36,3 +38,15 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def ladder() -> Ladder:
+    """The embedded ladder in float32 on the CPU."""
+    return load_ladder(device="cpu")
+
+
+@pytest.fixture(scope="session")
+def prompts() -> list[Prompt]:
+    """The development code prompts."""
+    return load_prompts("code", "development")

@@ -6,8 +6,24 @@ an image on white paper and as the table behind it. Colour never carries a meani
 
 from specdec_lib.figures.charts import laws, tokens_per_round
 from specdec_lib.figures.saving import folder, save
+from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
 from specdec_lib.figures.theme import PAPER, SCREEN, colours
 from specdec_lib.figures.trees import mask, tree
 
-__all__ = ["PAPER", "SCREEN", "colours", "folder", "laws", "mask", "origins", "save", "tokens_per_round", "tree"]
+__all__ = [
+    "PAPER",
+    "SCREEN",
+    "colours",
+    "compared",
+    "emitted",
+    "folder",
+    "laws",
+    "mask",
+    "nodes",
+    "origins",
+    "save",
+    "tokens_per_round",
+    "tree",
+    "walk",
+]

@@ -25,8 +25,8 @@ from specdec_lib.workload import DATA, file_digest
 
 RECIPES = {
     "target": Recipe(layers=6, width=384, heads=6, tokens=11_000_000),
-    "middle": Recipe(layers=2, width=256, heads=4, tokens=4_000_000),
-    "draft": Recipe(layers=2, width=128, heads=4, tokens=5_000_000),
+    "middle": Recipe(layers=2, width=256, heads=4, tokens=4_000_000, taught_tokens=2_000_000),
+    "draft": Recipe(layers=2, width=128, heads=4, tokens=6_000_000, taught_tokens=2_000_000),
 }
 KATZ_TOKENS = 4_000_000
 KATZ_BYTES = 3_000_000
@@ -73,7 +73,10 @@ class Maker:
     def model(self, name: str, stream: np.ndarray, *, teacher: GPT2LMHeadModel | None = None) -> GPT2LMHeadModel:
         """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
         recipe = self.recipe(name)
-        model = train(recipe, stream, self.cache / f"{name}.safetensors", teacher=teacher, device=self.device)
+        model = train(recipe, stream, self.cache / f"{name}.safetensors", device=self.device)
+        if teacher is not None:
+            taught = replace(recipe, tokens=recipe.taught_tokens, seed=1)
+            model = train(taught, stream, self.cache / f"{name}-taught.safetensors", begin=model, teacher=teacher, device=self.device)
         stored = GPT2LMHeadModel(model.config).to(torch.bfloat16)
         stored.load_state_dict({key: weight.to(torch.bfloat16) for key, weight in model.state_dict().items()})
         shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -83,7 +86,10 @@ class Maker:
     def recipe(self, name: str) -> Recipe:
         """The recipe of one model at this run's scale."""
         recipe = RECIPES[name]
-        return replace(recipe, tokens=max(recipe.batch_tokens * 2, int(recipe.tokens * self.scale)))
+        least = 2 * recipe.batch_tokens
+        return replace(
+            recipe, tokens=max(least, int(recipe.tokens * self.scale)), taught_tokens=max(least, int(recipe.taught_tokens * self.scale))
+        )
 
     def katz(self, stream: np.ndarray) -> Katz:
         """The trigram of the draft's own samples: whole in the cache, pruned in the folder."""
@@ -123,13 +129,14 @@ class Maker:
         model = GPT2LMHeadModel.from_pretrained(self.folder / name, dtype=torch.float32, local_files_only=True).to(self.device).eval()
         bits = bits_per_byte(model, corpus.encode(tokenizer, texts), sum(len(text.encode()) for text in texts))
         recipe = self.recipe(name)
-        log = [json.loads(line) for line in (self.cache / f"{name}.jsonl").read_text().splitlines()]
+        taught = name != "target"
+        log = [json.loads(line) for line in (self.cache / f"{name}{'-taught' if taught else ''}.jsonl").read_text().splitlines()]
         return {
             "layers": recipe.layers,
             "width": recipe.width,
             "parameters": sum(weight.numel() for weight in model.parameters()),
-            "tokens_seen": log[-1]["tokens"],
-            "learns_from": "text" if name == "target" else "the target's law",
+            "tokens_seen": recipe.tokens + taught * recipe.taught_tokens,
+            "learns_from": "text, then the target's law" if taught else "text",
             "last_loss": log[-1]["loss"],
             "held_out_bits_per_byte": bits,
         }

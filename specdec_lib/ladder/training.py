@@ -24,12 +24,13 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained: its shape, and how many tokens it sees."""
+    """How one model is trained: its shape, how many tokens of text it sees, and on how many more it is taught the target's law."""
 
     layers: int
     width: int
     heads: int
     tokens: int
+    taught_tokens: int = 0
     positions: int = 512
     vocabulary: int = 4096
     batch_tokens: int = 8192
@@ -58,14 +59,26 @@ def build(recipe: Recipe) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(config)
 
 
-def train(recipe: Recipe, stream: np.ndarray, checkpoint: Path, *, teacher: GPT2LMHeadModel | None = None, device: str = "cpu") -> GPT2LMHeadModel:
+def train(
+    recipe: Recipe,
+    stream: np.ndarray,
+    checkpoint: Path,
+    *,
+    begin: GPT2LMHeadModel | None = None,
+    teacher: GPT2LMHeadModel | None = None,
+    device: str = "cpu",
+) -> GPT2LMHeadModel:
     """Train a model on `stream` (tokens, one array), or on `teacher`'s law over it; continues from `checkpoint` if there is one.
+
+    begin    starts from these weights, not from random ones
 
     A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the stream is shorter than one batch.
     """
     if len(stream) < recipe.batch_tokens + 1:
         raise ValueError(f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}")
     model = build(recipe).to(device).train()
+    if begin is not None:
+        model.load_state_dict(begin.state_dict())
     optimizers = _optimizers(model, recipe)
     start = _load(checkpoint, model, optimizers) if checkpoint.exists() else 0
     steps = recipe.tokens // recipe.batch_tokens

@@ -40,12 +40,13 @@ class CachedModel:
         self.max_positions = int(model.config.max_position_embeddings)
         self.usage = Usage()
         self._chunk_rows = chunk_rows
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop everything remembered; results stay the same."""
         self._slots = SlotCache(min(self.max_positions, 1024) + SCRATCH)
         self._known: tuple[tuple[int, ...], list[int]] = ((), [])
+
+    def forget(self) -> None:
+        """Drop everything remembered; results stay the same, up to rounding."""
+        self._slots.clear()
+        self._known = ((), [])
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""

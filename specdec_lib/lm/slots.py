@@ -20,14 +20,16 @@ class SlotCache:
 
     def __init__(self, slots: int) -> None:
         self.capacity = slots
-        self.used = 0
-        self.trunk = 0
+        self._keys: list[Tensor] = []
+        self._values: list[Tensor] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Free every slot; the buffers stay."""
+        self.used = self.trunk = self._pending = 0
         self.parents: list[int] = []
         self.logits: dict[int, Tensor] = {}
         self._children: dict[tuple[int, int], int] = {}
-        self._keys: list[Tensor] = []
-        self._values: list[Tensor] = []
-        self._pending = 0
 
     def child(self, slot: int, token: int) -> int | None:
         """The slot that holds `token` after the path of `slot`, or None."""

@@ -1,0 +1,6 @@
+"""A grid of settings in, one tidy table out; counts and seconds in separate columns."""
+
+from specdec_lib.sweep.grid import Setting, sweep
+from specdec_lib.sweep.statistics import LOOPING, bootstrap, repetition, summary
+
+__all__ = ["LOOPING", "Setting", "bootstrap", "repetition", "summary", "sweep"]

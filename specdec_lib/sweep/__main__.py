@@ -1,0 +1,93 @@
+"""`python -m specdec_lib.sweep`: the README's table, measured on the held-out code prompts and written into the README."""
+
+import argparse
+import os
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from specdec_lib.chance import Sampler
+from specdec_lib.draft import ChainDraft, Draft, TreeDraft
+from specdec_lib.ngram import NgramDraft
+from specdec_lib.sweep.grid import Setting, sweep
+from specdec_lib.sweep.statistics import summary
+from specdec_lib.workload import DATA, Ladder, load_ladder, load_prompts
+
+README = DATA.parent / "README.md"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+TEMPERATURES = (0.0, 1.0)
+
+
+def drafts(ladder: Ladder) -> dict[str, Draft]:
+    """The drafts that the table compares."""
+    return {
+        "n-gram, chain of 4": NgramDraft(ladder.katz, widths=(1, 1, 1, 1)),
+        "n-gram, tree 3·2·1·1": NgramDraft(ladder.katz, widths=(3, 2, 1, 1)),
+        "Max-Gram, chain of 10": ladder.max_gram,
+        "draft, chain of 4": ChainDraft(ladder.draft, 4),
+        "draft, chain of 6": ChainDraft(ladder.draft, 6),
+        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1)),
+        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, depth=6),
+    }
+
+
+def markdown(table: pd.DataFrame, command: str) -> str:
+    """The summary as the README shows it."""
+    greedy, sampled = (table[table.temperature == temperature].set_index("draft") for temperature in TEMPERATURES)
+    first = greedy.iloc[0]
+    lines = [
+        f"Measured by `{command}` on {first.prompts:.0f} held-out code prompts, float32, at most 128 tokens each. Intervals are 95 %, by"
+        f" bootstrap over prompts. Greedy text repeats itself ({first.repetition:.2f} of its tokens end an 8-gram that was generated before,"
+        f" sampled text {sampled.iloc[0].repetition:.2f}), so greedy results are also given for the {first.prompts_kept:.0f} prompts below 0.3.",
+        "",
+        "| draft | greedy: tokens per round | acceptance rate | without looping prompts | T = 1: tokens per round | acceptance rate |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in greedy.iterrows():
+        cells = [_interval(row, "tokens_per_round"), _interval(row, "acceptance_rate"), _interval(row, "tokens_per_round_kept")]
+        cells += [_interval(sampled.loc[name], "tokens_per_round"), _interval(sampled.loc[name], "acceptance_rate")]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def put(text: str, page: Path = README) -> None:
+    """Replace what stands between the table marks of a page.  Raises ValueError if a mark is missing."""
+    whole = page.read_text(encoding="utf-8")
+    if BEGIN not in whole or END not in whole:
+        raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
+    before, after = whole.split(BEGIN)[0], whole.split(END)[1]
+    partial = page.with_suffix(".partial")
+    partial.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    os.replace(partial, page)
+
+
+def main() -> None:
+    """Parse the command line, measure, and write the table."""
+    parser = argparse.ArgumentParser(prog="python -m specdec_lib.sweep", description=__doc__)
+    parser.add_argument("--prompts", type=int, default=120, help="the first so many held-out code prompts (default: all 120)")
+    parser.add_argument("--max-new-tokens", type=int, default=128)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dry-run", action="store_true", help="print the table and leave the README and data/measured alone")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu")
+    settings = [Setting(name, draft, Sampler(temperature)) for temperature in TEMPERATURES for name, draft in drafts(ladder).items()]
+    rows = sweep(settings, load_prompts("code", "held-out", given.prompts), ladder, seed=given.seed, max_new_tokens=given.max_new_tokens)
+    table = summary(rows)
+    text = markdown(table, "make table")
+    print(text)
+    if not given.dry_run:
+        (DATA / "measured").mkdir(exist_ok=True)
+        partial = DATA / "measured" / "tokens_per_round.partial"
+        table.round(6).to_csv(partial, index=False)
+        os.replace(partial, DATA / "measured" / "tokens_per_round.csv")
+        put(text)
+
+
+def _interval(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
+
+
+if __name__ == "__main__":
+    main()

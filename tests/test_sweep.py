@@ -1,0 +1,99 @@
+"""The table of a sweep, its statistics, and losslessness on the ladder."""
+
+import math
+
+import lossless
+import pandas as pd
+import pytest
+
+from specdec_lib.chance import Sampler
+from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.sweep import Setting, bootstrap, repetition, summary, sweep
+
+
+def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
+    settings = [
+        Setting("none", NoDraft()),
+        Setting("chain", ChainDraft(ladder.draft, 3)),
+        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0)),
+    ]
+    table = sweep(settings, prompts[:2], ladder, max_new_tokens=24, progress=False)
+    assert len(table) == 6 and (table.target_passes == table.rounds).all() and (table.tokens <= 24).all()
+    assert table[table.draft == "none"].tokens.tolist() == table[(table.draft == "chain") & (table.temperature == 0)].tokens.tolist()
+    chain = table[table.draft == "chain"]
+    assert (chain.accepted <= chain.tried).all() and (chain.tried <= chain.proposed).all()
+    assert (chain.target_rows == chain.proposed + chain.rounds).all()
+    assert (table.seconds >= table.overhead_seconds).all()
+    assert set(chain[chain.temperature == 1].match) == {"default"}
+
+
+def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
+    counts = ["tokens", "rounds", "proposed", "accepted", "target_rows"]
+    tree = Setting("tree", TreeDraft(ladder.draft, budget=8), Sampler(1.0))
+    alone = sweep([tree], prompts[1:2], ladder, max_new_tokens=16, progress=False)
+    beside = sweep([Setting("none", NoDraft()), tree], prompts[:2], ladder, max_new_tokens=16, progress=False)
+    same = beside[(beside.draft == "tree") & (beside.prompt == prompts[1].name)]
+    assert same[counts].values.tolist() == alone[counts].values.tolist()
+
+
+@pytest.mark.parametrize("settings", [[], [Setting("a", NoDraft()), Setting("a", ChainDraft)]])
+def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
+    with pytest.raises(ValueError, match="settings with different names"):
+        sweep(settings, prompts[:1], ladder)
+
+
+@pytest.mark.parametrize(
+    "tokens,share",
+    [((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20), (tuple(range(8)) * 2, 1 / 16), (tuple(range(8)) * 3, 9 / 24)],
+)
+def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share):
+    assert repetition(list(tokens)) == pytest.approx(share)
+
+
+def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
+    ratio, low, high = bootstrap([10, 20, 30], [10, 10, 10])
+    assert ratio == 2 and 1 <= low < 2 < high <= 3
+    assert bootstrap([10, 20, 30], [10, 10, 10]) == (ratio, low, high)
+    assert bootstrap([5, 5], [5, 5]) == (1, 1, 1)
+
+
+def test_the_bootstrap_interval_covers():
+    """Of 200 samples of 60 log-normal prompts, about 95 % of the intervals hold the true ratio; 0.88 is 4.5 standard errors below."""
+    import numpy as np
+
+    random, hits = np.random.default_rng(0), 0
+    for trial in range(200):
+        rounds = random.integers(10, 60, 60)
+        tokens = rounds * 2 * np.exp(0.3 * random.standard_normal(60) - 0.045)
+        _, low, high = bootstrap(tokens, rounds, resamples=400, seed=trial)
+        hits += low <= 2 <= high
+    assert 0.88 <= hits / 200 <= 1
+
+
+def test_a_summary_keeps_looping_prompts_apart():
+    rows = {
+        "draft": "x",
+        "temperature": 0.0,
+        "tokens": [10, 40],
+        "rounds": [10, 10],
+        "accepted": [0, 30],
+        "tried": [10, 40],
+        "repetition": [0.0, 0.9],
+    }
+    one = summary(pd.DataFrame(rows)).iloc[0]
+    assert (one.tokens_per_round, one.tokens_per_round_kept, one.acceptance_rate) == (2.5, 1.0, 0.6)
+    assert one.prompts_kept == 1 and one.repetition == pytest.approx(0.72)
+    assert not math.isnan(one.tokens_per_round_low)
+
+
+@pytest.mark.parametrize("dtype", ["float64"])
+def test_speculative_output_is_the_targets_own_on_the_ladder(dtype):
+    """A few hundred tokens of what `make lossless` does without end."""
+    from specdec_lib.workload import load_ladder
+
+    seen = 0
+    for row in lossless.comparisons(load_ladder(device="cpu", dtype=dtype), dtype, max_new_tokens=32):
+        assert row["equal"], row
+        seen += row["tokens"]
+        if seen >= 600:
+            return

@@ -1,0 +1,27 @@
+"""Sliders redraw their figure, and the round they show is the loop's own."""
+
+import plotly.graph_objects as go
+import pytest
+
+from specdec_lib.context import Context
+from specdec_lib.draft import TreeDraft
+from specdec_lib.widgets import one_round, sliders
+
+
+def test_a_moved_slider_redraws_the_figure():
+    box = sliders(lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}), {"width": (1, 2), "colour": ("red", "blue")})
+    width, colour, shown = box.children
+    assert (list(shown.data[0].y), shown.layout.title.text) == ([1], "red")
+    width.value, colour.value = 2, "blue"
+    assert (list(shown.data[0].y), shown.layout.title.text, len(shown.data)) == ([2], "blue", 1)
+
+
+def test_a_slider_without_values_is_refused():
+    with pytest.raises(ValueError, match="got none for 'width'"):
+        sliders(lambda width: go.Figure(), {"width": ()})
+
+
+def test_the_round_that_is_drawn_says_what_was_accepted(ladder, prompts):
+    context = Context.of(ladder.encode(prompts[0]))
+    figure = one_round(ladder, TreeDraft(ladder.draft, budget=8), context, seed=1, temperature=0.0)
+    assert "of 8 guesses accepted" in figure.layout.title.text
