@@ -11,7 +11,7 @@ from torch import Tensor
 from specdec_lib.chance import Chance, Sampler, Slots
 from specdec_lib.context import Context
 from specdec_lib.lm import LanguageModel
-from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.tree import ROOT, MatchTable, TokenTree
 
 SIBLINGS = ("ranked", "top", "iid", "distinct")
 
@@ -36,23 +36,6 @@ class NoDraft:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The root alone."""
         return TokenTree.rooted(context)
-
-
-@dataclass(frozen=True)
-class MatchTable:
-    """P(a child is accepted | its rank among its siblings), given that its parent was; beyond the last rank it halves."""
-
-    rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
-    name: str = "default"
-
-    def __post_init__(self) -> None:
-        if not self.rates or not all(0 <= rate <= 1 for rate in self.rates) or list(self.rates) != sorted(self.rates, reverse=True):
-            raise ValueError(f"match rates are probabilities that never rise with the rank, got {self.rates}")
-
-    def rate(self, rank: int) -> float:
-        """For rank 0, 1, …"""
-        last = len(self.rates) - 1
-        return self.rates[rank] if rank <= last else self.rates[last] * 0.5 ** (rank - last)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,23 @@ NO_PARENT = -1
 
 
 @dataclass(frozen=True)
+class MatchTable:
+    """P(a child is accepted | its rank among its siblings), given that its parent was; beyond the last rank it halves."""
+
+    rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
+    name: str = "default"
+
+    def __post_init__(self) -> None:
+        if not self.rates or not all(0 <= rate <= 1 for rate in self.rates) or list(self.rates) != sorted(self.rates, reverse=True):
+            raise ValueError(f"match rates are probabilities that never rise with the rank, got {self.rates}")
+
+    def rate(self, rank: int) -> float:
+        """For rank 0, 1, …"""
+        last = len(self.rates) - 1
+        return self.rates[rank] if rank <= last else self.rates[last] * 0.5 ** (rank - last)
+
+
+@dataclass(frozen=True)
 class TokenTree:
     """A tree of guesses rooted at a context's last token.
 

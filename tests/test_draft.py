@@ -8,8 +8,8 @@ from fakes import fixed_model, table_model
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, Draft, MatchTable, NoDraft, TreeDraft, best_slots
-from specdec_lib.tree import TokenTree
+from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft, best_slots
+from specdec_lib.tree import MatchTable, TokenTree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))

@@ -22,7 +22,7 @@ SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k": Sampler(1.0, top_k=
 DRAFTS = {
     "chain": (4, None, lambda model: ChainDraft(model, 2, siblings="iid")),
     "with replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 1), siblings="iid")),
-    "without replacement": (4, None, lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct")),
+    "without replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct")),
     "point mass": (4, None, lambda model: TreeDraft(model, widths=(2, 1), siblings="top")),
     "best slots with replacement": (3, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="iid")),
     "best slots without replacement": (3, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="distinct")),

@@ -108,6 +108,7 @@ def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
 def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt():
     tree = MaxGram().propose(Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), Chance(0))
     assert tree.tokens[1:] == (8, 9) and set(tree.sources[1:]) == {"prompt"}
+    assert MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8  # no suffix is longer than the text
     assert MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:] == ("generation",) * 2
 
 
@@ -117,10 +118,11 @@ def test_the_search_finds_what_a_slow_one_finds(seed):
     phrase = random.integers(0, 3, int(random.integers(1, 40)))
     text = np.concatenate([random.integers(0, 3, 30), *[phrase] * 4, random.integers(0, 3, seed % 3), phrase])
     region = text[: int(random.integers(0, len(text) + 1))]
+    text = text[int(random.integers(0, len(text))) if seed % 2 else 0 :]
     best = (0, None)
     for end in range(len(region) - 1):
         same = 0
-        while same <= end and region[end - same] == text[-1 - same]:
+        while same <= min(end, len(text) - 1) and region[end - same] == text[-1 - same]:
             same += 1
         best = (same, end + 1) if same > best[0] else best
     assert continuation(region, text) == best[1]

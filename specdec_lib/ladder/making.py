@@ -68,7 +68,7 @@ class Maker:
             np.save(stored.with_suffix(".partial.npy"), corpus.encode(tokenizer, documents))
             os.replace(stored.with_suffix(".partial.npy"), stored)
         shutil.copyfile(text, self.folder / "tokenizer.json")
-        return Tokenizer.from_file(str(text)), np.load(stored, allow_pickle=False)
+        return Tokenizer.from_file(str(text)), np.load(stored)
 
     def model(self, name: str, stream: np.ndarray, *, teacher: GPT2LMHeadModel | None = None) -> GPT2LMHeadModel:
         """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
@@ -87,9 +87,7 @@ class Maker:
         """The recipe of one model at this run's scale."""
         recipe = RECIPES[name]
         least = 2 * recipe.batch_tokens
-        return replace(
-            recipe, tokens=max(least, int(recipe.tokens * self.scale)), taught_tokens=max(least, int(recipe.taught_tokens * self.scale))
-        )
+        return replace(recipe, tokens=max(least, int(recipe.tokens * self.scale)), taught_tokens=max(least, int(recipe.taught_tokens * self.scale)))
 
     def katz(self, stream: np.ndarray) -> Katz:
         """The trigram of the draft's own samples: whole in the cache, pruned in the folder."""

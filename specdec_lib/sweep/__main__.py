@@ -3,8 +3,8 @@
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import torch
 
 from specdec_lib.chance import Sampler
@@ -13,6 +13,9 @@ from specdec_lib.ngram import NgramDraft
 from specdec_lib.sweep.grid import Setting, sweep
 from specdec_lib.sweep.statistics import summary
 from specdec_lib.workload import DATA, Ladder, load_ladder, load_prompts
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 README = DATA.parent / "README.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
@@ -32,7 +35,7 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
     }
 
 
-def markdown(table: pd.DataFrame, command: str) -> str:
+def markdown(table: "DataFrame", command: str) -> str:
     """The summary as the README shows it."""
     greedy, sampled = (table[table.temperature == temperature].set_index("draft") for temperature in TEMPERATURES)
     first = greedy.iloc[0]
@@ -85,7 +88,7 @@ def main() -> None:
         put(text)
 
 
-def _interval(row: pd.Series, name: str) -> str:
+def _interval(row: "Series", name: str) -> str:
     return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
 
 

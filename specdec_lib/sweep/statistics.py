@@ -1,6 +1,6 @@
 """Ratios over prompts with their intervals, and how much of a text is a loop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +23,9 @@ def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
     return repeated / len(tokens) if tokens else 0.0
 
 
-def bootstrap(numerator: Sequence[float], denominator: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
+def bootstrap(numerator: Iterable[float], denominator: Iterable[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high)."""
-    above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    above, below = np.array(list(numerator), dtype=float), np.array(list(denominator), dtype=float)
     drawn = np.random.default_rng(seed).integers(len(above), size=(resamples, len(above)))
     ratios = above[drawn].sum(1) / np.maximum(below[drawn].sum(1), np.finfo(float).tiny)
     low, high = np.quantile(ratios, (0.025, 0.975))

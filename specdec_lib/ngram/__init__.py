@@ -1,0 +1,7 @@
+"""Statistics instead of a network: Katz back-off n-grams, Max-Gram, bigram table."""
+
+from specdec_lib.ngram.katz import Katz
+from specdec_lib.ngram.katz_draft import NgramDraft
+from specdec_lib.ngram.max_gram import MaxGram
+
+__all__ = ["Katz", "MaxGram", "NgramDraft"]

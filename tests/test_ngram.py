@@ -1,0 +1,242 @@
+"""Katz tables against a slow reference and hand-computed cases."""
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from specdec_lib.ngram import Katz, table_file
+from specdec_lib.ngram.backoff import GRAIN, good_turing, taken_counts
+from specdec_lib.ngram.counts import parents, suffixes
+
+
+def zipf(seed: int, size: int, vocabulary: int) -> np.ndarray:
+    return np.minimum(np.random.default_rng(seed).zipf(1.3, size) - 1, vocabulary - 1)
+
+
+def uniform(seed: int, size: int, vocabulary: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, vocabulary, size)
+
+
+CORPORA = {
+    "uniform": ([uniform(0, 400, 7)], 7),
+    "zipf in many streams": (np.array_split(zipf(1, 4000, 60), 97), 60),
+    "good-turing": ([zipf(2, 20000, 300)], 300),
+    "saturated": ([uniform(3, 3000, 3)], 3),
+    "constant": ([np.zeros(50, int)], 3),
+    "alternating": ([np.array([0, 1] * 100)], 2),
+    "single tokens": ([np.array([token]) for token in (0, 1, 1, 3)], 5),
+    "a cycle and one slip": ([np.array([0, 1, 2, 3] * 30 + [0, 2])], 4),
+    "frequent bigrams, rare trigrams": ([np.array([0, 1, 2] * 20 + [3, 1, 2])], 6),
+    "empty streams": ([np.array([], int), np.array([4, 2, 4]), np.array([], int)], 5),
+}
+CASES = [pytest.param(*corpus, order, id=f"{name}, order {order}") for name, corpus in CORPORA.items() for order in range(1, 6)]
+
+
+class SlowKatz:
+    """The definition, with dictionaries and recursion."""
+
+    def __init__(self, streams: list[np.ndarray], vocabulary: int, order: int) -> None:
+        self.vocabulary, self.order = vocabulary, order
+        self.rows: dict[tuple, Counter] = defaultdict(Counter)
+        for stream in streams:
+            for at in range(len(stream)):
+                for length in range(min(order, at + 1)):
+                    self.rows[tuple(stream[at - length : at].tolist())][int(stream[at])] += 1
+        self.taken = {}
+        for length in range(1, order):
+            counts = [c for h, row in self.rows.items() if len(h) == length for c in row.values()]
+            self.taken[length] = self._taken(Counter(counts))
+
+    def _taken(self, n: Counter) -> list[float]:
+        if all(n[r] for r in range(1, 7)) and 6 * n[6] != n[1]:
+            common = 6 * n[6] / n[1]
+            discounts = [((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common) for r in range(1, 6)]
+            if all(0 < d <= 1 for d in discounts):
+                return [0.0, *(math.floor((1 - d) * r / GRAIN) * GRAIN for r, d in enumerate(discounts, 1)), 0.0]
+        return [0.0] + [math.floor((n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5) / GRAIN) * GRAIN] * 6
+
+    def law(self, context: tuple[int, ...]) -> list[float]:
+        row = self.rows[()] if not context else self.rows.get(context, {})
+        total = sum(row.values())
+        if not context:
+            return [(row[w] + 1) / (total + self.vocabulary) for w in range(self.vocabulary)]
+        shorter = self.law(context[1:])
+        if not total:
+            return shorter
+        taken = self.taken[len(context)]
+        seen = {w: (c - taken[min(c, 6)]) / total for w, c in row.items()}
+        left, unseen = 1 - sum(seen.values()), sum(p for w, p in enumerate(shorter) if w not in seen)
+        if unseen < 1e-13:
+            return [seen.get(w, 0.0) / sum(seen.values()) for w in range(self.vocabulary)]
+        return [seen.get(w, left / unseen * shorter[w]) for w in range(self.vocabulary)]
+
+
+def contexts(streams: list[np.ndarray], vocabulary: int, order: int) -> list[tuple[int, ...]]:
+    """Seen ones, the ends of streams, and some that were never seen."""
+    random = np.random.default_rng(5)
+    text = np.concatenate(streams)
+    starts = random.integers(0, len(text), 25)
+    seen = [tuple(text[at : at + order - 1].tolist()) for at in starts]
+    ends = [tuple(stream[max(0, len(stream) - order + 1) :].tolist()) for stream in streams[:5]]
+    return [(), *seen, *ends, *(tuple(random.integers(0, vocabulary, order - 1).tolist()) for _ in range(10))]
+
+
+@pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
+def test_every_law_is_the_slow_references_and_a_distribution(streams, vocabulary, order):
+    table, slow = Katz.fit(streams, vocabulary, order), SlowKatz(streams, vocabulary, order)
+    for context in contexts(streams, vocabulary, order):
+        law = table.law(context)
+        assert law.dtype == np.float64 and law.min() >= 0 and abs(law.sum() - 1) < 1e-9
+        np.testing.assert_allclose(law, slow.law(context), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
+def test_top_is_the_largest_of_the_law(streams, vocabulary, order):
+    table = Katz.fit(streams, vocabulary, order)
+    for context in contexts(streams, vocabulary, order):
+        law = table.law(context)
+        for m in (1, 3, 16):
+            tokens, probabilities = table.top(context, m)
+            assert probabilities == [p for p in sorted(law.tolist(), reverse=True)[:m] if p > 0]
+            assert law[tokens].tolist() == probabilities and len(set(tokens)) == len(tokens)
+
+
+def test_a_tiny_law_is_the_one_computed_by_hand():
+    table = Katz.fit([np.array([0, 1, 0, 1, 0, 2])], 3, order=2)  # N_1 = 1, N_2 = 2: D = 1/5
+    assert table.law([0]) == pytest.approx([0.4 / 3, 1.8 / 3, 0.8 / 3], abs=1e-6)
+    assert table.law([1]) == pytest.approx([0.9, 0.18 * 3 / 9, 0.18 * 2 / 9], abs=1e-6)
+    assert table.law([2]) == pytest.approx([4 / 9, 3 / 9, 2 / 9])
+
+
+def test_good_turing_is_used_where_it_is_sound_and_preserves_the_mass_of_the_unseen():
+    counts = Katz.fit(*CORPORA["good-turing"], 2).levels[1].counts
+    taken = taken_counts(counts)
+    assert ((good_turing(counts) > 0) & (good_turing(counts) <= 1)).all() and taken[6] == 0 and 0 < taken[1] < 1
+    assert taken[np.minimum(counts, 6)].sum() == pytest.approx((counts == 1).sum(), rel=1e-4)
+
+
+def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not():
+    pairs = [(a, b) for r, many in enumerate((12, 3, 9, 2, 7, 1), 1) for a in (r,) for b in range(10, 10 + many) for _ in range(r)]
+    streams = [np.array(pair) for pair in pairs]
+    table = Katz.fit(streams, 30, 2)
+    raw = good_turing(table.levels[1].counts)
+    assert np.isfinite(raw).all() and raw.min() < 0 and raw.max() > 1  # the negative control
+    assert (table.taken[0, 1:] == table.taken[0, 1]).all() and 0 < table.taken[0, 1] < 1
+    assert all(table.law([h]).min() >= 0 and abs(table.law([h]).sum() - 1) < 1e-9 for h in range(30))
+
+
+def test_a_context_counts_its_continuations_not_itself():
+    assert Katz.fit([np.array([0, 1, 0])], 3, 2).law([0])[1] == 0.5  # the raw count of 0 is 2: it would give a quarter
+
+
+def test_ngrams_do_not_cross_streams():
+    parts = [np.array([0, 1]), np.array([2, 3])]
+    assert Katz.fit(parts, 4).bigrams().tolist() == [1, -1, 3, -1]
+    assert Katz.fit([np.concatenate(parts)], 4).bigrams().tolist() == [1, 2, 3, -1]
+
+
+def test_bigrams_are_the_likeliest_continuations():
+    assert Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5).bigrams().tolist() == [1, 0, 0, 0, -1]
+    assert Katz.fit([np.array([0, 1])], 2, order=1).bigrams().tolist() == [-1, -1]
+
+
+def test_long_ngrams_of_a_large_vocabulary_do_not_overflow():
+    stream = np.array([249_999, 249_998, 249_997] * 4 + [249_996])
+    table = Katz.fit([stream], 250_000, order=6)
+    assert table.top(stream[:5].tolist(), 1)[0] == [249_997] and abs(table.law(stream[:5].tolist()).sum() - 1) < 1e-9
+
+
+@pytest.mark.parametrize(("streams", "vocabulary", "order"), [([], 4, 3), ([np.array([4])], 4, 3), ([np.array([1])], 4, 0), ([np.array([-1])], 4, 2)])
+def test_fit_refuses(streams, vocabulary, order):
+    with pytest.raises(ValueError, match=r"got|none"):
+        Katz.fit(streams, vocabulary, order)
+
+
+def test_look_ups_refuse_foreign_tokens_and_no_continuations():
+    table = Katz.fit([np.array([0, 1])], 2)
+    with pytest.raises(ValueError, match="0…1, got 2"):
+        table.law([2])
+    with pytest.raises(ValueError, match="got 0"):
+        table.top([0], 0)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_a_saved_table_comes_back_exactly(tmp_path, order):
+    streams, vocabulary = CORPORA["zipf in many streams"]
+    table = Katz.fit(streams, vocabulary, order)
+    table.save(tmp_path / "table.npz")
+    loaded = Katz.load(tmp_path / "table.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.npz"] and loaded.order == order
+    for ours, theirs in zip(table.levels, loaded.levels, strict=True):
+        assert all((getattr(ours, field) == getattr(theirs, field)).all() for field in ("tokens", "counts", "ends", "offsets"))
+    assert all((table.law(context) == loaded.law(context)).all() for context in contexts(streams, vocabulary, order))
+
+
+def test_a_damaged_or_missing_file_is_named_with_its_remedy(tmp_path):
+    path = tmp_path / "table.npz"
+    Katz.fit(*CORPORA["uniform"]).save(path)
+    whole = path.read_bytes()
+    for damaged in (b"", b"text", whole[:100], whole[: len(whole) // 2], whole[:-1]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"table\.npz .*make ladder"):
+            Katz.load(path)
+    with pytest.raises(ValueError, match=r"absent\.npz.*make ladder"):
+        Katz.load(tmp_path / "absent.npz")
+
+
+def test_no_flipped_byte_is_believed(tmp_path):
+    table, path = Katz.fit(*CORPORA["uniform"]), tmp_path / "table.npz"
+    table.save(path)
+    whole, refused = path.read_bytes(), 0
+    for at in range(0, len(whole), 11):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            loaded = Katz.load(path)
+        except ValueError:
+            refused += 1
+        else:  # some bytes of a zip file mean nothing
+            assert loaded.order == table.order and (loaded.law([1, 2]) == table.law([1, 2])).all()
+    assert refused > len(whole) / 11 / 2
+
+
+def test_a_failed_save_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    path = tmp_path / "table.npz"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(table_file.np, "savez_compressed", lambda stream, **_: stream.write(b"half") and 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Katz.fit([np.array([0, 1])], 2).save(path)
+    assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("order", "share"), [(2, 0.9), (2, 0.2), (3, 0.5), (4, 0.9), (4, 0.2)])
+def test_a_pruned_table_fits_and_keeps_its_probabilities(tmp_path, share, order):
+    table = Katz.fit([zipf(7, 30_000, 200)], 200, order)
+    table.save(tmp_path / "whole.npz")
+    limit = int(share * (tmp_path / "whole.npz").stat().st_size) + 500
+    pruned = table.pruned(limit)
+    pruned.save(tmp_path / "pruned.npz")
+    assert (tmp_path / "pruned.npz").stat().st_size <= limit and 0 < pruned.ngrams < table.ngrams
+    least = [int(level.counts.min()) for level in pruned.levels[1:] if len(level)]
+    assert least == sorted(least)
+    kept = pruned._laws[0]
+    for depth in range(1, order):
+        mask = table.levels[depth].counts >= pruned.levels[depth].counts.min(initial=10**9)
+        assert (kept[depth] == table._laws[0][depth][mask]).all()
+    for context in contexts([zipf(7, 30_000, 200)], 200, order):
+        assert pruned.law(context).min() >= 0 and abs(pruned.law(context).sum() - 1) < 1e-9
+
+
+def test_pruning_keeps_every_suffix():
+    pruned = Katz.fit([zipf(8, 20_000, 100)], 100, 4).pruned(6_000)
+    links = suffixes(pruned.levels)
+    for above, level, link in zip(pruned.levels, pruned.levels[1:], links[1:], strict=False):
+        assert len(parents(above)) == len(level) and (above.tokens[link] == level.tokens).all()
+
+
+def test_pruning_does_nothing_where_all_fits_and_refuses_where_nothing_does():
+    table = Katz.fit(*CORPORA["uniform"])
+    assert table.pruned(10**6) is table
+    with pytest.raises(ValueError, match="unigrams alone take"):
+        table.pruned(100)
