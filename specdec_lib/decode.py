@@ -69,8 +69,8 @@ class Generation:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The generated tokens."""
-        return self.context.generated
+        """What these rounds emitted."""
+        return tuple(token for played in self.rounds for token in played.emitted)
 
     @property
     def tokens_per_round(self) -> float:
@@ -127,7 +127,12 @@ def rounds(
     Raises ValueError, before any work, if the prompt is empty or does not fit, or the draft's vocabulary is not the target's.
     """
     context = _checked(target, draft, prompt, max_new_tokens)
-    left, stops = max_new_tokens, frozenset(stop_tokens)
+    return _rounds(target, draft, context, chance, left=max_new_tokens, rule=rule, stops=frozenset(stop_tokens))
+
+
+def _rounds(
+    target: LanguageModel, draft: Draft, context: Context, chance: Chance, *, left: int, rule: Rule, stops: frozenset[int]
+) -> Iterator[tuple[Round, str | None]]:
     models = models_in(target, draft)
     while True:
         room = min(left, target.max_positions - len(context) + 1)
@@ -140,27 +145,41 @@ def rounds(
             return
 
 
+def parts_of(*parts: object) -> Iterator[object]:
+    """Every draft and model reachable from these through their attributes, lists and tuples included; one may come twice."""
+    for part in parts:
+        if isinstance(part, list | tuple):
+            yield from parts_of(*part)
+        elif isinstance(part, LanguageModel):
+            yield part
+        elif isinstance(part, Draft):
+            yield part
+            yield from parts_of(*vars(part).values())
+
+
 def models_in(*parts: object) -> dict[str, LanguageModel]:
-    """Every model reachable from drafts and models through their attributes, by name.
+    """Every model among `parts_of` these, by name.
 
     Raises ValueError if two different models share a name, because their records would mix.
     """
     found: dict[str, LanguageModel] = {}
-    for part in parts:
-        if isinstance(part, LanguageModel):
-            inside = {part.name: part}
-        elif isinstance(part, Draft):
-            values = [value for attribute in vars(part).values() for value in (attribute if isinstance(attribute, tuple) else (attribute,))]
-            inside = models_in(*values)
-        else:
-            continue
-        for name, model in inside.items():
-            if found.setdefault(name, model) is not model:
-                raise ValueError(f"two models are called {name!r}; give them different names")
+    for model in parts_of(*parts):
+        if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
+            raise ValueError(f"two models are called {model.name!r}; give them different names")
     return found
 
 
-def _play(target, draft, context: Context, chance: Chance, *, rule: Rule, room: int, stops: frozenset[int], models) -> Round:
+def _play(
+    target: LanguageModel,
+    draft: Draft,
+    context: Context,
+    chance: Chance,
+    *,
+    rule: Rule,
+    room: int,
+    stops: frozenset[int],
+    models: dict[str, LanguageModel],
+) -> Round:
     before = _usage(models)
     started = time.perf_counter()
     tree = draft.propose(context, chance).cut(room - 1)
@@ -181,7 +200,7 @@ def _play(target, draft, context: Context, chance: Chance, *, rule: Rule, room: 
     )
 
 
-def _read_prompt(target, draft, prompt: Context) -> dict[str, Usage]:
+def _read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
     """Let every model read the prompt up to its last token, so that no round pays for it."""
     models = models_in(target, draft)
     before = _usage(models)
@@ -200,7 +219,7 @@ def _usage(models: dict[str, LanguageModel], before: dict[str, Usage] | None = N
     return used if before is None else {name: now - before[name] for name, now in used.items()}
 
 
-def _checked(target, draft, prompt: Context | Sequence[int], max_new_tokens: int) -> Context:
+def _checked(target: LanguageModel, draft: Draft, prompt: Context | Sequence[int], max_new_tokens: int) -> Context:
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
@@ -208,7 +227,10 @@ def _checked(target, draft, prompt: Context | Sequence[int], max_new_tokens: int
         raise ValueError(f"the prompt holds token {max(context.tokens)}, the target's vocabulary ends at {target.vocabulary - 1}")
     if len(context) > target.max_positions:
         raise ValueError(f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}")
-    for name, model in models_in(draft).items():
-        if model.vocabulary != target.vocabulary:
-            raise ValueError(f"a draft must share the target's vocabulary: {name} has {model.vocabulary} tokens, {target.name} {target.vocabulary}")
+    models_in(target, draft)
+    for part in parts_of(draft):
+        size = getattr(part, "vocabulary", None)
+        if size not in (None, target.vocabulary):
+            name = getattr(part, "name", type(part).__name__)
+            raise ValueError(f"a draft must share the target's vocabulary: {name} has {size} tokens, {target.name} {target.vocabulary}")
     return context

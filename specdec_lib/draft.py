@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from specdec_lib.chance import Chance, Sampler, Slots
+from specdec_lib.chance import Chance, Sampler, Slots, best
 from specdec_lib.context import Context
 from specdec_lib.lm import LanguageModel
 from specdec_lib.tree import ROOT, MatchTable, TokenTree
@@ -48,7 +48,7 @@ class TreeDraft:
     floor       no guess scores below it, in [0, 1]
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest without noise; "iid": independent draws;
                 "distinct": draws without replacement. The last two carry rows and are for `reject`; "top" serves both rules.
-    match       turns ranks into scores where a token is sampled; at temperature 0, and for "top", a score is the product of probabilities
+    match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a score is the product of probabilities
 
     A model whose context is full guesses nothing more, and siblings end where the warped law has no more tokens.
     Raises ValueError if the shape is not given in exactly one way or a value is out of range.
@@ -66,8 +66,8 @@ class TreeDraft:
     def __post_init__(self) -> None:
         if (self.widths is None) == (self.budget is None):
             raise ValueError(f"give widths or a budget, not both: got widths={self.widths}, budget={self.budget}")
-        if self.widths is not None and min(self.widths, default=1) < 1:
-            raise ValueError(f"widths are at least 1 per depth, got {self.widths}")
+        if self.widths is not None and min(self.widths, default=0) < 1:
+            raise ValueError(f"widths are at least 1 per depth, and of one depth or more, got {self.widths}")
         if self.budget is not None and (self.budget < 1 or self.depth < 1):
             raise ValueError(f"a tree with a budget has at least 1 guess and depth 1, got budget={self.budget}, depth={self.depth}")
         if not 0 <= self.floor <= 1:
@@ -81,7 +81,7 @@ class TreeDraft:
         readable = max(0, self.model.max_positions - len(context) + 1)
         if self.widths is not None:
             return self._widen(tree, context, chance, self.widths[:readable])
-        if self.siblings in ("iid", "distinct"):
+        if self.siblings in ("iid", "distinct") or (self.siblings == "ranked" and chance.sampler.temperature > 0):
             return self._fill_slots(tree, context, chance, min(self.depth, readable))
         return self._fill(tree, context, chance, min(self.depth, readable))
 
@@ -90,7 +90,7 @@ class TreeDraft:
         for width in widths:
             if not frontier:
                 break
-            logits = self.model.score(context, tree)
+            logits = self._logits(context, tree, frontier)
             added = [guess for node in frontier for guess in self._guesses(tree, node, logits[node], chance, width)]
             frontier = list(range(len(tree), len(tree) + len(added)))
             tree = self._with(tree, added)
@@ -104,22 +104,29 @@ class TreeDraft:
             frontier = [node for node in range(len(tree)) if tree.depths[node] == level and tree.scores[node] > worst]
             if not frontier:
                 break
-            logits = self.model.score(context, tree)
+            logits = self._logits(context, tree, frontier)
             added = [guess for node in frontier for guess in self._guesses(tree, node, logits[node], chance, self.budget) if guess.score > worst]
             tree = self._with(tree, added).truncated(self.budget)
         return tree
 
     def _fill_slots(self, tree: TokenTree, context: Context, chance: Chance, depth: int) -> TokenTree:
-        """The best slots are chosen before any token is drawn, so that no drawn token has to be dropped."""
+        """Where scores follow from ranks alone, the best slots are chosen first: no drawn token has to be dropped."""
         shape = best_slots(self.match, self.budget, depth, self.floor)
         for level in range(max(shape, default=-1) + 1):
-            frontier = [(node, shape[level].get(tree.slots(node), 0)) for node in range(len(tree)) if tree.depths[node] == level]
-            if not any(width for _, width in frontier):
+            widths = {node: shape[level].get(tree.slots(node), 0) for node in range(len(tree)) if tree.depths[node] == level}
+            frontier = [node for node, width in widths.items() if width]
+            if not frontier:
                 break
-            logits = self.model.score(context, tree)
-            added = [guess for node, width in frontier for guess in self._guesses(tree, node, logits[node], chance, width)]
+            logits = self._logits(context, tree, frontier)
+            added = [guess for node in frontier for guess in self._guesses(tree, node, logits[node], chance, widths[node])]
             tree = self._with(tree, added)
         return tree
+
+    def _logits(self, context: Context, tree: TokenTree, nodes: Sequence[int]) -> dict[int, Tensor]:
+        """The model's logits after each of these nodes; others are not read, unless they lie above."""
+        part, number = tree.above(nodes)
+        rows = self.model.score(context, part)
+        return {node: rows[number[node]] for node in nodes}
 
     def _guesses(self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int) -> list["Guess"]:
         """Up to `width` children for a node, none below the floor."""
@@ -133,8 +140,7 @@ class TreeDraft:
             tokens, _ = chance.rank(logits, tree.position(node) + 1, width)
             return [(token, self.match.rate(rank), None) for rank, token in enumerate(tokens)]
         law = (Sampler(1.0) if chance.sampler.temperature == 0 else chance.sampler).probs(logits)
-        best = law.topk(min(width, len(law)))
-        return [(token, factor, None) for token, factor in zip(best.indices.tolist(), best.values.tolist(), strict=True) if factor > 0]
+        return [(token, factor, None) for token, factor in zip(*best(law, width), strict=True) if factor > 0]
 
     def _drawn(self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int) -> list[tuple[int, float, Tensor]]:
         law = chance.sampler.probs(logits)

@@ -6,7 +6,7 @@ stand in the order in which they were drawn.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool
@@ -56,7 +56,7 @@ class TokenTree:
     parents: tuple[int, ...] = (NO_PARENT,)
     sources: tuple[str, ...] = ("context",)
     scores: tuple[float, ...] = (1.0,)
-    rows: tuple[Tensor | None, ...] = (None,)
+    rows: tuple[Tensor | None, ...] = field(default=(None,), compare=False)
 
     def __post_init__(self) -> None:
         lengths = {name: len(getattr(self, name)) for name in ("tokens", "parents", "sources", "scores", "rows")}
@@ -165,6 +165,11 @@ class TokenTree:
         """The same nodes without their laws: small enough to keep in a record, no longer fit for a ratio rule."""
         return replace(self, rows=(None,) * len(self))
 
+    def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
+        """The tree of these nodes and their ancestors, and the number that each kept node has in it."""
+        kept = sorted({ROOT, *nodes, *(node for end in nodes for node in self.path(end))})
+        return self._kept(kept), {node: new for new, node in enumerate(kept)}
+
     def cut(self, depth: int) -> "TokenTree":
         """Without the nodes deeper than `depth`: fair with rows too, because it looks at no token."""
         return self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
@@ -195,7 +200,7 @@ class TokenTree:
                 scores.append(self.scores[node])
             moved.append(place[key])
             scores[place[key]] = max(scores[place[key]], self.scores[node])
-        return replace(self._picked(kept), parents=tuple(parents), scores=tuple(scores))
+        return replace(self._picked(kept, parents), scores=tuple(scores))
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
@@ -205,9 +210,9 @@ class TokenTree:
         if len(nodes) == len(self):
             return self
         number = {node: new for new, node in enumerate(nodes)}
-        return replace(self._picked(nodes), parents=(NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])))
+        return self._picked(nodes, [NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])])
 
-    def _picked(self, nodes: list[int]) -> "TokenTree":
-        fields = ("tokens", "parents", "sources", "scores", "rows")
+    def _picked(self, nodes: list[int], parents: list[int]) -> "TokenTree":
+        fields = ("tokens", "sources", "scores", "rows")
         picked = {name: tuple(getattr(self, name)[node] for node in nodes) for name in fields}
-        return replace(self, **picked | {"parents": (NO_PARENT, *(ROOT for _ in nodes[1:]))})
+        return replace(self, parents=tuple(parents), **picked)

@@ -60,7 +60,7 @@ def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance:
     target_logits    row i: the target's logits after node i, root first
     chance           one coin per child tried, in draw order, and one draw
 
-    Raises ValueError unless there is one row per node.
+    Raises ValueError unless there is one target row per node, and each node's own row, where it has one, gives its token a probability.
     Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024 (Sequoia).
     """
     _check_rows(tree, target_logits)
@@ -70,7 +70,7 @@ def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance:
         for child in tree.children(node):
             offered = tree.rows[child]
             token = tree.tokens[child]
-            ratio = float(wanted[token]) if offered is None else float(wanted[token]) / float(offered[token])
+            ratio = float(wanted[token]) / _offer(offered, token, len(wanted))
             if chance.coin(ratio, tree.root_position, tree.slots(child)):
                 path.append(child)
                 node = child
@@ -89,6 +89,16 @@ def _remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
         left = (wanted - offered.to(wanted)).clamp_(min=0.0)
     mass = left.sum()
     return left / mass if mass > 0 else wanted
+
+
+def _offer(offered: Tensor | None, token: int, vocabulary: int) -> float:
+    """How probable the draft's token was; 1 for one that was chosen without chance."""
+    if offered is None:
+        return 1.0
+    if offered.shape != (vocabulary,) or not 0 < (probability := float(offered[token])) <= 1 + 1e-6:
+        what = f"{list(offered.shape)}" if offered.shape != (vocabulary,) else f"probability {float(offered[token])}"
+        raise ValueError(f"a row is a law over {vocabulary} tokens in which its own token {token} is possible, got {what}")
+    return probability
 
 
 def _check_rows(tree: TokenTree, target_logits: Tensor) -> None:

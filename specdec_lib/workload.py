@@ -1,5 +1,6 @@
 """What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are decided here, once."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ class Ladder:
     stop_tokens: tuple[int, ...]
     card: dict
 
-    @property
+    @functools.cached_property
     def max_gram(self) -> MaxGram:
         """Max-Gram with the bigram table of the Katz model."""
         return MaxGram(self.katz.bigrams())
@@ -77,8 +78,10 @@ def load_prompts(domain: str = "code", split: str = "held-out", limit: int | Non
         raise ValueError(f"prompt file {path} is missing; {REMEDY}")
     try:
         prompts = [Prompt(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (json.JSONDecodeError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"prompt file {path} is damaged ({error}); {REMEDY}") from error
+    if not prompts or not all(isinstance(prompt.text, str) and prompt.domain == domain and prompt.split in SPLITS for prompt in prompts):
+        raise ValueError(f"prompt file {path} is damaged (it holds {len(prompts)} prompts, or one of another set); {REMEDY}")
     return [prompt for prompt in prompts if prompt.split == split][:limit]
 
 
@@ -106,6 +109,8 @@ def load_model(source: str | Path, name: str, *, device: str = "auto", dtype: st
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, got {dtype!r}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
+        raise ValueError(f'device is "auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"; got {device!r}')
     disable_progress_bar()
     local = Path(source).is_dir()
     try:
@@ -127,8 +132,11 @@ def checked_card(folder: Path) -> dict:
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
         files = card["files"]
-    except (json.JSONDecodeError, KeyError) as error:
+        missing = {"tokenizer.json", "katz.npz"} - files.keys()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"ladder file {path} is damaged ({error!r}); {REMEDY}") from error
+    if missing:
+        raise ValueError(f"ladder file {path} is damaged (it does not list {', '.join(sorted(missing))}); {REMEDY}")
     for name, digest in files.items():
         if not (folder / name).is_file():
             raise ValueError(f"ladder file {folder / name} is missing; {REMEDY}")

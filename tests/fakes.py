@@ -1,15 +1,19 @@
 """Test doubles: tables of random laws, and a chance that follows a script."""
 
+import functools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
-from specdec_lib.chance import Chance
+from specdec_lib.chance import Chance, Sampler, every_outcome
+from specdec_lib.decode import rounds
 from specdec_lib.lm import TableModel
+from specdec_lib.verify import reject
 
 fixed_model = TableModel.fixed
+PROMPT = (1, 0)
 
 
 def random_laws(vocabulary: int, seed: int, support: int | None = None) -> Callable[[tuple[int, ...]], torch.Tensor]:
@@ -46,3 +50,22 @@ class Scripted(Chance):
 def distance(one: dict, other: dict) -> float:
     """The largest difference of two laws."""
     return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
+
+
+def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]:
+    """What the real loop emits in one round."""
+    played, _ = next(rounds(target, draft, prompt, chance, max_new_tokens=room, rule=rule))
+    return played.emitted
+
+
+def speculative_law(target, draft, sampler: Sampler, rule=reject, *, prompt=PROMPT, length=3) -> dict[tuple[int, ...], float]:
+    """The exact joint law of `length` tokens: each round enumerated whole, rounds composed by what is committed."""
+    law: dict[tuple[int, ...], float] = {}
+    one = every_outcome(functools.partial(first_round, target, draft, prompt, rule=rule, room=length), sampler)
+    for emitted, probability in one.items():
+        rest = {(): 1.0}
+        if len(emitted) < length:
+            rest = speculative_law(target, draft, sampler, rule, prompt=prompt + emitted, length=length - len(emitted))
+        for more, after in rest.items():
+            law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
+    return law

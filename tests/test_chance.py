@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -17,7 +18,10 @@ LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
     [
         ({"temperature": -0.1}, "temperature"),
         ({"temperature": math.nan}, "temperature"),
+        ({"temperature": 1e-46}, "temperature"),
         ({"top_k": 0}, "top_k"),
+        ({"top_k": 1.5}, "top_k"),
+        ({"top_k": True}, "top_k"),
         ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.1}, "top_p"),
     ],
@@ -112,6 +116,27 @@ def test_rank_begins_with_the_choice_and_never_leaves_the_support():
 
 def test_ranks_at_temperature_zero_are_the_largest_logits_with_their_gaps():
     assert Chance(0).rank(LOGITS, 4, 3) == ([0, 1, 2], [0.0, 1.0, 2.0])
+
+
+def test_a_tie_goes_to_the_lower_token_everywhere():
+    chance, flat = Chance(0), torch.zeros(10)
+    assert chance.choose(flat, 3) == 0 and chance.rank(flat, 3, 3) == ([0, 1, 2], [0.0, 0.0, 0.0])
+    coarse = torch.randn(4096, generator=torch.Generator().manual_seed(0)).bfloat16()
+    assert chance.rank(coarse, 3, 50)[0][0] == chance.choose(coarse, 3)
+
+
+def test_a_numpy_seed_is_the_same_seed_whoever_asks_first():
+    gumbel_noise.cache_clear()
+    one = Chance(np.int64(7), Sampler(1.0)).choose(torch.zeros(1000), np.int64(4))
+    gumbel_noise.cache_clear()
+    assert Chance(7, Sampler(1.0)).choose(torch.zeros(1000), 4) == one
+    assert Chance(np.int64(7)).coin(0.5, 3, ()) == Chance(7).coin(0.5, 3, ())
+
+
+@pytest.mark.parametrize("seed", [True, 1.0, "1"])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(ValueError, match="a seed is a whole number"):
+        Chance(seed)
 
 
 def test_every_part_of_a_key_matters():

@@ -1,18 +1,33 @@
 """The loop: what it emits, where it stops, what it records, and what it refuses before any work."""
 
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 import torch
 from fakes import table_model
 from test_lm import network
 
 from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
 from specdec_lib.decode import decode, models_in, rounds
 from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.lm import CachedModel
+from specdec_lib.lm import CachedModel, TableModel
+from specdec_lib.ngram import MaxGram
 from specdec_lib.verify import reject
 
 PROMPT = (1, 2, 0)
+
+
+@dataclass(frozen=True)
+class Both:
+    """A composite draft that keeps its parts in a list."""
+
+    parts: list
+
+    def propose(self, context, chance):
+        return self.parts[0].propose(context, chance)
+
+
 DRAFTS = {
     "chain": lambda model: ChainDraft(model, 4),
     "tree": lambda model: TreeDraft(model, widths=(3, 2, 1)),
@@ -112,6 +127,7 @@ def test_a_generation_can_go_on_from_a_context():
     part = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=3)
     rest = decode(table_model(5, 1), NoDraft(), part.context, Chance(0, Sampler(1.0)), max_new_tokens=5)
     assert rest.context == whole.context and rest.context.prompt_tokens == len(PROMPT)
+    assert len(rest.tokens) == 5 and rest.tokens_per_round == 1
 
 
 def test_a_model_that_is_used_twice_is_counted_once():
@@ -123,6 +139,8 @@ def test_a_model_that_is_used_twice_is_counted_once():
     "target,draft,prompt,length,message",
     [
         (table_model(5, 1), ChainDraft(table_model(4, 1, name="draft"), 2), PROMPT, 5, "share the target's vocabulary: draft has 4 tokens, table 5"),
+        (table_model(5, 1), MaxGram(np.arange(4)), PROMPT, 5, "share the target's vocabulary: MaxGram has 4 tokens, table 5"),
+        (table_model(5, 1), Both([ChainDraft(table_model(4, 1, name="draft"), 2)]), PROMPT, 5, "share the target's vocabulary: draft has 4"),
         (table_model(5, 1), NoDraft(), (), 5, "prompt is empty"),
         (table_model(5, 1), NoDraft(), (5,), 5, "token 5, the target's vocabulary ends at 4"),
         (table_model(5, 1, max_positions=2), NoDraft(), PROMPT, 5, "3 tokens, the target reads at most 2"),
@@ -130,6 +148,8 @@ def test_a_model_that_is_used_twice_is_counted_once():
         (table_model(5, 1), ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
     ],
 )
-def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message):
-    with pytest.raises(ValueError, match=message):
-        decode(target, draft, Context.of(prompt) if prompt else prompt, Chance(0), max_new_tokens=length, rule=reject)
+def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message, monkeypatch):
+    monkeypatch.setattr(TableModel, "score", lambda *_: pytest.fail("a model was asked"))
+    for run in (decode, rounds):
+        with pytest.raises(ValueError, match=message):
+            run(target, draft, prompt, Chance(0), max_new_tokens=length, rule=reject)

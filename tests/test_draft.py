@@ -1,7 +1,9 @@
 """Which trees a draft makes: shapes, best-first budgets, honest rows, and who pays how many passes."""
 
 import itertools
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from fakes import fixed_model, table_model
@@ -9,6 +11,7 @@ from fakes import fixed_model, table_model
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft, best_slots
+from specdec_lib.ngram import Katz, NgramDraft
 from specdec_lib.tree import MatchTable, TokenTree
 
 CONTEXT = Context.of([1, 2, 0])
@@ -81,6 +84,23 @@ def test_no_pass_is_made_for_children_that_cannot_get_in():
     assert model.passes == 1
 
 
+def test_only_nodes_that_get_children_are_read():
+    model, asked = Counting(5, 3), []
+    real = model.inside
+    model.inside = SimpleNamespace(score=lambda context, tree: asked.append(tree) or real.score(context, tree))
+    tree = TreeDraft(model, budget=9, depth=4).propose(CONTEXT, SAMPLED)
+    parents = {tree.path_tokens(node) for node in range(len(tree)) if tree.children(node)}
+    read = {part.path_tokens(node) for part in asked for node in range(len(part))}
+    assert parents == read
+
+
+def test_an_n_gram_draft_is_the_greedy_tree_of_its_table():
+    table = Katz.fit([np.random.default_rng(0).integers(20, size=3000)], 20)
+    trees = [draft.propose(CONTEXT, GREEDY) for draft in (NgramDraft(table, widths=(3, 2, 1)), TreeDraft(table, widths=(3, 2, 1)))]
+    assert (trees[0].tokens, trees[0].parents) == (trees[1].tokens, trees[1].parents)
+    assert trees[0].scores == pytest.approx(trees[1].scores)
+
+
 def test_best_slots_equal_best_first_over_ranks():
     shape = best_slots(MatchTable((0.7, 0.12, 0.05, 0.03)), 7, 14)
     scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6]
@@ -142,6 +162,7 @@ def test_equal_chances_give_equal_trees(siblings):
         ({}, "widths or a budget"),
         ({"widths": (1,), "budget": 2}, "widths or a budget"),
         ({"widths": (1, 0)}, "at least 1 per depth"),
+        ({"widths": ()}, "at least 1 per depth"),
         ({"budget": 0}, "at least 1 guess"),
         ({"budget": 2, "depth": 0}, "depth"),
         ({"widths": (1,), "floor": 2.0}, "floor"),

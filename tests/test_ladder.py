@@ -95,11 +95,11 @@ def test_an_interrupted_training_ends_like_an_uninterrupted_one(tmp_path, monkey
 
     seen: list = []
 
-    def stop_at(*arguments):
+    def stop_at(*arguments, **named):
         if len(seen) == 4:
             raise Interrupted
         seen.append(arguments)
-        return one_step(*arguments)
+        return one_step(*arguments, **named)
 
     times = itertools.count(0, 1000)
     monkeypatch.setattr("specdec_lib.ladder.training.time.monotonic", lambda: next(times))
@@ -110,6 +110,26 @@ def test_an_interrupted_training_ends_like_an_uninterrupted_one(tmp_path, monkey
     parts = train(TINY, STREAM, tmp_path / "parts.safetensors")
     for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
         assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_a_checkpoint_without_the_optimisers_memory_would_end_elsewhere(tmp_path, monkeypatch):
+    """The control of the test above: weights alone are not enough to go on from."""
+    half = replace(TINY, tokens=TINY.tokens // 2)
+    begin = train(half, STREAM, tmp_path / "half.safetensors")
+    whole = train(TINY, STREAM, tmp_path / "whole.safetensors")
+    rest = train(half, STREAM, tmp_path / "rest.safetensors", begin=begin)
+    assert any((one - other).abs().max() > 1e-3 for one, other in zip(whole.parameters(), rest.parameters(), strict=True))
+
+
+def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path):
+    checkpoint = tmp_path / "model.safetensors"
+    model = train(TINY, STREAM, checkpoint)
+    for recipe, stream, teacher in ((replace(TINY, tokens=512), STREAM, None), (TINY, STREAM[::-1], None), (TINY, STREAM, model)):
+        with pytest.raises(ValueError, match="made by another recipe"):
+            train(recipe, stream, checkpoint, teacher=teacher)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:500])
+    with pytest.raises(ValueError, match="is damaged"):
+        train(TINY, STREAM, checkpoint)
 
 
 def test_training_lowers_the_loss_and_a_teacher_is_followed(tmp_path):
@@ -135,7 +155,7 @@ def test_a_stream_without_one_batch_is_refused(tmp_path):
 
 
 def test_the_whole_recipe_runs_at_tiny_size_and_loads(tmp_path, monkeypatch):
-    monkeypatch.setattr(making, "RECIPES", {name: TINY for name in ("target", "middle", "draft")} | {"target": TINY})
+    monkeypatch.setattr(making, "RECIPES", {name: TINY for name in ("target", "middle", "draft")})
     monkeypatch.setattr(making.corpus, "VOCABULARY", 300)
     monkeypatch.setattr(making, "KATZ_TOKENS", 1000)
     monkeypatch.setattr("specdec_lib.ladder.sampling.LENGTH", 8)

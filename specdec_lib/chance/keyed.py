@@ -9,14 +9,14 @@ Source: the noise is the Gumbel-max trick with a counter-based generator (SplitM
 
 import functools
 import hashlib
-import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.chance.sampler import Sampler, checked
+from specdec_lib.chance.sampler import Sampler, best, checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -34,6 +34,11 @@ class Chance:
     sampler: Sampler = Sampler()
     nesting: Nesting = ()
 
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
+            raise ValueError(f"a seed is a whole number, got {self.seed!r}")
+        object.__setattr__(self, "seed", int(self.seed))  # a NumPy integer prints, and so hashes, differently
+
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
         """The token at `position` (absolute): a sample of the warped law that all models with the same law agree on."""
         return int(self._perturbed(logits, position).argmax())
@@ -46,9 +51,8 @@ class Chance:
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
-        best = perturbed.topk(min(k, len(perturbed)))
-        values = [value for value in best.values.tolist() if value > -math.inf]
-        return best.indices.tolist()[: len(values)], [values[0] - value for value in values]
+        tokens, values = best(perturbed, k)
+        return tokens, [values[0] - value for value in values]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Heads with this probability, for the child at `slots` under a root at position `committed`; strict, so 0 is never heads."""
@@ -73,13 +77,13 @@ class Chance:
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Float[Tensor, " vocab"]:
         law = self.sampler.log_probs(logits)
-        return law if self.sampler.temperature == 0 else law.double() + gumbel_noise(self.seed, position, len(law), str(law.device))
+        return law if self.sampler.temperature == 0 else law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device))
 
     def _uniform(self, use: str, committed: int, slots: Slots) -> float:
-        return (_key("uniform", self.seed, use, self.nesting, committed, slots) >> 11) * 2.0**-53
+        return (_key("uniform", self.seed, use, self.nesting, int(committed), slots) >> 11) * 2.0**-53
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def gumbel_noise(seed: int, position: int, vocabulary: int, device: str = "cpu") -> Float[Tensor, " vocab"]:
     """Standard Gumbel noise in float64 for every token of one position; its bits are integer arithmetic, equal on every device."""
     start = _signed(_key("noise", seed, position))

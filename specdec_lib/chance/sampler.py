@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,10 @@ class Sampler:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ValueError(f"temperature must be a finite number of at least 0, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1 or None for all tokens, got {self.top_k}")
+        if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
+            raise ValueError(f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got {self.temperature}")
+        if self.top_k is not None and (isinstance(self.top_k, bool) or not isinstance(self.top_k, Integral) or self.top_k < 1):
+            raise ValueError(f"top_k must be a whole number of at least 1, or None for all tokens, got {self.top_k!r}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
@@ -63,3 +66,12 @@ def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
     if not math.isfinite(logits.max()):
         raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(logits.max())}")
     return logits
+
+
+def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
+    """The tokens of the k largest values and the values, best first; a tie goes to the lower token, −inf is left out."""
+    least = values.topk(min(k, len(values))).values[-1]
+    tokens = (values >= least).nonzero().flatten()
+    ordered, places = values[tokens].sort(descending=True, stable=True)
+    found = [(token, value) for token, value in zip(tokens[places[:k]].tolist(), ordered[:k].tolist(), strict=True) if value > -math.inf]
+    return [token for token, _ in found], [value for _, value in found]

@@ -55,18 +55,19 @@ class Maker:
         target = self.model("target", stream)
         for name in ("draft", "middle"):
             self.model(name, stream, teacher=target)
-        self.katz(stream)
-        return self.card(files, tokenizer, packages)
+        whole, pruned = self.katz(stream)
+        return self.card(files, tokenizer, packages, {"whole": whole.ngrams, "pruned": pruned.ngrams})
 
     def texts(self, files: list[corpus.SourceFile]) -> tuple[Tokenizer, np.ndarray]:
-        """The tokenizer and the training stream."""
-        stored, text = self.cache / "stream.npy", self.cache / "tokenizer.json"
-        if not (stored.exists() and text.exists()):
+        """The tokenizer and the training stream, made anew if the files are not those they were made from."""
+        stored, text, origin = self.cache / "stream.npy", self.cache / "tokenizer.json", self.cache / "corpus.sha256"
+        if not (stored.exists() and text.exists() and origin.exists() and origin.read_text() == digest(files)):
             documents = corpus.documents(files)
             tokenizer = corpus.train_tokenizer(documents)
             tokenizer.save(str(text))
             np.save(stored.with_suffix(".partial.npy"), corpus.encode(tokenizer, documents))
             os.replace(stored.with_suffix(".partial.npy"), stored)
+            origin.write_text(digest(files))
         shutil.copyfile(text, self.folder / "tokenizer.json")
         return Tokenizer.from_file(str(text)), np.load(stored)
 
@@ -89,18 +90,20 @@ class Maker:
         least = 2 * recipe.batch_tokens
         return replace(recipe, tokens=max(least, int(recipe.tokens * self.scale)), taught_tokens=max(least, int(recipe.taught_tokens * self.scale)))
 
-    def katz(self, stream: np.ndarray) -> Katz:
+    def katz(self, stream: np.ndarray) -> tuple[Katz, Katz]:
         """The trigram of the draft's own samples: whole in the cache, pruned in the folder."""
-        whole = self.cache / "katz.npz"
+        drawn_from = file_digest(self.folder / "draft" / "model.safetensors")
+        whole = self.cache / f"katz-{drawn_from[:12]}-{int(KATZ_TOKENS * self.scale)}.npz"
         if not whole.exists():
             draft = GPT2LMHeadModel.from_pretrained(self.folder / "draft", dtype=torch.float32, local_files_only=True).to(self.device).eval()
             samples = sample(draft, stream, int(KATZ_TOKENS * self.scale))
             Katz.fit(samples, corpus.VOCABULARY, order=3).save(whole)
         table = Katz.load(whole)
-        table.pruned(KATZ_BYTES).save(self.folder / "katz.npz")
-        return table
+        pruned = table.pruned(KATZ_BYTES)
+        pruned.save(self.folder / "katz.npz")
+        return table, pruned
 
-    def card(self, files: list[corpus.SourceFile], tokenizer: Tokenizer, packages: Sequence[str]) -> dict:
+    def card(self, files: list[corpus.SourceFile], tokenizer: Tokenizer, packages: Sequence[str], ngrams: dict[str, int]) -> dict:
         """What was made, from what, and how good it is; written as card.json."""
         held_out = [file for file in files if file.split == "held-out"]
         card = {
@@ -109,12 +112,12 @@ class Maker:
                 "packages": {name: importlib.metadata.version(name) for name in packages},
                 "files": len(files),
                 "characters": sum(len(file.text) for file in files),
-                "sha256": hashlib.sha256("".join(file.name + file.text for file in files).encode()).hexdigest(),
+                "sha256": digest(files),
                 "held_out_files": [file.name for file in held_out],
                 "development_files": [file.name for file in files if file.split == "development"],
             },
             "models": {name: self._measured(name, held_out, tokenizer) for name in RECIPES},
-            "katz": {"order": 3, "sampled_tokens": int(KATZ_TOKENS * self.scale), "temperature": 1.5, "ngrams": self._ngrams()},
+            "katz": {"order": 3, "sampled_tokens": int(KATZ_TOKENS * self.scale), "temperature": 1.5, "ngrams": ngrams},
             "device": torch.cuda.get_device_name() if self.device == "cuda" else f"CPU, {torch.get_num_threads()} threads",
             "commit": _commit(),
             "files": {path.relative_to(self.folder).as_posix(): file_digest(path) for path in _listed(self.folder)},
@@ -139,8 +142,10 @@ class Maker:
             "held_out_bits_per_byte": bits,
         }
 
-    def _ngrams(self) -> dict[str, int]:
-        return {"whole": Katz.load(self.cache / "katz.npz").ngrams, "pruned": Katz.load(self.folder / "katz.npz").ngrams}
+
+def digest(files: Sequence[corpus.SourceFile]) -> str:
+    """One SHA-256 over the names and texts of all files."""
+    return hashlib.sha256("".join(file.name + file.text for file in files).encode()).hexdigest()
 
 
 def write_card(card: dict, folder: Path) -> None:

@@ -4,6 +4,7 @@ The order of the data follows from the seed and the step alone and a checkpoint 
 (safetensors), so a run that was interrupted ends as if it had not been, up to the machine's rounding.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -15,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import GPT2Config, GPT2LMHeadModel
+
+Optimizers = tuple[torch.optim.Optimizer, torch.optim.Optimizer]  # hidden matrices, all else
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def train(
 
     begin    starts from these weights, not from random ones
 
-    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the stream is shorter than one batch.
+    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the stream is shorter than one batch, or the
+    checkpoint is damaged or was made by another recipe, from another stream or with another teacher.
     """
     if len(stream) < recipe.batch_tokens + 1:
         raise ValueError(f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}")
@@ -80,25 +84,39 @@ def train(
     if begin is not None:
         model.load_state_dict(begin.state_dict())
     optimizers = _optimizers(model, recipe)
-    start = _load(checkpoint, model, optimizers) if checkpoint.exists() else 0
+    origin = fingerprint(recipe, stream, begin, teacher)
+    start = _load(checkpoint, origin, model, optimizers) if checkpoint.exists() else 0
     steps = recipe.tokens // recipe.batch_tokens
     saved = time.monotonic()
     bar = tqdm(range(start, steps), initial=start, total=steps, desc=checkpoint.stem, mininterval=5)
     for step in bar:
         rate = min(1.0, (step + 1) / (0.02 * steps), (steps - step) / (recipe.decay * steps))
-        loss = _step(model, optimizers, recipe, rate, _batch(stream, recipe, step).to(device), teacher)
+        loss = _step(model, optimizers, _batch(stream, recipe, step).to(device), recipe=recipe, rate=rate, teacher=teacher)
         if step % 20 == 0 or step == steps - 1:
             bar.set_postfix(loss=f"{loss:.3f}")
             with checkpoint.with_suffix(".jsonl").open("a") as log:
                 log.write(json.dumps({"step": step, "tokens": (step + 1) * recipe.batch_tokens, "loss": loss}) + "\n")
         if time.monotonic() - saved > 120 or step == steps - 1:
-            _save(checkpoint, model, optimizers, step + 1)
+            _save(checkpoint, model, optimizers, {"step": str(step + 1), "origin": origin})
             saved = time.monotonic()
     return model.eval()
 
 
+def fingerprint(recipe: Recipe, stream: np.ndarray, *models: GPT2LMHeadModel | None) -> str:
+    """A digest of all that a training run follows from: recipe, text, and the weights it begins with and learns from."""
+    digest = hashlib.sha256(repr(recipe).encode() + np.ascontiguousarray(stream).tobytes())
+    for model in models:
+        for weight in () if model is None else model.parameters():
+            digest.update(weight.detach().cpu().numpy().tobytes())
+        digest.update(b"/")
+    return digest.hexdigest()
+
+
 def bits_per_byte(model: GPT2LMHeadModel, stream: np.ndarray, text_bytes: int) -> float:
-    """Cross-entropy of a whole token stream in bits, ÷ the bytes of the text it encodes; windows half overlap, so context is never under half."""
+    """Cross-entropy of a whole token stream in bits, ÷ the bytes of the text it encodes.
+
+    Windows half overlap: beyond the first one, no token has less than half a window before it.
+    """
     length, total = model.config.n_positions, 0.0
     tokens = torch.from_numpy(stream.astype(np.int64)).to(model.device)
     with torch.inference_mode():
@@ -132,7 +150,7 @@ def _order(windows: int, epoch: int, seed: int) -> np.ndarray:
     return _orders[key]
 
 
-def _step(model, optimizers, recipe: Recipe, rate: float, batch: Tensor, teacher) -> float:
+def _step(model: GPT2LMHeadModel, optimizers: Optimizers, batch: Tensor, *, recipe: Recipe, rate: float, teacher: GPT2LMHeadModel | None) -> float:
     with torch.autocast(batch.device.type, torch.bfloat16):
         logits = model(batch[:, :-1], use_cache=False).logits
         if teacher is None:
@@ -152,7 +170,7 @@ def _step(model, optimizers, recipe: Recipe, rate: float, batch: Tensor, teacher
     return loss.item()
 
 
-def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> tuple[torch.optim.Optimizer, torch.optim.Optimizer]:
+def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> Optimizers:
     hidden = [weight for name, weight in model.named_parameters() if weight.ndim == 2 and ".h." in name]
     other = [weight for name, weight in model.named_parameters() if weight.ndim != 2 or ".h." not in name]
     return (
@@ -161,19 +179,25 @@ def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> tuple[torch.optim.Opt
     )
 
 
-def _save(path: Path, model: GPT2LMHeadModel, optimizers, step: int) -> None:
+def _save(path: Path, model: GPT2LMHeadModel, optimizers: Optimizers, metadata: dict[str, str]) -> None:
     tensors = {f"model/{name}": weight.detach().contiguous() for name, weight in model.named_parameters()}
     for which, optimizer in enumerate(optimizers):
         for index, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer/{which}/{index}/{name}": torch.as_tensor(value).contiguous() for name, value in state.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    save_file(tensors, partial, metadata={"step": str(step)})
+    save_file(tensors, partial, metadata=metadata)
     os.replace(partial, path)
 
 
-def _load(path: Path, model: GPT2LMHeadModel, optimizers) -> int:
-    with safe_open(path, framework="pt") as file:
+def _load(path: Path, origin: str, model: GPT2LMHeadModel, optimizers: Optimizers) -> int:
+    try:
+        opened = safe_open(path, framework="pt")
+    except SafetensorError as error:
+        raise ValueError(f"checkpoint {path} is damaged ({error}); remove it to begin anew") from error
+    with opened as file:
+        if (file.metadata() or {}).get("origin") != origin:
+            raise ValueError(f"checkpoint {path} was made by another recipe, from another text or by another teacher; remove it to begin anew")
         names = list(file.keys())
         with torch.no_grad():
             for name, weight in model.named_parameters():
@@ -185,7 +209,7 @@ def _load(path: Path, model: GPT2LMHeadModel, optimizers) -> int:
         return int(file.metadata()["step"])
 
 
-def _states(file, names: list[str], start: str) -> Iterator[tuple[int, dict[str, Tensor]]]:
+def _states(file: safe_open, names: list[str], start: str) -> Iterator[tuple[int, dict[str, Tensor]]]:
     found: dict[int, dict[str, Tensor]] = {}
     for name in names:
         if name.startswith(start):

@@ -1,5 +1,6 @@
 """Any Hugging Face decoder as a `LanguageModel` that computes every path once."""
 
+import inspect
 import time
 from collections.abc import Sequence
 
@@ -37,7 +38,7 @@ class CachedModel:
         self.model = model.eval()
         self.name = name
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.max_positions = int(model.config.max_position_embeddings)
+        self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
         self._chunk_rows = chunk_rows
         self._slots = SlotCache(min(self.max_positions, 1024) + SCRATCH)
@@ -51,14 +52,19 @@ class CachedModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
-        path = self._read(context.tokens)
-        return torch.stack([self._slots.logits[slot] for slot in self._run(context.tokens, path, tree)])
+        try:
+            path = self._read(context.tokens)
+            return torch.stack([self._slots.logits[slot] for slot in self._run(context.tokens, path, tree)])
+        except BaseException:
+            self.forget()  # an interrupted pass leaves slots half filled
+            raise
 
     def _read(self, tokens: tuple[int, ...]) -> list[int]:
         """The slots of all but the last few of `tokens`: known ones found, long unknown stretches read in chunks."""
         known, slots = self._known
         shared = len(known) if tokens[: len(known)] == known else 0
         path = self._slots.compact(self._slots.find(tokens, slots[:shared]), SLACK)
+        self._slots.drop_logits(path)
         self._known = (tokens[: len(path)], path)
         if len(path) == len(tokens) and path[-1] not in self._slots.logits:
             self._slots.forget(path[-2] if len(path) > 1 else BEFORE, tokens[-1])
@@ -107,18 +113,14 @@ class CachedModel:
         sees = torch.from_numpy(self._slots.mask(new)).to(device)
         mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill_(~sees, torch.finfo(dtype).min)
         started = time.perf_counter()
-        try:
-            logits = self.model(
-                input_ids=torch.tensor([tokens], device=device),
-                position_ids=torch.tensor([list(positions)], device=device),
-                attention_mask=mask[None, None],
-                past_key_values=self._slots,
-                use_cache=True,
-                logits_to_keep=keep,
-            ).logits[0]
-        except BaseException:
-            self._slots.abandon(new)
-            raise
+        logits = self.model(
+            input_ids=torch.tensor([tokens], device=device),
+            position_ids=torch.tensor([list(positions)], device=device),
+            attention_mask=mask[None, None],
+            past_key_values=self._slots,
+            use_cache=True,
+            logits_to_keep=keep,
+        ).logits[0]
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         self.usage += Usage(1, len(tokens), time.perf_counter() - started)
@@ -128,11 +130,22 @@ class CachedModel:
 
 
 def _check_attention(model: PreTrainedModel) -> None:
-    config = model.config
-    layers = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if config.is_encoder_decoder:
-        raise ValueError(f"{config.model_type} is an encoder-decoder model; a decoder-only model is needed here")
-    if layers != {"full_attention"} or (getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True)):
-        raise ValueError(f"{config.model_type} has attention other than full causal ({', '.join(sorted(layers))}); a token tree needs full attention")
-    if getattr(config, "alibi", False) or config.model_type in ("bloom", "mpt"):
-        raise ValueError(f"{config.model_type} takes positions from the mask (ALiBi); a token tree needs explicit position numbers")
+    """Raises ValueError naming what a token tree cannot work with."""
+    config, kind = model.config.get_text_config(), model.config.model_type
+    taken = inspect.signature(model.forward).parameters
+    layers = {*(getattr(config, "layer_types", None) or ()), *(getattr(config, "attention_layers", None) or ())} - {"full_attention", "global"}
+    slides = getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True)
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    reasons = {
+        "is an encoder-decoder model": model.config.is_encoder_decoder,
+        "is bidirectional": getattr(config, "is_decoder", True) is False and kind in ("bert", "roberta", "electra", "xlm-roberta"),
+        f"has layers other than full causal attention ({', '.join(sorted(layers)) or 'a sliding window'})": bool(layers) or slides,
+        "takes positions from the mask (ALiBi)": getattr(config, "alibi", False) or kind in ("bloom", "mpt"),
+        "takes no position_ids": "position_ids" not in taken,
+        "takes no logits_to_keep": "logits_to_keep" not in taken,
+        "changes its positions with the length of the text": rope.get("rope_type", rope.get("type")) in ("longrope", "dynamic", "su"),
+        f"runs {config._attn_implementation} attention, not sdpa or eager": config._attn_implementation not in ("sdpa", "eager", None),
+    }
+    for reason, found in reasons.items():
+        if found:
+            raise ValueError(f"a token tree needs a decoder with full causal attention and explicit positions; {kind} {reason}")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 BEFORE = -1  # the parent of a first token
@@ -62,8 +63,8 @@ class SlotCache:
         self._pending = len(tokens)
         return new
 
-    def mask(self, new: range) -> np.ndarray:
-        """[rows, slots] of bool: what each of the slots just added sees, itself included."""
+    def mask(self, new: range) -> Bool[np.ndarray, "rows slots"]:
+        """What each of the slots just added sees, itself included."""
         sees = np.zeros((len(new), new.stop), dtype=bool)
         for row, slot in enumerate(new):
             parent = self.parents[slot]
@@ -82,11 +83,11 @@ class SlotCache:
         self.used += self._pending
         self._pending = 0
 
-    def abandon(self, new: range) -> None:
-        """The forward pass over the slots just added failed: they were never there."""
-        self._children = {key: slot for key, slot in self._children.items() if slot < new.start}
-        del self.parents[new.start :]
-        self.trunk, self._pending = min(self.trunk, new.start), 0
+    def drop_logits(self, path: Sequence[int]) -> None:
+        """Forget the logits of `path`, except near its end: a caller may go back a little."""
+        if len(self.logits) > 4 * LOGITS_KEPT:
+            passed = set(path[:-LOGITS_KEPT])
+            self.logits = {slot: row for slot, row in self.logits.items() if slot not in passed}
 
     def compact(self, path: Sequence[int], slack: int) -> list[int]:
         """Move `path` (from the first token on) and what hangs below its end together; free the rest if it is more than `slack` slots.
@@ -102,10 +103,10 @@ class SlotCache:
         keep = [*path, *sorted(below)]
         if self.used - len(keep) <= slack:
             return list(path)
-        self._move(keep, len(path))
+        self._move(keep)
         return list(range(len(path)))
 
-    def _move(self, keep: list[int], path_length: int) -> None:
+    def _move(self, keep: list[int]) -> None:
         place = {slot: new for new, slot in enumerate(keep)} | {BEFORE: BEFORE}
         still = next((new for new, slot in enumerate(keep) if new != slot), len(keep))
         if still < len(keep):
@@ -113,7 +114,7 @@ class SlotCache:
             for buffer in (*self._keys, *self._values):
                 buffer[:, :, still : len(keep)] = buffer[:, :, moved]
         self._children = {(place[parent], token): place[slot] for (parent, token), slot in self._children.items() if slot in place}
-        self.logits = {place[slot]: row for slot, row in self.logits.items() if slot in place and place[slot] >= path_length - LOGITS_KEPT}
+        self.logits = {place[slot]: row for slot, row in self.logits.items() if slot in place}
         self.parents = [place[self.parents[slot]] for slot in keep]
         self.used = len(keep)
         self.trunk = next((slot for slot in range(self.used) if self.parents[slot] != slot - 1), self.used)
@@ -129,7 +130,9 @@ class SlotCache:
 
     # what a Hugging Face decoder calls
 
-    def update(self, keys: Tensor, values: Tensor, layer_idx: int, *_: object, **__: object) -> tuple[Tensor, Tensor]:
+    def update(
+        self, keys: Float[Tensor, "1 heads rows size"], values: Float[Tensor, "1 heads rows size"], layer_idx: int, cache_kwargs: object = None
+    ) -> tuple[Float[Tensor, "1 heads slots size"], Float[Tensor, "1 heads slots size"]]:
         """Store the new rows of one layer; all rows of that layer so far."""
         if layer_idx == len(self._keys):
             self._keys.append(keys.new_empty((1, keys.shape[1], self.capacity, keys.shape[3])))

@@ -15,6 +15,7 @@ from jaxtyping import Float, Float64, Int, Integer
 from torch import Tensor
 
 from specdec_lib.context import Context
+from specdec_lib.lm import check_root
 from specdec_lib.ngram import table_file
 from specdec_lib.ngram.backoff import DISCOUNTED, back_off, taken_counts
 from specdec_lib.ngram.counts import Level, count, kept
@@ -117,7 +118,11 @@ class Katz:
         return merge(rows, [*known, memoryview(b"")], applied, m)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The log of the law after each node, root first: float64, −inf where the law is 0."""
+        """The log of the law after each node, root first: float64, −inf where the law is 0.
+
+        Raises ValueError if the tree is not rooted at the context's end, or a token lies outside the vocabulary.
+        """
+        check_root(context, tree, self.vocabulary, self.max_positions)
         window = context.tokens[-self.order :]
         rows = [self.law(window + tree.path_tokens(node)) for node in range(len(tree))]
         with np.errstate(divide="ignore"):

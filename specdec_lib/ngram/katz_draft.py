@@ -9,7 +9,7 @@ from specdec_lib.context import Context
 from specdec_lib.ngram.katz import Katz
 from specdec_lib.tree import ROOT, MatchTable, TokenTree
 
-CANDIDATES = 16  # ranked with the shared noise; the law beyond them is too flat to be worth a dense row
+CONSIDERED = 16  # ranked with the shared noise; the law beyond them is too flat to be worth a dense row
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class NgramDraft:
     source    the name of its nodes
     match     turns ranks into scores where a token is sampled
 
-    At temperature 0 a node's score is the product of probabilities along its path. At other temperatures the likeliest candidates are ranked under
+    At temperature 0 a node's score is the product of probabilities along its path. At other temperatures the likeliest continuations are ranked under
     the shared noise of their position, and `match` gives the score. Nodes have no rows: their tokens follow from the noise that the target looks at.
     Raises ValueError unless there is at least one width and all are whole numbers from 1 on.
     """
@@ -54,8 +54,8 @@ class NgramDraft:
     def _children(self, tokens: tuple[int, ...], width: int, chance: Chance, position: int) -> tuple[list[int], list[float]]:
         if chance.sampler.temperature == 0:
             return self.table.top(tokens, width)
-        candidates, probabilities = self.table.top(tokens, max(width, CANDIDATES))
+        tokens_considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
         logits = torch.full((self.table.vocabulary,), -torch.inf, dtype=torch.float64)
-        logits[candidates] = torch.tensor(probabilities, dtype=torch.float64).log()
+        logits[tokens_considered] = torch.tensor(probabilities, dtype=torch.float64).log()
         ranked, _ = chance.rank(logits, position, width)
         return ranked, [self.match.rate(rank) for rank in range(len(ranked))]

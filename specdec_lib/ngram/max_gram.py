@@ -42,6 +42,11 @@ class MaxGram:
         if table.size and not (-1 <= table.min() and table.max() < len(table)):
             raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {table.min()}…{table.max()}")
 
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the bigram table knows; None without one."""
+        return None if self.bigrams is None else len(self.bigrams)
+
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain below the context's last token: copied nodes named "prompt" or "generation", then "bigram" ones; chance is not asked.
 

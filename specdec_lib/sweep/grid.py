@@ -38,7 +38,7 @@ def sweep(
 
     The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model passes
     and rows); repetition, stop; seconds (in all, prefill apart, overhead, and per model).
-    Raises ValueError if there is no setting or prompt, or two settings have the same name and sampler.
+    Raises ValueError if there is no setting or prompt, or two settings have the same name, sampler and rule.
     """
     import pandas as pd
     from tqdm.auto import tqdm
@@ -63,7 +63,8 @@ def sweep(
 def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
     """One generation as a row of the table."""
     rounds, sampler = generation.rounds, setting.sampler
-    match = getattr(getattr(setting.draft, "match", None), "name", "")
+    ranked = sampler.temperature > 0 and getattr(setting.draft, "siblings", "ranked") != "top"
+    match = getattr(getattr(setting.draft, "match", None), "name", "") if ranked else ""
     usage = {name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name]) for name in rounds[0].usage}
     return {
         "draft": setting.name,
@@ -71,7 +72,7 @@ def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
         "top_k": sampler.top_k,
         "top_p": sampler.top_p,
         "rule": setting.rule.__name__,
-        "match": match if sampler.temperature else "",
+        "match": match,
         "prompt": prompt.name,
         "tokens": len(generation.tokens),
         "rounds": len(rounds),

@@ -1,5 +1,6 @@
 """Ratios over prompts with their intervals, and how much of a text is a loop."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 REPEATED = 8  # tokens of an n-gram that count as a loop
+SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
 LOOPING = 0.3  # a generation that repeats this share or more is reported apart
 
 
@@ -24,34 +26,42 @@ def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
 
 
 def bootstrap(numerator: Iterable[float], denominator: Iterable[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
-    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high)."""
+    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high).
+
+    NaN where the denominators sum to 0; resamples in which they do are left out.  Raises ValueError unless there are as many of both.
+    """
     above, below = np.array(list(numerator), dtype=float), np.array(list(denominator), dtype=float)
+    if len(above) != len(below):
+        raise ValueError(f"a ratio needs as many numerators as denominators, got {len(above)} and {len(below)}")
+    if not below.sum() > 0:
+        return math.nan, math.nan, math.nan
     drawn = np.random.default_rng(seed).integers(len(above), size=(resamples, len(above)))
-    ratios = above[drawn].sum(1) / np.maximum(below[drawn].sum(1), np.finfo(float).tiny)
-    low, high = np.quantile(ratios, (0.025, 0.975))
-    return float(above.sum() / below.sum()) if below.sum() else 0.0, float(low), float(high)
+    tops, bottoms = above[drawn].sum(1), below[drawn].sum(1)
+    low, high = np.quantile(tops[bottoms > 0] / bottoms[bottoms > 0], (0.025, 0.975))
+    return float(above.sum() / below.sum()), float(low), float(high)
 
 
-def summary(table: "DataFrame", *, by: Sequence[str] = ("draft", "temperature"), seed: int = 0) -> "DataFrame":
-    """Per group: tokens per round and acceptance rate with 95 % intervals over prompts, repetition, and both again without looping prompts.
+def summary(table: "DataFrame", *, by: Sequence[str] = SETTING, seed: int = 0) -> "DataFrame":
+    """Per setting: tokens per round and acceptance rate with 95 % intervals over prompts, repetition, and tokens per round without loops.
 
-    A prompt loops where more than 0.3 of its tokens repeat; `prompts_kept` are the others.
+    A prompt loops where 0.3 or more of its tokens repeat; the others are counted in `prompts_kept`, their tokens per round are
+    `tokens_per_round_kept`.  Where nothing was tried, or no prompt is left, the ratio and its interval are NaN.
     """
     import pandas as pd
 
     rows = []
-    for key, group in table.groupby(list(by), sort=False):
+    for key, group in table.groupby(list(by), sort=False, dropna=False):
         kept = group[group.repetition < LOOPING]
         rows.append(
             dict(zip(by, key, strict=True))
             | _ratio("tokens_per_round", group.tokens, group.rounds, seed)
             | _ratio("acceptance_rate", group.accepted, group.tried, seed)
             | {"repetition": float(np.average(group.repetition, weights=group.tokens)), "prompts": len(group), "prompts_kept": len(kept)}
-            | (_ratio("tokens_per_round_kept", kept.tokens, kept.rounds, seed) if len(kept) else {})
+            | _ratio("tokens_per_round_kept", kept.tokens, kept.rounds, seed)
         )
     return pd.DataFrame(rows)
 
 
-def _ratio(name: str, numerator, denominator, seed: int) -> dict[str, float]:
+def _ratio(name: str, numerator: Iterable[float], denominator: Iterable[float], seed: int) -> dict[str, float]:
     ratio, low, high = bootstrap(numerator, denominator, seed=seed)
     return {name: ratio, f"{name}_low": low, f"{name}_high": high}
