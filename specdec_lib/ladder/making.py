@@ -88,7 +88,8 @@ class Maker:
         """The recipe of one model at this run's scale."""
         recipe = RECIPES[name]
         least = 2 * recipe.batch_tokens
-        return replace(recipe, tokens=max(least, int(recipe.tokens * self.scale)), taught_tokens=max(least, int(recipe.taught_tokens * self.scale)))
+        tokens, taught = (count and max(least, int(count * self.scale)) for count in (recipe.tokens, recipe.taught_tokens))
+        return replace(recipe, tokens=tokens, taught_tokens=taught)
 
     def katz(self, stream: np.ndarray) -> tuple[Katz, Katz]:
         """The trigram of the draft's own samples: whole in the cache, pruned in the folder."""

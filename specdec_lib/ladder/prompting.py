@@ -51,8 +51,8 @@ def _prompts(domain: str, split: str, files: list[SourceFile], tokenizer: Tokeni
 
 
 def _openings(file: SourceFile, tokenizer: Tokenizer) -> list[tuple[str, str]]:
-    """Signature and docstring of the file's functions."""
-    found = [(f"{file.name}:{function.line}", function.opening) for function in functions(file.text) if len(function.opening) < 1200]
+    """Signature and docstring of the file's functions, without the last newline: a token often holds a newline and the indentation after it."""
+    found = [(f"{file.name}:{function.line}", function.opening.rstrip("\n")) for function in functions(file.text) if len(function.opening) < 1200]
     return [(name, text) for name, text in found if len(tokenizer.encode(text).ids) in OPENING_TOKENS]
 
 
