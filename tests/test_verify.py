@@ -3,10 +3,11 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from fakes import fixed_model
-from scipy import stats
+from scipy import optimize, stats
 
 from specdec_lib.chance import Chance, Sampler, every_outcome
 from specdec_lib.context import Context
@@ -62,6 +63,33 @@ def test_expected_tokens_per_round_are_golden(kind, widths):
             assert found == pytest.approx(golden, abs=1e-6)
 
 
+OPTIMAL = {
+    ("three", 1): (0.7, 0.7),
+    ("three", 2): (0.86, 0.985714),
+    ("three", 3): (0.988, 1),
+    ("four", 1): (0.6, 0.6),
+    ("four", 2): (0.79, 0.834524),
+    ("four", 3): (0.871, 1),
+}
+
+
+def optimal_acceptance(pair: str, width: int, kind: str) -> float:
+    """The most that any lossless rule can accept of these draws: a maximal flow from drawn tuples to the target's tokens."""
+    wanted, draws = PAIRS[pair][0], every_outcome(lambda chance: drawn(pair, width, chance, kind), T1)
+    edges = [(number, token) for number, tokens in enumerate(draws) for token in set(tokens)]
+    limits = np.zeros((len(draws) + len(wanted), len(edges)))
+    for column, (number, token) in enumerate(edges):
+        limits[number, column] = limits[len(draws) + token, column] = 1
+    return -optimize.linprog(-np.ones(len(edges)), A_ub=limits, b_ub=[*draws.values(), *wanted]).fun
+
+
+@pytest.mark.parametrize("pair,width", OPTIMAL)
+def test_no_rule_accepts_more_than_the_golden_optimum(pair, width):
+    for kind, golden in zip(("iid", "distinct"), OPTIMAL[pair, width], strict=True):
+        assert optimal_acceptance(pair, width, kind) == pytest.approx(golden, abs=1e-6)
+        assert ACCEPTANCE[pair, width][KINDS.index(kind)] <= golden + 1e-6
+
+
 def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden():
     for pair, goldens in (("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))):
         wanted, offered = (torch.tensor(law, dtype=torch.float64) for law in PAIRS[pair])
@@ -75,8 +103,8 @@ def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden():
             assert hit == pytest.approx(golden, abs=1e-6)
 
 
-def drawn(pair: str, width: int, chance) -> tuple[int, ...]:
-    draft = TreeDraft(fixed_model(PAIRS[pair][1], "draft"), widths=(width,), siblings="iid")
+def drawn(pair: str, width: int, chance, kind: str = "iid") -> tuple[int, ...]:
+    draft = TreeDraft(fixed_model(PAIRS[pair][1], "draft"), widths=(width,), siblings=kind)
     return draft.propose(Context.of((0,)), chance).tokens[1:]
 
 
