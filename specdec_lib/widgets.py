@@ -14,20 +14,19 @@ from specdec_lib.draft import Draft
 from specdec_lib.workload import Ladder
 
 
-def sliders(draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]]) -> ipywidgets.VBox:
+def sliders(draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]], *, start: Mapping[str, Any]) -> ipywidgets.VBox:
     """One slider per parameter of `draw`, and its figure below, drawn anew when a slider comes to rest.
 
-    choices    parameter name to the values its slider offers, the first at the start; usable with the arrow keys
+    choices    parameter name to the values its slider offers; usable with the arrow keys
+    start      where each slider stands at first
 
-    Raises ValueError if a parameter has no values.
+    Raises ValueError unless each start is among its choices.
     """
     for name, values in choices.items():
-        if len(values) == 0:
-            raise ValueError(f"a slider needs values to choose from, got none for {name!r}")
-    made = {
-        name: ipywidgets.SelectionSlider(options=list(values), description=name, continuous_update=False, style={"description_width": "8em"})
-        for name, values in choices.items()
-    }
+        if start.get(name) not in values:
+            raise ValueError(f"the slider {name!r} must start at one of {list(values)}, got {start.get(name)!r}")
+    look = {"continuous_update": False, "style": {"description_width": "8em"}}
+    made = {name: ipywidgets.SelectionSlider(options=list(values), value=start[name], description=name, **look) for name, values in choices.items()}
     shown = go.FigureWidget(draw(**{name: slider.value for name, slider in made.items()}))
 
     def redraw(_: object) -> None:

@@ -7,18 +7,23 @@ from specdec_lib.context import Context
 from specdec_lib.draft import TreeDraft
 from specdec_lib.widgets import one_round, sliders
 
+START = {"width": 1, "colour": "red"}
+
 
 def test_a_moved_slider_redraws_the_figure():
-    box = sliders(lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}), {"width": (1, 2), "colour": ("red", "blue")})
+    box = sliders(
+        lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}), {"width": (1, 2), "colour": ("red", "blue")}, start=START
+    )
     width, colour, shown = box.children
     assert (list(shown.data[0].y), shown.layout.title.text) == ([1], "red")
     width.value, colour.value = 2, "blue"
     assert (list(shown.data[0].y), shown.layout.title.text, len(shown.data)) == ([2], "blue", 1)
 
 
-def test_a_slider_without_values_is_refused():
-    with pytest.raises(ValueError, match="got none for 'width'"):
-        sliders(lambda width: go.Figure(), {"width": ()})
+@pytest.mark.parametrize("start", [{}, {"width": 3}])
+def test_a_slider_that_starts_elsewhere_is_refused(start):
+    with pytest.raises(ValueError, match="'width' must start at one of"):
+        sliders(lambda width: go.Figure(), {"width": (1, 2)}, start=start)
 
 
 def test_the_round_that_is_drawn_says_what_was_accepted(ladder, prompts):
