@@ -45,7 +45,7 @@ def test_the_conda_environment_is_the_locks() -> None:
     *_, section = environment["dependencies"]
     packages = {one for one in section["pip"] if not one.startswith("-")}
     assert packages == CARD and packages <= set(lock())
-    assert {"-c requirements.lock", "-e ."} <= set(section["pip"])
+    assert {"-c requirements.lock", "-e .[dev]"} <= set(section["pip"])
     assert "pip" in environment["dependencies"]
 
 

@@ -155,7 +155,7 @@ def test_a_stream_without_one_batch_is_refused(tmp_path):
 
 
 def test_the_whole_recipe_runs_at_tiny_size_and_loads(tmp_path, monkeypatch):
-    monkeypatch.setattr(making, "RECIPES", {name: TINY for name in ("target", "middle", "draft")})
+    monkeypatch.setattr(making, "RECIPES", {"target": TINY} | dict.fromkeys(("middle", "draft"), replace(TINY, taught_tokens=512)))
     monkeypatch.setattr(making.corpus, "VOCABULARY", 300)
     monkeypatch.setattr(making, "KATZ_TOKENS", 1000)
     monkeypatch.setattr("specdec_lib.ladder.sampling.LENGTH", 8)

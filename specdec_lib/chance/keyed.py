@@ -26,11 +26,11 @@ Nesting = tuple[tuple[str, Slots], ...]
 class Chance:
     """A seed and a sampler, and every random decision that follows from them.
 
-    seed       any integer; two prompts need two seeds, or they share noise
+    seed       any whole number, NumPy's included; two prompts need two seeds, or they share noise
     nesting    who asks, from the outside in: empty for the outermost draft and the target
     """
 
-    seed: int
+    seed: Integral
     sampler: Sampler = Sampler()
     nesting: Nesting = ()
 

@@ -75,7 +75,7 @@ class Maker:
         """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
         recipe = self.recipe(name)
         model = train(recipe, stream, self.cache / f"{name}.safetensors", device=self.device)
-        if teacher is not None:
+        if teacher is not None and recipe.taught_tokens:
             taught = replace(recipe, tokens=recipe.taught_tokens, seed=1)
             model = train(taught, stream, self.cache / f"{name}-taught.safetensors", begin=model, teacher=teacher, device=self.device)
         stored = GPT2LMHeadModel(model.config).to(torch.bfloat16)
@@ -131,7 +131,7 @@ class Maker:
         model = GPT2LMHeadModel.from_pretrained(self.folder / name, dtype=torch.float32, local_files_only=True).to(self.device).eval()
         bits = bits_per_byte(model, corpus.encode(tokenizer, texts), sum(len(text.encode()) for text in texts))
         recipe = self.recipe(name)
-        taught = name != "target"
+        taught = recipe.taught_tokens > 0
         log = [json.loads(line) for line in (self.cache / f"{name}{'-taught' if taught else ''}.jsonl").read_text().splitlines()]
         return {
             "layers": recipe.layers,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
     return repeated / len(tokens) if tokens else 0.0
 
 
-def bootstrap(numerator: Iterable[float], denominator: Iterable[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
+def bootstrap(numerator: Iterable[Real], denominator: Iterable[Real], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high).
 
     NaN where the denominators sum to 0; resamples in which they do are left out.  Raises ValueError unless there are as many of both.
@@ -62,6 +63,6 @@ def summary(table: "DataFrame", *, by: Sequence[str] = SETTING, seed: int = 0) -
     return pd.DataFrame(rows)
 
 
-def _ratio(name: str, numerator: Iterable[float], denominator: Iterable[float], seed: int) -> dict[str, float]:
+def _ratio(name: str, numerator: Iterable[Real], denominator: Iterable[Real], seed: int) -> dict[str, float]:
     ratio, low, high = bootstrap(numerator, denominator, seed=seed)
     return {name: ratio, f"{name}_low": low, f"{name}_high": high}
