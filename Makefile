@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-figures: .venv/.stamp ## run every notebook and make every figure anew (ARGS="--only 00 --set seed=1" passes options on)
+figures: .venv/.stamp ## run every notebook that changed and make its figures (ARGS="--only 00 --set seed=1" passes options on)
 	$(PYTHON) -m specdec_lib.reproduce $(ARGS)
 
 full: .venv/.stamp ## the same at full size: notebooks/full/NN.yml
@@ -29,7 +29,7 @@ check: .venv/.stamp ## lint and formatting
 	$(PYTHON) -m ruff format --check .
 
 lab: .venv/.stamp ## open the notebooks in JupyterLab
-	$(PYTHON) -m jupyterlab notebooks $(ARGS)
+	$(PYTHON) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
 
 table: .venv/.stamp ## write the README's table
 	$(PYTHON) -m specdec_lib.sweep $(ARGS)
@@ -45,7 +45,7 @@ ladder: .venv/.stamp ## train the embedded models again
 		{ echo "Python 3.11 to 3.13 is needed, $(PYTHON3) is $$($(PYTHON3) --version 2>&1); try: make PYTHON3=python3.12" >&2; exit 1; }
 	@$(PYTHON3) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON3) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@echo "Setting up .venv from requirements.lock, once; this takes some minutes."
+	@echo "Setting up .venv from requirements.lock, once; this takes a minute or two."
 	$(PYTHON3) -m venv .venv
 	$(PYTHON) -m pip install --quiet -r requirements.lock
 	$(PYTHON) -m pip install --quiet --no-deps -e .

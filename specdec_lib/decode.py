@@ -121,7 +121,8 @@ def rounds(
     prompt            tokens, or a context whose generated part goes on
     chance            the seed and the sampler
     max_new_tokens    at least 1
-    rule              `look_up` gives the target's own tokens for the seed, `reject` its law; a tree with rows goes with `reject`
+    rule              `look_up` gives the target's own tokens for the seed, and accepts most from "ranked" siblings; `reject` gives its law, and
+                      accepts most from "iid" and "distinct" ones: the other way round is exact too, and slow
     stop_tokens       a token that ends the generation; it is emitted
 
     Raises ValueError, before any work, if the prompt is empty or does not fit, or the draft's vocabulary is not the target's.

@@ -50,6 +50,7 @@ class TreeDraft:
                 "distinct": draws without replacement. The last two carry rows and are for `reject`; "top" serves both rules.
     match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a score is the product of probabilities
 
+    At temperature 0, and for "top", a budget adapts to the context; else scores follow from ranks alone and the shape is the same everywhere.
     A model whose context is full guesses nothing more, and siblings end where the warped law has no more tokens.
     Raises ValueError if the shape is not given in exactly one way or a value is out of range.
     Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024 (OPT-Tree).
