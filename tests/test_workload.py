@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from specdec_lib.ladder.prompting import trained_questions
 from specdec_lib.workload import DATA, SPLITS, load_ladder, load_model, load_prompts, seeds
 
 SMALL = ("card.json", "tokenizer.json", "katz.npz", "draft")
@@ -24,6 +25,12 @@ def test_no_prompt_comes_from_a_file_that_was_trained_on(ladder):
     for domain in ("code", "prose"):
         assert {prompt.origin for prompt in load_prompts(domain, "held-out")} <= set(data["held_out_files"])
         assert {prompt.origin for prompt in load_prompts(domain, "development")} <= set(data["development_files"])
+
+
+def test_no_word_problem_was_trained_on():
+    trained = trained_questions()
+    assert trained.isdisjoint(prompt.text for split in SPLITS for prompt in load_prompts("math", split))
+    assert len(trained) > 3 * 14_000  # the mix of the standard library, NumPy, pandas and networkx holds 14,192
 
 
 def test_every_prompt_leaves_room_to_generate(ladder):

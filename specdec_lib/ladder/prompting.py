@@ -43,11 +43,18 @@ def make_prompts(files: Iterable[SourceFile], tokenizer: Tokenizer, folder: Path
 def _prompts(domain: str, split: str, files: list[SourceFile], tokenizer: Tokenizer) -> list[Prompt]:
     chosen = [file for file in files if file.split == split]
     if domain == "math":
-        questions = itertools.islice(problems(PROBLEM_SEEDS[split]), COUNTS["math"])
-        return [Prompt(f"math/{split}/{i:03}", question, domain, split, "generator") for i, (question, _) in enumerate(questions)]
+        trained = trained_questions()
+        fresh = (question for question, _ in problems(PROBLEM_SEEDS[split]) if question not in trained)
+        questions = itertools.islice(fresh, COUNTS["math"])
+        return [Prompt(f"math/{split}/{i:03}", question, domain, split, "generator") for i, question in enumerate(questions)]
     of_file = _openings if domain == "code" else _beginnings
     found = [(f"{domain}/{name}", text, file.name) for file in chosen for name, text in _mixed(of_file(file, tokenizer))[:PER_FILE]]
     return [Prompt(name, text, domain, split, origin) for name, text, origin in sorted(found, key=lambda one: _digest(one[0]))]
+
+
+def trained_questions(count: int = 50_000) -> set[str]:
+    """The word problems that the training mix may hold: three times as many as the standard library and the packages call for."""
+    return {question for question, _ in itertools.islice(problems(0), count)}
 
 
 def _openings(file: SourceFile, tokenizer: Tokenizer) -> list[tuple[str, str]]:
