@@ -12,13 +12,16 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
+from specdec_lib.chance import Sampler
 from specdec_lib.lm import CachedModel
 from specdec_lib.ngram import Katz, MaxGram
+from specdec_lib.tree import MatchTable
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 DOMAINS = ("code", "math", "prose")
 SPLITS = ("development", "held-out")
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+MATCH = "match.json"
 REMEDY = "restore it with `git checkout data`, or make it anew with `make ladder`"
 
 
@@ -34,10 +37,39 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A match table, and for what it was measured.
+
+    contexts    positions it was measured at
+    """
+
+    guesser: str
+    obeyed: str
+    siblings: str
+    sampler: Sampler
+    contexts: int
+    table: MatchTable
+
+    @classmethod
+    def of(cls, stored: dict) -> "Measured":
+        """One entry of match.json."""
+        sampler = Sampler(stored["temperature"], top_k=stored["top_k"])
+        name = f"measured at T={stored['temperature']:g}" + (f", top-k {stored['top_k']}" if stored["top_k"] else "")
+        binned = tuple(map(tuple, stored["binned"]))
+        table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), binned)
+        return cls(stored["guesser"], stored["obeyed"], stored["siblings"], sampler, stored["contexts"], table)
+
+    def distance(self, sampler: Sampler) -> tuple[float, bool]:
+        """How far a sampler is from the one measured: in temperature, then in top-k."""
+        return abs(self.sampler.temperature - sampler.temperature), self.sampler.top_k != sampler.top_k
+
+
+@dataclass(frozen=True)
 class Ladder:
     """Models that share a vocabulary, from largest to smallest, and what belongs to them.
 
     stop_tokens    the end-of-text token: a function or an answer ends there
+    measured       match tables measured on development prompts: see `match`
     """
 
     target: CachedModel
@@ -47,6 +79,18 @@ class Ladder:
     tokenizer: PreTrainedTokenizerFast
     stop_tokens: tuple[int, ...]
     card: dict
+    measured: tuple[Measured, ...] = ()
+
+    def match(self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked") -> MatchTable:
+        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this sampler or under the nearest that was.
+
+        Its name says which.  Raises ValueError where no table of these models and siblings was measured.
+        """
+        fitting = [one for one in self.measured if (one.guesser, one.obeyed, one.siblings) == (guesser, obeyed, siblings)]
+        if not fitting:
+            known = sorted({f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured})
+            raise ValueError(f"no match table of {guesser} for {obeyed}, {siblings}, was measured; there are: {'; '.join(known) or 'none'}")
+        return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
     def max_gram(self) -> MaxGram:
@@ -97,7 +141,8 @@ def load_ladder(*, device: str = "auto", dtype: str = "float32", folder: Path = 
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
     models = {name: load_model(folder / name, name, device=device, dtype=dtype) for name in ("target", "middle", "draft")}
     katz = Katz.load(folder / "katz.npz")
-    return Ladder(**models, katz=katz, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card)
+    measured = tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8")))) if MATCH in card["files"] else ()
+    return Ladder(**models, katz=katz, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card, measured=measured)
 
 
 def load_model(source: str | Path, name: str, *, device: str = "auto", dtype: str = "float32") -> CachedModel:

@@ -9,7 +9,7 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
 LAYERS = (
-    {"context", "chance"},
+    {"context", "chance", "intervals"},
     {"tree"},
     {"verify", "lm", "theory"},
     {"seq2seq", "ngram", "runtime"},

@@ -8,7 +8,7 @@ import pytest
 
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.sweep import Setting, bootstrap, repetition, summary, sweep
+from specdec_lib.sweep import Setting, repetition, summary, sweep
 from specdec_lib.workload import load_ladder
 
 
@@ -51,28 +51,6 @@ def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share
     assert repetition(list(tokens)) == pytest.approx(share)
 
 
-def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
-    ratio, low, high = bootstrap([10, 20, 30], [10, 10, 10])
-    assert ratio == 2 and 1 <= low < 2 < high <= 3
-    assert bootstrap([10, 20, 30], [10, 10, 10]) == (ratio, low, high)
-    assert bootstrap([5, 5], [5, 5]) == (1, 1, 1)
-
-
-def test_the_bootstrap_interval_covers():
-    """Of 200 samples of 60 prompts about 95 % of the intervals hold the true ratio (.88 is 4.5 standard errors below); half as wide, far fewer."""
-    import numpy as np
-
-    random, hits, narrow = np.random.default_rng(0), 0, 0
-    for trial in range(200):
-        rounds = random.integers(10, 60, 60)
-        tokens = rounds * 2 * np.exp(0.3 * random.standard_normal(60) - 0.045)
-        _, low, high = bootstrap(tokens, rounds, resamples=400, seed=trial)
-        hits += low <= 2 <= high
-        narrow += 2 - (2 - low) / 2 <= 2 <= 2 + (high - 2) / 2 and abs((low + high) / 2 - 2) < (high - low) / 4
-    assert 0.88 <= hits / 200 <= 0.99
-    assert narrow / 200 < 0.88
-
-
 def test_a_summary_keeps_looping_prompts_apart():
     rows = {
         "draft": "x",
@@ -98,8 +76,6 @@ def test_a_summary_keeps_settings_apart_and_says_nan_where_there_is_nothing_to_s
     table = summary(pd.DataFrame(rows))
     assert table.tokens_per_round.tolist() == [2, 3, 4]
     assert table.acceptance_rate.isna().all() and table.tokens_per_round_kept.isna().all()
-    with pytest.raises(ValueError, match="as many numerators as denominators, got 1 and 2"):
-        bootstrap([1], [1, 2])
 
 
 def test_speculative_output_is_the_targets_own_on_the_ladder():

@@ -4,7 +4,12 @@ Figure functions are pure and return a figure in the screen template, legible on
 an image on white paper and as the table behind it. Colour never carries a meaning alone.
 """
 
+from specdec_lib.figures.ablations import ablation, passes, stages
+from specdec_lib.figures.agreement import calibration, predicted
 from specdec_lib.figures.charts import laws, tokens_per_round
+from specdec_lib.figures.curves import acceptance, budget_curves
+from specdec_lib.figures.paper import paper_and_ours, relative_performance
+from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save
 from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
@@ -14,6 +19,10 @@ from specdec_lib.figures.trees import mask, tree
 __all__ = [
     "PAPER",
     "SCREEN",
+    "ablation",
+    "acceptance",
+    "budget_curves",
+    "calibration",
     "colours",
     "compared",
     "emitted",
@@ -22,7 +31,13 @@ __all__ = [
     "mask",
     "nodes",
     "origins",
+    "paper_and_ours",
+    "passes",
+    "predicted",
+    "relative_performance",
+    "roofline",
     "save",
+    "stages",
     "tokens_per_round",
     "tree",
     "walk",

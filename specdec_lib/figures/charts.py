@@ -3,6 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.figures.marks import check
 from specdec_lib.figures.theme import SCREEN, SOURCES, colours, escaped, tint, visible
 
 HATCHES = ("", "/", ".", "x", "-", "+")
@@ -15,7 +16,7 @@ def laws(table: pd.DataFrame) -> go.Figure:
 
     Raises ValueError if the table lacks a column or a row.
     """
-    _check(table, ("token", "law", "probability"))
+    check(table, ("token", "law", "probability"))
     figure = go.Figure()
     hues = colours(table["law"])
     for number, (law, colour) in enumerate(hues.items()):
@@ -50,7 +51,7 @@ def tokens_per_round(table: pd.DataFrame) -> go.Figure:
 
     Raises ValueError if the table lacks a column or a row, or an interval does not hold its dot.
     """
-    _check(table, ("draft", "tokens_per_round", "low", "high"))
+    check(table, ("draft", "tokens_per_round", "low", "high"))
     middle, low, high = (table[name].astype(float) for name in ("tokens_per_round", "low", "high"))
     if not ((low <= middle) & (middle <= high)).all():
         raise ValueError(f"low ≤ tokens_per_round ≤ high must hold in every row, got\n{table[['low', 'tokens_per_round', 'high']]}")
@@ -75,8 +76,3 @@ def tokens_per_round(table: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(title="tokens per round", range=[0, 1.12 * max(1.0, float(high.max()))])
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names[::-1], showgrid=False, range=[-0.6, len(names) - 0.4])
     return figure
-
-
-def _check(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    if table.empty or not set(columns) <= set(table.columns):
-        raise ValueError(f"this figure needs rows with the columns {', '.join(columns)}, got {len(table)} rows of {list(table.columns)}")

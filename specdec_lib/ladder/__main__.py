@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from specdec_lib.ladder.making import Maker
+from specdec_lib.ladder.matching import store
 from specdec_lib.ladder.showing import page, show
 from specdec_lib.workload import DATA
 
@@ -18,11 +19,14 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the recipe's training tokens, to try it out")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--match-only", action="store_true", help="only measure the match tables again")
     given = parser.parse_args()
     if not 0 < given.scale <= 1:
         parser.error(f"--scale must lie in (0, 1], got {given.scale}")
     torch.set_num_threads(given.threads)
-    Maker(given.folder, given.cache, scale=given.scale, device=given.device).make()
+    if not given.match_only:
+        Maker(given.folder, given.cache, scale=given.scale, device=given.device).make()
+    store(given.folder)
     print(page(show(given.folder)))
 
 

@@ -21,7 +21,7 @@ from specdec_lib.ladder.prompting import make_prompts
 from specdec_lib.ladder.sampling import sample
 from specdec_lib.ladder.training import Recipe, bits_per_byte, train
 from specdec_lib.ngram import Katz
-from specdec_lib.workload import DATA, file_digest
+from specdec_lib.workload import DATA, MATCH, file_digest
 
 RECIPES = {
     "target": Recipe(layers=6, width=384, heads=6, tokens=11_000_000),
@@ -107,6 +107,7 @@ class Maker:
     def card(self, files: list[corpus.SourceFile], tokenizer: Tokenizer, packages: Sequence[str], ngrams: dict[str, int]) -> dict:
         """What was made, from what, and how good it is; written as card.json."""
         held_out = [file for file in files if file.split == "held-out"]
+        (self.folder / MATCH).unlink(missing_ok=True)  # it was measured on other models
         card = {
             "data": {
                 "python": platform.python_version(),

@@ -1,5 +1,7 @@
 """A tree of guesses straight from an n-gram table: no network at all."""
 
+import heapq
+import math
 from dataclasses import dataclass
 
 import torch
@@ -7,7 +9,7 @@ import torch
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.ngram.katz import Katz
-from specdec_lib.tree import ROOT, MatchTable, TokenTree
+from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
 CONSIDERED = 16  # ranked with the shared noise; the law beyond them is too flat to be worth a dense row
 
@@ -16,29 +18,47 @@ CONSIDERED = 16  # ranked with the shared noise; the law beyond them is too flat
 class NgramDraft:
     """A tree whose nodes hold the likeliest continuations in an n-gram table.
 
-    table     where the guesses come from
-    widths    children per node at each depth, the root's first; one number per depth of the tree
-    source    the name of its nodes
-    match     turns ranks into scores where a token is sampled
+    table         where the guesses come from
+    widths        children per node at each depth, the root's first; give this or `budget`
+    budget        guesses in all, filled best-first by score
+    depth         deepest guess of a tree with a budget
+    source        the name of its nodes
+    match         turns ranks and gaps into scores where a token is sampled
+    siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
+    counted_at    temperature at which the table's text was sampled: its law is sharpened to be that of temperature 1
 
-    At temperature 0 a node's score is the product of probabilities along its path. At other temperatures the likeliest continuations are ranked under
+    At temperature 0, and for "top", a node's score is the product of probabilities along its path. Else the likeliest continuations are ranked under
     the shared noise of their position, and `match` gives the score. Nodes have no rows: their tokens follow from the noise that the target looks at.
-    Raises ValueError unless there is at least one width and all are whole numbers from 1 on.
+    Raises ValueError unless the shape is given in exactly one way and every value is in range.
     """
 
     table: Katz
-    widths: tuple[int, ...] = (1, 1, 1, 1)
+    widths: tuple[int, ...] | None = None
+    budget: int | None = None
+    depth: int = 8
     source: str = "n-gram"
     match: MatchTable = MatchTable()
+    siblings: str = "ranked"
+    counted_at: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.widths or not all(isinstance(width, int) and width >= 1 for width in self.widths):
+        if (self.widths is None) == (self.budget is None):
+            raise ValueError(f"give widths or a budget, not both: got widths={self.widths}, budget={self.budget}")
+        if self.widths is not None and not (self.widths and all(isinstance(width, int) and width >= 1 for width in self.widths)):
             raise ValueError(f"widths are whole numbers of at least 1, one per depth and at least one, got {self.widths}")
+        if self.budget is not None and (self.budget < 1 or self.depth < 1):
+            raise ValueError(f"a tree with a budget has at least 1 guess and depth 1, got budget={self.budget}, depth={self.depth}")
+        if self.siblings not in ("ranked", "top"):
+            raise ValueError(f'the siblings of an n-gram draft are "ranked" or "top", got {self.siblings!r}')
+        if not 0 < self.counted_at < math.inf:
+            raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Guess how `context` goes on; narrower than `widths` where the table's law has fewer tokens."""
-        tree = TokenTree.rooted(context)
-        window = context.tokens[-self.table.order :]
+        """Guess how `context` goes on; fewer guesses than asked for where the table's law has fewer tokens."""
+        tree, window = TokenTree.rooted(context), context.tokens[-self.table.order :]
+        return self._fill(tree, window, chance) if self.widths is None else self._widen(tree, window, chance)
+
+    def _widen(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
         frontier = [ROOT]
         for width in self.widths:
             tokens, parents, scores = [], [], []
@@ -51,11 +71,45 @@ class NgramDraft:
             tree = tree.grown(tokens, parents, source=self.source, scores=scores)
         return tree
 
+    def _fill(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
+        """Best-first: the best guess is planted and its own children wait in turn."""
+        paths: list[tuple[int, ...]] = [()]
+        parents: list[int] = [ROOT]
+        scores = [1.0]
+        waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
+        node = ROOT
+        while True:
+            if len(paths[node]) < self.depth:
+                position = tree.root_position + len(paths[node]) + 1
+                tokens, factors = self._children(window + paths[node], self.budget, chance, position)
+                for rank, (token, factor) in enumerate(zip(tokens, factors, strict=True)):
+                    if factor > 0:
+                        heapq.heappush(waiting, (-scores[node] * factor, node, rank, (*paths[node], token)))
+            if not waiting or len(paths) > self.budget:
+                return tree.grown([path[-1] for path in paths[1:]], parents[1:], source=self.source, scores=scores[1:])
+            negative, parent, _, path = heapq.heappop(waiting)
+            node = len(paths)
+            paths.append(path)
+            parents.append(parent)
+            scores.append(-negative)
+
     def _children(self, tokens: tuple[int, ...], width: int, chance: Chance, position: int) -> tuple[list[int], list[float]]:
-        if chance.sampler.temperature == 0:
+        plain = chance.sampler.temperature == 0 or self.siblings == "top"
+        if plain and self.counted_at == 1:
             return self.table.top(tokens, width)
-        tokens_considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
+        considered, sharp = self._sharpened(tokens, width)
+        if plain:
+            return considered[:width], [min(1.0, one / sum(sharp)) for one in sharp[:width]]
+        ranked, gaps = self.rank(tokens, width, chance, position)
+        return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+
+    def rank(self, tokens: tuple[int, ...], k: int, chance: Chance, position: int) -> tuple[list[int], list[float]]:
+        """The k best continuations of `tokens` for `position` under the shared noise, and their gaps as `MatchTable` has them."""
+        considered, sharp = self._sharpened(tokens, k)
         logits = torch.full((self.table.vocabulary,), -torch.inf, dtype=torch.float64)
-        logits[tokens_considered] = torch.tensor(probabilities, dtype=torch.float64).log()
-        ranked, _ = chance.rank(logits, position, width)
-        return ranked, [self.match.rate(rank) for rank in range(len(ranked))]
+        logits[considered] = torch.tensor(sharp, dtype=torch.float64).log()
+        return leading(*chance.rank(logits, position, max(2, k)), k)
+
+    def _sharpened(self, tokens: tuple[int, ...], width: int) -> tuple[list[int], list[float]]:
+        considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
+        return considered, [probability**self.counted_at for probability in probabilities]

@@ -1,11 +1,12 @@
 """Ratios over prompts with their intervals, and how much of a text is a loop."""
 
-import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from specdec_lib.intervals import bootstrap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,22 +25,6 @@ def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
         repeated += gram in seen
         seen.add(gram)
     return repeated / len(tokens) if tokens else 0.0
-
-
-def bootstrap(numerator: Iterable[Real], denominator: Iterable[Real], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
-    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high).
-
-    NaN where the denominators sum to 0; resamples in which they do are left out.  Raises ValueError unless there are as many of both.
-    """
-    above, below = np.array(list(numerator), dtype=float), np.array(list(denominator), dtype=float)
-    if len(above) != len(below):
-        raise ValueError(f"a ratio needs as many numerators as denominators, got {len(above)} and {len(below)}")
-    if not below.sum() > 0:
-        return math.nan, math.nan, math.nan
-    drawn = np.random.default_rng(seed).integers(len(above), size=(resamples, len(above)))
-    tops, bottoms = above[drawn].sum(1), below[drawn].sum(1)
-    low, high = np.quantile(tops[bottoms > 0] / bottoms[bottoms > 0], (0.025, 0.975))
-    return float(above.sum() / below.sum()), float(low), float(high)
 
 
 def summary(table: "DataFrame", *, by: Sequence[str] = SETTING, seed: int = 0) -> "DataFrame":

@@ -1,0 +1,55 @@
+"""What a draft is, and the one that guesses nothing."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from specdec_lib.chance import Chance
+from specdec_lib.context import Context
+from specdec_lib.tree import ROOT, TokenTree
+
+
+@runtime_checkable
+class Draft(Protocol):
+    """A guesser."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """Guess how `context` goes on: a tree rooted at its last token.
+
+        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token really was drawn from, given its
+        earlier siblings.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class NoDraft:
+    """Guesses nothing: with it, the loop is plain autoregressive decoding."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The root alone."""
+        return TokenTree.rooted(context)
+
+
+@dataclass(frozen=True)
+class MergedDraft:
+    """The guesses of several drafts in one tree, equal siblings made one.
+
+    A guess that several drafts make is named after the first of them.  Raises ValueError if there is no part; `propose` does if a part draws
+    its guesses by chance, because a repeated draw is a trial of its own.
+    """
+
+    parts: tuple[Draft, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("a merged draft needs at least one part, got none")
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """All that the parts guess."""
+        tree = TokenTree.rooted(context)
+        for number, part in enumerate(self.parts):
+            guessed = part.propose(context, chance.inner("part", (number,)))
+            place = [ROOT, *range(len(tree), len(tree) + guessed.guesses)]
+            parents = [place[parent] for parent in guessed.parents[1:]]
+            tree = tree.grown(guessed.tokens[1:], parents, source=guessed.sources[1:], scores=guessed.scores[1:], rows=guessed.rows[1:])
+        return tree.merged()

@@ -1,0 +1,62 @@
+"""Acceptance by depth and rank: what the value of a tree follows from."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from numbers import Real
+
+Rates = Iterable[Iterable[Real]]
+"""rates[depth − 1][rank] = P(this child is what the target takes | its parent was).
+
+The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for all depths is [P]. Siblings are
+different tokens, of which the target takes at most one: a vector sums to at most 1.
+"""
+
+SLACK = 1e-9  # above 1, for sums of measured rates
+
+
+def checked(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
+    """The rates as tuples.
+
+    falling    also demand that no vector rises with the rank
+
+    Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or, where asked for, rises.
+    """
+    vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
+    if not vectors:
+        raise ValueError("rates need at least one vector, for depth 1 and all deeper ones; got none")
+    for depth, vector in enumerate(vectors, 1):
+        for rate in vector:
+            if not 0 <= rate <= 1:
+                raise ValueError(f"rates lie in [0, 1], got {rate} at depth {depth}")
+        if sum(vector) > 1 + SLACK:
+            raise ValueError(f"the target takes at most one of several siblings: rates sum to at most 1, got {sum(vector)} at depth {depth}")
+        for earlier, later in pairwise(vector):
+            if falling and later > earlier:
+                raise ValueError(f"rates must not rise with the rank here, got {earlier}, then {later} at depth {depth}; use monotone(rates)")
+    return vectors
+
+
+def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
+    """The vector of a depth, 1 for the root's children."""
+    return vectors[min(depth, len(vectors)) - 1]
+
+
+def monotone(rates: Rates) -> list[list[float]]:
+    """The closest vectors (least squares) that never rise with the rank: neighbours in the wrong order share their mean.
+
+    For measured rates, where a late rank may by chance stand above an earlier one; sums stay as they are.
+    Raises ValueError if there is no vector, a rate is outside [0, 1] or a vector sums above 1.
+    Source: pool adjacent violators, Ayer et al. 1955, unweighted.
+    """
+    return [_pooled(vector) for vector in checked(rates)]
+
+
+def _pooled(vector: Sequence[float]) -> list[float]:
+    pools: list[tuple[float, int]] = []  # mean, ranks that share it
+    for rate in vector:
+        mean, count = rate, 1
+        while pools and pools[-1][0] < mean:
+            before, ranks = pools.pop()
+            mean, count = (before * ranks + mean * count) / (ranks + count), ranks + count
+        pools.append((mean, count))
+    return [mean for mean, count in pools for _ in range(count)]

@@ -1,0 +1,265 @@
+"""Staged drafts: the very tree of the draft in fewer passes, and a chain that is exactly the draft's own."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
+
+from specdec_lib import staged
+from specdec_lib.chance import Chance, Sampler, every_outcome
+from specdec_lib.context import Context
+from specdec_lib.decode import decode, models_in
+from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
+from specdec_lib.lm import TableModel, joint_law
+from specdec_lib.ngram import MaxGram, NgramDraft
+from specdec_lib.staged import StagedChain, StagedTree
+from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.verify import reject
+from specdec_lib.workload import seeds
+
+T1 = Sampler(1.0)
+BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
+SHAPES = {
+    "chain": lambda model, siblings: ChainDraft(model, 5, siblings=siblings),
+    "widths": lambda model, siblings: TreeDraft(model, widths=(3, 2, 1, 1), siblings=siblings),
+    "best of 8": lambda model, siblings: TreeDraft(model, budget=8, depth=5, siblings=siblings),
+    "best of 16 with a floor": lambda model, siblings: TreeDraft(model, budget=16, depth=6, floor=0.02, siblings=siblings),
+    "best of 16 by gap": lambda model, siblings: TreeDraft(model, budget=16, depth=6, siblings=siblings, match=BY_GAP),
+}
+SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=3)}
+CONTEXTS = 60  # per shape, sampler and kind of sibling: 3,600 in all
+
+
+@dataclass
+class Counting:
+    """A model that counts its calls."""
+
+    model: TableModel
+    name: str = "draft"
+    vocabulary: int = 6
+    max_positions: int = 1000
+    calls: list = field(default_factory=list)
+
+    def score(self, context: Context, tree: TokenTree) -> torch.Tensor:
+        self.calls.append(len(tree))
+        return self.model.score(context, tree)
+
+
+def nodes(tree: TokenTree) -> tuple:
+    return tree.root_position, tree.tokens, tree.parents, tree.scores
+
+
+def contexts(count: int = CONTEXTS, vocabulary: int = 6) -> list[Context]:
+    generator = torch.Generator().manual_seed(0)
+    return [Context.of(torch.randint(vocabulary, (3 + number % 7,), generator=generator).tolist()) for number in range(count)]
+
+
+@pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_tree_is_the_drafts_node_for_node_in_no_more_passes(shape, sampler, siblings):
+    model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 2, name="scout")
+    plain = shape(model, siblings)
+    passes = {"alone": 0, "with itself": 0, "with another": 0, "with nothing": 0}
+    scouts = {
+        "with itself": TreeDraft(table_model(6, 1, name="same"), widths=(4, 2, 1, 1)),
+        "with another": TreeDraft(other, widths=(2, 1), siblings="top"),
+        "with nothing": NoDraft(),
+    }
+    for number, context in enumerate(contexts()):
+        chance = Chance(number, sampler)
+        model.calls.clear()
+        wanted = plain.propose(context, chance)
+        alone = len(model.calls)
+        passes["alone"] += alone
+        for name, scout in scouts.items():
+            model.calls.clear()
+            tree = StagedTree(plain, scout).propose(context, chance)
+            assert nodes(tree) == nodes(wanted)
+            assert all((a is None) == (b is None) and (a is None or torch.equal(a, b)) for a, b in zip(tree.rows, wanted.rows, strict=True))
+            assert len(model.calls) <= alone
+            passes[name] += len(model.calls)
+    assert passes["with nothing"] == passes["alone"]
+    if siblings == "ranked":
+        assert passes["with itself"] < 0.75 * passes["alone"]
+
+
+def test_a_scout_that_is_always_right_leaves_one_pass():
+    model = Counting(table_model(6, 1, name="draft"))
+    same = ChainDraft(table_model(6, 1, name="same"), 5)
+    tree = StagedTree(ChainDraft(model, 5), same).propose(Context.of(PROMPT), Chance(0, T1))
+    assert model.calls == [5]  # the root and four guesses: what hangs below the fifth is never wanted
+    assert tree.sources == ("context", "same", "same", "same", "same", "draft")
+
+
+def test_rows_of_the_wrong_path_are_caught(monkeypatch):
+    """The negative control: were rows kept by a node's last two tokens and not by its path, the trees would differ."""
+    model = table_model(6, 1, name="draft")
+    plain = TreeDraft(model, widths=(3, 2, 2, 1))
+    real = staged._Reading.children
+
+    def confused(self, tree, widths):
+        self.rows |= {tree.path_tokens(node): self.rows[path] for node in widths for path in list(self.rows) if path[-2:] == tree.path_tokens(node)[-2:]}
+        return real(self, tree, widths)
+
+    monkeypatch.setattr(staged._Reading, "children", confused)
+    scout = TreeDraft(table_model(6, 2, name="scout"), widths=(3, 3, 3))
+    pairs = [(plain.propose(context, Chance(0, T1)), StagedTree(plain, scout).propose(context, Chance(0, T1))) for context in contexts(20)]
+    assert any(nodes(one) != nodes(other) for one, other in pairs)
+
+
+def test_a_staged_draft_stays_within_the_models_context():
+    small = Counting(table_model(6, 1, name="draft", max_positions=6), max_positions=6)
+    scout = ChainDraft(table_model(6, 2, name="scout"), 4)
+    for length in range(2, 8):
+        context = Context.of([1] * length)
+        for plain in (ChainDraft(small, 5), TreeDraft(small, budget=8, depth=5)):
+            assert nodes(StagedTree(plain, scout).propose(context, Chance(0, T1))) == nodes(plain.propose(context, Chance(0, T1)))
+        chain = StagedChain(small, scout, 5).propose(context, Chance(0, T1))
+        assert nodes(chain) == nodes(ChainDraft(small, 5).propose(context, Chance(0, T1)))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
+    model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 1, name="scout")
+    for number, context in enumerate(contexts(30)):
+        for length in (1, 2, 5):
+            wanted = ChainDraft(model, length).propose(context, Chance(number, sampler))
+            model.calls.clear()
+            chain = StagedChain(model, ChainDraft(other, 3), length).propose(context, Chance(number, sampler))
+            assert nodes(chain) == nodes(wanted)
+            assert len(model.calls) == -(-length // 4)  # the scout is always right: three guesses and a bonus per pass
+
+
+def scouts(model: TableModel) -> dict[str, Draft]:
+    return {
+        "chain": ChainDraft(model, 1, siblings="iid"),
+        "tree without replacement": TreeDraft(model, widths=(2,), siblings="distinct"),
+        "point mass": TreeDraft(model, widths=(2,), siblings="top"),
+        "staged chain": StagedChain(model, ChainDraft(table_model(3, 6, name="last"), 1, siblings="iid"), 1, siblings="iid"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass", "staged chain"])
+@pytest.mark.parametrize("sampler", [Sampler(0), T1, Sampler(1.0, top_k=2), Sampler(0.7, top_p=0.8)], ids=["T=0", "T=1", "top-k", "top-p"])
+def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
+    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
+    chain = StagedChain(draft, scouts(table_model(3, 5, name="scout"))[kind], 2, siblings="iid")
+    assert distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
+@pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
+def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sampler):
+    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
+    guess = TreeDraft(table_model(3, 5, name="scout"), widths=(2, 1), siblings="top")
+    for plain in (TreeDraft(draft, widths=(2, 1), siblings=siblings), TreeDraft(draft, budget=3, depth=2, siblings=siblings)):
+        assert distance(speculative_law(target, StagedTree(plain, guess), sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+
+
+def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():
+    draft, scout = table_model(3, 4, name="draft"), table_model(3, 5, name="scout")
+    chain = StagedChain(draft, ChainDraft(scout, 2, siblings="iid"), 3, siblings="iid")
+    law = every_outcome(lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1)
+    assert distance(law, joint_law(draft, PROMPT, T1, 3)) < 1e-12
+
+
+def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():
+    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
+    chain = StagedChain(draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 2, siblings="iid")
+    run = lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens  # noqa: E731
+    assert distance(every_outcome(run, T1), joint_law(target, PROMPT, T1, 2)) < 1e-12
+
+
+class Forgetful(Chance):
+    """The bug of keying an inner round by its own place alone: what an earlier round drew there decides again."""
+
+    def inner(self, part, slots=()):
+        return super().inner(part)
+
+
+def test_inner_rounds_that_share_draws_are_biased():
+    """A million-free proof: under the bug two inner rounds of consecutive outer rounds ask for the same coin, and enumeration sees it."""
+    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
+    chain = StagedChain(draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 3, siblings="iid")
+
+    class Bare(StagedChain):
+        def propose(self, context, chance):
+            keep = type(chance).inner
+            type(chance).inner = lambda self, part, slots=(): keep(self, part)
+            try:
+                return super().propose(context, chance)
+            finally:
+                type(chance).inner = keep
+
+    bare = Bare(chain.model, chain.scout, 3, siblings="iid")
+    with pytest.raises(ValueError, match="asked twice"):
+        every_outcome(lambda chance: decode(target, bare, PROMPT, chance, max_new_tokens=4, rule=reject).tokens, T1)
+
+
+@pytest.mark.parametrize("bug", ["scout's law as row", "no correction"])
+def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
+    target, draft, scout = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.2, 0.5, 0.3), "draft"), fixed_model((0.6, 0.2, 0.2), "scout")
+    if bug == "no correction":
+        accept_all = lambda tree, logits, chance: staged.look_up(tree, logits, Chance(0, Sampler(0)))  # noqa: E731
+        monkeypatch.setattr(staged, "reject", accept_all)
+    else:
+        monkeypatch.setattr(staged.StagedChain, "_longer", _with_row_of(scout))
+    chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
+    assert distance(speculative_law(target, chain, T1, length=2), joint_law(target, PROMPT, T1, 2)) > 1e-3
+
+
+def _with_row_of(scout: TableModel):
+    real = StagedChain._longer
+
+    def longer(self, chain, token, source, logits, sampler):
+        return real(self, chain, token, source, scout.laws(()), sampler)
+
+    return longer
+
+
+def test_any_number_of_stages_writes_the_targets_own_tokens():
+    target, models = table_model(6, 1, name="target"), [table_model(6, seed, name=f"stage {seed}") for seed in range(2, 5)]
+    for sampler in SAMPLERS.values():
+        plain = decode(target, NoDraft(), PROMPT, Chance(5, sampler), max_new_tokens=30).tokens
+        tree: Draft = MaxGram(None, 3)
+        chain: Draft = MaxGram(None, 3)
+        for model in reversed(models):
+            tree, chain = StagedTree(TreeDraft(model, budget=6, depth=3), tree), StagedChain(model, chain, 3)
+            for draft in (tree, chain):
+                assert decode(target, draft, PROMPT, Chance(5, sampler), max_new_tokens=30).tokens == plain
+        assert set(models_in(target, tree)) == {"target", "stage 2", "stage 3", "stage 4"} == set(models_in(target, chain))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_on_the_ladder_the_tree_is_the_drafts_in_fewer_passes(ladder, prompts, temperature):
+    table = NgramDraft(ladder.katz, budget=8, depth=5, counted_at=1.5)
+    scout = MergedDraft((MaxGram(None, 5), table))
+    for plain in (ChainDraft(ladder.draft, 5), TreeDraft(ladder.draft, budget=16, depth=6)):
+        counts = {}
+        for draft in (plain, StagedTree(plain, scout), StagedTree(plain, table)):
+            made = [
+                decode(ladder.target, draft, ladder.encode(prompt), Chance(seed, Sampler(temperature)), max_new_tokens=24)
+                for prompt, seed in zip(prompts[:3], seeds(prompts[:3], 0), strict=True)
+            ]
+            played = list(itertools.chain.from_iterable(one.rounds for one in made))
+            counts[draft] = sum(one.usage["draft"].passes for one in played)
+            trees = [(one.tree.tokens, one.tree.parents) for one in played]
+            if draft == plain:
+                wanted = trees
+            assert trees == wanted
+        assert max(counts[draft] for draft in counts if draft != plain) < counts[plain]
+
+
+def test_bad_values_are_refused():
+    model = table_model(3, 1)
+    with pytest.raises(ValueError, match="at least 1 node per pass, got guided=0"):
+        StagedTree(ChainDraft(model), NoDraft(), guided=0)
+    with pytest.raises(ValueError, match="at least 1 guess, got length=0"):
+        StagedChain(model, NoDraft(), 0)
+    with pytest.raises(ValueError, match=r'"ranked" or "iid", got \'top\''):
+        StagedChain(model, NoDraft(), siblings="top")
+    with pytest.raises(ValueError, match="at least one part"):
+        MergedDraft(())
