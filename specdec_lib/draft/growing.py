@@ -9,8 +9,9 @@ from torch import Tensor
 
 from specdec_lib.chance import Chance, Sampler, best
 from specdec_lib.context import Context
-from specdec_lib.draft.slots import best_slots
+from specdec_lib.draft.slots import SlotWidths, best_slots, slots_of
 from specdec_lib.lm import LanguageModel
+from specdec_lib.theory import Shape
 from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
 SIBLINGS = ("ranked", "top", "iid", "distinct")
@@ -33,7 +34,8 @@ Ask = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
 class TreeDraft:
     """A tree grown from one model, level by level: each pass scores all nodes that are to have children.
 
-    widths      children per node at depth 0, 1, …: a fixed shape; give this or `budget`
+    widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
+    shape       any fixed shape, such as `theory.best_tree` of measured rates
     budget      guesses in all, filled best-first by score
     depth       deepest guess of a tree with a budget
     floor       no guess scores below it, in [0, 1]
@@ -55,10 +57,13 @@ class TreeDraft:
     floor: float = 0.0
     siblings: str = "ranked"
     match: MatchTable = MatchTable()
+    shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        if (self.widths is None) == (self.budget is None):
-            raise ValueError(f"give widths or a budget, not both: got widths={self.widths}, budget={self.budget}")
+        if sum(given is not None for given in (self.widths, self.shape, self.budget)) != 1:
+            raise ValueError(f"give widths, a shape or a budget, and one of them only: got {self.widths}, {self.shape}, {self.budget}")
+        if self.shape is not None and not self.shape.guesses:
+            raise ValueError("a shape has at least 1 guess, got the root alone; to guess nothing use NoDraft")
         if self.widths is not None and min(self.widths, default=0) < 1:
             raise ValueError(f"widths are at least 1 per depth, and of one depth or more, got {self.widths}")
         if self.budget is not None and (self.budget < 1 or self.depth < 1):
@@ -81,16 +86,18 @@ class TreeDraft:
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:
             return self._widen(tree, self.widths[:reach], ask)
+        if self.shape is not None:
+            return self._fill_slots(tree, slots_of(self.shape), reach, ask)
         drawn = self.siblings in ("iid", "distinct")
         ranked = self.siblings == "ranked" and chance.sampler.temperature > 0
         if drawn or (ranked and not self.match.edges):
-            return self._fill_slots(tree, reach, ask)
+            return self._fill_slots(tree, best_slots(self.match, self.budget, reach, self.floor), reach, ask)
         return self._fill(tree, reach, ask)
 
     def reach(self, context: Context) -> int:
         """How deep a tree may become after `context`."""
         readable = max(0, self.model.max_positions - len(context) + 1)
-        return min(readable, self.depth if self.widths is None else len(self.widths))
+        return min(readable, len(self.widths) if self.widths is not None else self.shape.depth if self.shape is not None else self.depth)
 
     def as_tree(self) -> "TreeDraft":
         """Itself; see `ChainDraft.as_tree`."""
@@ -116,10 +123,9 @@ class TreeDraft:
             tree = self._plant(tree, ask(tree, dict.fromkeys(frontier, self.budget)), above=worst).truncated(self.budget)
         return tree
 
-    def _fill_slots(self, tree: TokenTree, depth: int, ask: Ask) -> TokenTree:
-        """Where scores follow from ranks alone, the best slots are chosen first: no drawn token has to be dropped."""
-        shape = best_slots(self.match, self.budget, depth, self.floor)
-        for level in range(max(shape, default=-1) + 1):
+    def _fill_slots(self, tree: TokenTree, shape: SlotWidths, depth: int, ask: Ask) -> TokenTree:
+        """Slots that were chosen before any token is: no drawn token has to be dropped."""
+        for level in range(min(depth, max(shape, default=-1) + 1)):
             widths = {node: shape[level].get(tree.slots(node), 0) for node in range(len(tree)) if tree.depths[node] == level}
             widths = {node: width for node, width in widths.items() if width}
             if not widths:

@@ -1,19 +1,33 @@
-"""Which slots a tree should hold where a slot's score follows from ranks alone."""
+"""Which slots a tree holds where that is known before any token is."""
 
 import functools
 import heapq
 
 from specdec_lib.chance import Slots
+from specdec_lib.theory import Shape
 from specdec_lib.tree import MatchTable
+
+SlotWidths = dict[int, dict[Slots, int]]  # per level, how many children the node at each place gets
 
 
 @functools.lru_cache(maxsize=64)
-def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> dict[int, dict[Slots, int]]:
-    """The best `budget` slots when a slot's score depends on ranks alone: per level, how many children the node at each place gets.
+def slots_of(shape: Shape) -> SlotWidths:
+    """The slots of a fixed shape."""
+    places: list[Slots] = [()]
+    widths: SlotWidths = {}
+    for parent, rank, depth in zip(shape.parents[1:], shape.ranks[1:], shape.depths[1:], strict=True):
+        places.append((*places[parent], rank))
+        widths.setdefault(depth - 1, {})[places[parent]] = rank + 1
+    return widths
+
+
+@functools.lru_cache(maxsize=64)
+def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
+    """The best `budget` slots when a slot's score depends on ranks alone.
 
     Best-first, which is optimal because a later rank and a deeper slot never score higher.  A tie goes to the shallower, earlier slot.
     """
-    shape: dict[int, dict[Slots, int]] = {}
+    shape: SlotWidths = {}
     heap = [(-match.rate(0), 1, (0,), 1.0)] if depth > 0 else []
     for _ in range(budget):
         if not heap or -heap[0][0] < floor:

@@ -1,6 +1,6 @@
 """A grid of settings in, one tidy table out: a row per setting and prompt, counts and seconds in separate columns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,12 +41,26 @@ def sweep(
     Raises ValueError if there is no setting or prompt, or two settings have the same name, sampler and rule.
     """
     import pandas as pd
+
+    played = generations(settings, prompts, ladder, seed=seed, max_new_tokens=max_new_tokens, progress=progress)
+    return pd.DataFrame([row(setting, prompt, generation) for setting, prompt, generation in played])
+
+
+def generations(
+    settings: Sequence[Setting],
+    prompts: Sequence[Prompt],
+    ladder: Ladder,
+    *,
+    seed: int = 0,
+    max_new_tokens: int = 128,
+    progress: bool = True,
+) -> Iterator[tuple[Setting, Prompt, Generation]]:
+    """What `sweep` makes its rows of: every prompt decoded under every setting, with all rounds."""
     from tqdm.auto import tqdm
 
     keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
     if not settings or not prompts or len(set(keys)) < len(keys):
         raise ValueError(f"a sweep needs prompts and settings with different names, got {len(prompts)} prompts and {[key[0] for key in keys]}")
-    rows = []
     with tqdm(total=len(settings) * len(prompts), desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt, prompt_seed in zip(prompts, seeds(prompts, seed), strict=True):
             tokens = ladder.encode(prompt)
@@ -55,9 +69,16 @@ def sweep(
                 generation = decode(
                     ladder.target, setting.draft, tokens, chance, max_new_tokens=max_new_tokens, rule=setting.rule, stop_tokens=ladder.stop_tokens
                 )
-                rows.append(row(setting, prompt, generation))
+                yield setting, prompt, generation
                 bar.update()
-    return pd.DataFrame(rows)
+
+
+def labelled(played: Iterable[tuple[Setting, Prompt, Generation]]) -> Iterator[tuple[dict[str, object], Generation]]:
+    """The same, each generation with the labels that `acceptance.collect` asks for: draft, temperature, top_k, rule, domain, prompt."""
+    for setting, prompt, generation in played:
+        sampler = setting.sampler
+        labels = {"draft": setting.name, "temperature": sampler.temperature, "top_k": sampler.top_k, "rule": setting.rule.__name__}
+        yield labels | {"domain": prompt.domain, "prompt": prompt.name}, generation
 
 
 def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
