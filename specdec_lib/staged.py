@@ -92,32 +92,41 @@ class _Reading:
 
     def read(self) -> None:
         """One pass over all missing nodes and what the scout guesses below the best of them."""
-        planted: dict[Path, int] = {(): ROOT}
-        tree = TokenTree.rooted(self.context)
+        planted = _Planted()
         for path in self.missing:
-            tree = _with_path(tree, planted, path)
+            planted.plant(path)
         deepest = self.draft.reach(self.context) - 1  # what hangs below it is never wanted
         best = sorted(self.missing, key=lambda path: (-self.missing[path][0], len(path)))
         for path in best[: self.staged.guided]:
-            inner = self.chance.inner("scout", (tree.root_position, *self.missing[path][1]))
+            inner = self.chance.inner("scout", (len(self.context) - 1, *self.missing[path][1]))
             guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(deepest - len(path))
-            for node in range(1, len(guessed)):
-                below = path + guessed.path_tokens(node)
-                self.scouted.setdefault(below, guessed.sources[node])
-                tree = _with_path(tree, planted, below)
-        logits = self.draft.model.score(self.context, tree)
-        self.rows |= {path: logits[node] for path, node in planted.items()}
+            below = [path]
+            for token, parent, source in zip(guessed.tokens[1:], guessed.parents[1:], guessed.sources[1:], strict=True):
+                below.append((*below[parent], token))
+                self.scouted.setdefault(below[-1], source)
+                planted.plant(below[-1])
+        logits = self.draft.model.score(self.context, planted.tree(self.context))
+        self.rows |= {path: logits[node] for path, node in planted.number.items()}
         self.missing = {}
 
 
-def _with_path(tree: TokenTree, planted: dict[Path, int], path: Path) -> TokenTree:
-    """The tree with a node for every beginning of `path`."""
-    first = next(length for length in range(len(path), -1, -1) if path[:length] in planted)
-    if first == len(path):
-        return tree
-    parents = [planted[path[:first]], *range(len(tree), len(tree) + len(path) - first - 1)]
-    planted.update({path[: first + new + 1]: len(tree) + new for new in range(len(path) - first)})
-    return tree.grown(path[first:], parents, source="", scores=[0.0] * len(parents))
+class _Planted:
+    """A tree put together from paths."""
+
+    def __init__(self) -> None:
+        self.number: dict[Path, int] = {(): ROOT}
+        self.parents: list[int] = []
+
+    def plant(self, path: Path) -> None:
+        """A node for every beginning of `path` that has none."""
+        if path not in self.number:
+            self.plant(path[:-1])
+            self.parents.append(self.number[path[:-1]])
+            self.number[path] = len(self.parents)
+
+    def tree(self, context: Context) -> TokenTree:
+        tokens = [path[-1] for path in self.number if path]
+        return TokenTree.rooted(context).grown(tokens, self.parents, source="", scores=[0.0] * len(tokens))
 
 
 @dataclass(frozen=True)

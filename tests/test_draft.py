@@ -10,12 +10,16 @@ from fakes import fixed_model, table_model
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft, best_slots
-from specdec_lib.ngram import Katz, NgramDraft
+from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft, best_slots
+from specdec_lib.draft.slots import slots_of
+from specdec_lib.ngram import Katz, MaxGram, NgramDraft
+from specdec_lib.theory import Shape
 from specdec_lib.tree import MatchTable, TokenTree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
+ODD = Shape((-1, 0, 1, 2, 0, 1, 4))  # not numbered level by level
+BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), ((0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01)))
 
 
 class Counting:
@@ -115,6 +119,98 @@ def score(slots) -> float:
     return product
 
 
+def places(tree: TokenTree) -> set[tuple[int, ...]]:
+    return {tree.slots(node) for node in range(len(tree))}
+
+
+def test_slots_of_a_shape_are_its_places_level_by_level():
+    assert slots_of(ODD) == {0: {(): 2}, 1: {(0,): 2, (1,): 1}, 2: {(0, 0): 1}}
+    assert slots_of(Shape.chain(0)) == {}
+
+
+@pytest.mark.parametrize("chance,siblings", [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))])
+def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
+    model = Counting(5, 1)
+    tree = TreeDraft(model, shape=ODD, siblings=siblings).propose(CONTEXT, chance)
+    assert places(tree) == {(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0)}
+    assert model.passes == ODD.depth == 3
+
+
+@pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
+def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
+    model, widths = table_model(5, 1), (3, 2, 1)
+    trees = [TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED) for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})]
+    assert trees[0] == trees[1]
+
+
+def test_a_fixed_shape_ends_where_the_context_is_full_or_the_law_does():
+    assert places(TreeDraft(table_model(5, 1, max_positions=3), shape=ODD).propose(CONTEXT, SAMPLED)) == {(), (0,), (1,)}
+    assert places(TreeDraft(fixed_model((1.0, 0.0, 0.0)), shape=ODD).propose(CONTEXT, SAMPLED)) == {(), (0,), (0, 0), (0, 0, 0)}
+
+
+def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
+    """The `budget` best products of BY_GAP's rates, over all paths there are."""
+    level, scored = {(): 1.0}, []
+    for deeper in range(depth):
+        below = {}
+        for path, above in level.items():
+            tokens, gaps = chance.rank(model.laws(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary)
+            for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
+                row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
+                below[*path, token] = above * (*row, row[-1] / 2)[rank]
+        scored += below.values()
+        level = below
+    return sorted(scored, reverse=True)[:budget]
+
+
+@pytest.mark.parametrize("budget", [1, 4, 9])
+def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
+    model = table_model(4, 3)
+    for seed in range(5):
+        chance = Chance(seed, Sampler(1.0))
+        tree = TreeDraft(model, budget=budget, depth=4, match=BY_GAP).propose(CONTEXT, chance)
+        assert sorted(tree.scores[1:], reverse=True) == pytest.approx(best_by_gap(model, chance, budget, 4))
+
+
+def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else():
+    model = table_model(6, 1)
+    for match, siblings, adapts in ((BY_GAP, "ranked", True), (MatchTable(), "ranked", False), (BY_GAP, "iid", False), (BY_GAP, "distinct", False)):
+        draft = TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match)
+        shapes = {frozenset(places(draft.propose(CONTEXT, Chance(seed, Sampler(1.0))))) for seed in range(20)}
+        assert (len(shapes) > 1) == adapts
+
+
+def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at():
+    model = table_model(6, 1)
+    for chance, siblings in ((GREEDY, "ranked"), (SAMPLED, "top")):
+        trees = [TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match).propose(CONTEXT, chance) for match in (BY_GAP, MatchTable())]
+        assert trees[0] == trees[1]
+
+
+def test_a_merged_draft_holds_what_its_parts_guess_once():
+    context = Context.of([1, 2, 0, 3, 1, 2, 0])
+    parts = MaxGram(None, 2), TreeDraft(table_model(5, 1), widths=(5, 2)), ChainDraft(table_model(5, 2, name="other"), 3)
+    trees = [part.propose(context, SAMPLED) for part in parts]
+    merged = MergedDraft(parts).propose(context, SAMPLED)
+    guessed = [{tree.path_tokens(node): (tree.scores[node], tree.sources[node]) for node in range(1, len(tree))} for tree in trees]
+    paths = [merged.path_tokens(node) for node in range(1, len(merged))]
+    assert len(set(paths)) == len(paths) and set(paths) == set().union(*guessed) and len(paths) < sum(map(len, guessed))
+    for node, path in enumerate(paths, 1):
+        found = [part[path] for part in guessed if path in part]
+        assert (merged.scores[node], merged.sources[node]) == (max(score for score, _ in found), found[0][1])
+    assert {"prompt", "table", "other"} <= set(merged.sources)
+
+
+@pytest.mark.parametrize("siblings", ["iid", "distinct"])
+def test_a_merged_draft_refuses_drawn_parts_and_needs_one(siblings):
+    drawn = TreeDraft(table_model(5, 1), widths=(2,), siblings=siblings)
+    for parts in ((drawn,), (MaxGram(None, 2), drawn)):
+        with pytest.raises(ValueError, match="a tree with rows cannot be merged"):
+            MergedDraft(parts).propose(CONTEXT, SAMPLED)
+    with pytest.raises(ValueError, match="at least one part, got none"):
+        MergedDraft(())
+
+
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])
 def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
     draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings)
@@ -159,8 +255,12 @@ def test_equal_chances_give_equal_trees(siblings):
 @pytest.mark.parametrize(
     "wrong,message",
     [
-        ({}, "widths or a budget"),
-        ({"widths": (1,), "budget": 2}, "widths or a budget"),
+        ({}, "give widths, a shape or a budget, and one of them only: got None, None, None"),
+        ({"widths": (1,), "budget": 2}, r"one of them only: got \(1,\), None, 2"),
+        ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
+        ({"shape": Shape.chain(1), "budget": 2}, "one of them only"),
+        ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
+        ({"shape": Shape.chain(0)}, "at least 1 guess, got the root alone; to guess nothing use NoDraft"),
         ({"widths": (1, 0)}, "at least 1 per depth"),
         ({"widths": ()}, "at least 1 per depth"),
         ({"budget": 0}, "at least 1 guess"),

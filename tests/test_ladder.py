@@ -15,7 +15,7 @@ from specdec_lib.ladder.corpus import END_OF_TEXT, SourceFile, docstrings, docum
 from specdec_lib.ladder.problems import problems
 from specdec_lib.ladder.training import _step as one_step
 from specdec_lib.ladder.training import build
-from specdec_lib.workload import load_ladder
+from specdec_lib.workload import MATCH, load_ladder
 
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 TINY = Recipe(layers=1, width=16, heads=2, tokens=8 * 256, positions=32, vocabulary=300, batch_tokens=256)
@@ -168,5 +168,6 @@ def test_the_whole_recipe_runs_at_tiny_size_and_loads(tmp_path, monkeypatch):
     ladder = load_ladder(folder=tmp_path / "ladder", device="cpu")
     assert ladder.card == json.loads(json.dumps(card)) and set(card["models"]) == {"target", "middle", "draft"}
     assert card["models"]["draft"]["learns_from"] == "text, then the target's law" and ladder.katz.vocabulary == 300
+    (tmp_path / "ladder" / MATCH).write_text("[]")
     again = maker.make(packages=())
-    assert again["files"] == card["files"]
+    assert again["files"] == card["files"] and not (tmp_path / "ladder" / MATCH).exists()  # match tables of other models are not kept

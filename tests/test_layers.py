@@ -17,7 +17,7 @@ LAYERS = (
     {"decode"},
     {"staged", "cascade"},
     {"workload"},
-    {"latency", "acceptance", "replay", "sweep"},
+    {"latency", "acceptance", "replay", "sweep", "published"},
     {"ladder", "figures"},
     {"bench", "widgets", "hf", "gallery"},
     {"reproduce"},

@@ -3,16 +3,22 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from fakes import PROMPT, Scripted, distance, speculative_law, table_model
 
 from specdec_lib.chance import Chance, Sampler, every_outcome
 from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, TreeDraft
+from specdec_lib.draft import ChainDraft, MergedDraft, NoDraft, TreeDraft
 from specdec_lib.lm import joint_law
+from specdec_lib.ngram import Katz, MaxGram, NgramDraft
+from specdec_lib.theory import Shape
+from specdec_lib.tree import MatchTable
 from specdec_lib.verify import reject
 
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k": Sampler(1.0, top_k=2), "top-p": Sampler(0.7, top_p=0.8)}
+ODD = Shape((-1, 0, 1, 0))  # not numbered level by level
+BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
 DRAFTS = {
     "chain": (4, None, lambda model: ChainDraft(model, 2, siblings="iid")),
     "with replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 1), siblings="iid")),
@@ -23,6 +29,9 @@ DRAFTS = {
     "best-first point mass": (4, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="top")),
     "2×2 with replacement": (3, 2, lambda model: TreeDraft(model, widths=(2, 2), siblings="iid")),
     "2×2 without replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 2), siblings="distinct")),
+    "fixed shape with replacement": (3, 2, lambda model: TreeDraft(model, shape=ODD, siblings="iid")),
+    "fixed shape without replacement": (4, 3, lambda model: TreeDraft(model, shape=ODD, siblings="distinct")),
+    "fixed shape point mass": (4, None, lambda model: TreeDraft(model, shape=ODD, siblings="top")),
 }
 
 
@@ -47,11 +56,33 @@ def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
 
 def test_look_up_emits_every_possible_sequence_of_target_choices():
     target, draft = table_model(3, 5), table_model(3, 6, name="draft")
-    drafts = (TreeDraft(draft, widths=(2, 2), siblings="top"), ChainDraft(draft, 3, siblings="iid"), TreeDraft(draft, budget=4, depth=3))
+    drafts = (
+        TreeDraft(draft, widths=(2, 2), siblings="top"),
+        ChainDraft(draft, 3, siblings="iid"),
+        TreeDraft(draft, budget=4, depth=3),
+        TreeDraft(draft, shape=ODD, siblings="distinct"),
+        TreeDraft(draft, budget=4, depth=3, match=BY_GAP),
+        MergedDraft((MaxGram(None, 3), TreeDraft(draft, budget=3, depth=2, match=BY_GAP))),
+    )
     for choices in itertools.product(range(3), repeat=4):
         chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))
         for guesser in drafts:
             assert decode(target, guesser, PROMPT, chance, max_new_tokens=4).tokens == choices
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+def test_no_match_table_and_no_merging_changes_a_token(sampler):
+    target, draft = table_model(5, 5), table_model(5, 5, name="draft")
+    table = Katz.fit([np.random.default_rng(0).integers(5, size=300)], 5)
+    by_gap = TreeDraft(draft, budget=6, depth=3, match=BY_GAP)
+    by_table = NgramDraft(table, budget=6, depth=3, match=BY_GAP, counted_at=1.5)
+    for seed in range(4):
+        run = lambda guesser, seed=seed: decode(target, guesser, PROMPT, Chance(seed, sampler), max_new_tokens=16)  # noqa: E731
+        plain = run(NoDraft())
+        for guesser in (by_gap, by_table, MergedDraft((MaxGram(None, 3), by_table, by_gap)), MergedDraft((MergedDraft((by_gap, by_table)),))):
+            found = run(guesser)
+            assert found.tokens == plain.tokens
+            assert len(found.rounds) < len(plain.rounds)
 
 
 def test_a_stop_token_inside_the_path_and_the_length_limit_are_kept_exactly():

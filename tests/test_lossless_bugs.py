@@ -106,15 +106,31 @@ def likeliest_first(law):
     return change
 
 
+class Beside:
+    """Drawn guesses of two drafts under one root, each with the law it was drawn from."""
+
+    def __init__(self, one, other):
+        self.parts = one, other
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        tree = TokenTree.rooted(context)
+        for number, part in enumerate(self.parts):
+            drawn = part.propose(context, chance.inner("part", (number,)))
+            tree = tree.grown(drawn.tokens[1:], [ROOT] * drawn.guesses, source="draft", scores=drawn.scores[1:], rows=drawn.rows[1:])
+        return tree
+
+
 P4, Q4 = (0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
 T1 = Sampler(1.0)
 IID, DISTINCT, TOP = (lambda model, kind=kind: TreeDraft(model, widths=(2,), siblings=kind) for kind in ("iid", "distinct", "top"))
 PAIR = fixed_model(P4), fixed_model(Q4, "draft")
+BESIDE = Beside(*(ChainDraft(fixed_model(law, name), 1, siblings="iid") for law, name in ((Q4, "draft"), ((0.25,) * 4, "other"))))
 BUGS = {
     "residual drawn from the whole law": (IID(PAIR[1]), buggy_rule(residual=lambda wanted: wanted)),
     "ratio 10 % too large": (IID(PAIR[1]), buggy_rule(ratio=lambda kept: 1.1 * kept)),
     "bonus drawn from the draft's law": (IID(PAIR[1]), buggy_rule(bonus=lambda tree, wanted: tree.rows[1])),
     "duplicates merged": (Changed(IID(PAIR[1]), without_twins), reject),
+    "drawn guesses of two drafts merged": (Changed(BESIDE, without_twins), reject),
     "law not renormalised after a sibling": (Changed(DISTINCT(PAIR[1]), first_rows_everywhere), reject),
     "drawn tokens pruned": (Changed(IID(PAIR[1]), without_the_unlikely), reject),
     "siblings tried likeliest first": (Changed(DISTINCT(PAIR[1]), likeliest_first(Q4)), reject),
@@ -129,6 +145,11 @@ def test_enumeration_catches_the_bug(draft, rule):
     target = PAIR[0]
     law = speculative_law(target, draft, T1, rule, length=2)
     assert distance(law, joint_law(target, PROMPT, T1, 2)) > 1e-3
+
+
+def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
+    """The control: what `MergedDraft` refuses is the merging, not the guesses."""
+    assert distance(speculative_law(PAIR[0], BESIDE, T1, length=2), joint_law(PAIR[0], PROMPT, T1, 2)) < 1e-12
 
 
 def test_the_buggy_rule_without_a_bug_is_exact():

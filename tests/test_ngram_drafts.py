@@ -11,7 +11,7 @@ from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.ngram import Katz, MaxGram, NgramDraft
 from specdec_lib.ngram.max_gram import continuation
-from specdec_lib.tree import TokenTree
+from specdec_lib.tree import MatchTable, TokenTree
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,78 @@ def test_a_draft_is_as_narrow_as_the_law():
 def test_a_draft_refuses_widths(widths):
     with pytest.raises(ValueError, match="widths"):
         NgramDraft(Katz.fit([np.array([0, 1])], 2), widths)
+
+
+def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
+    """All paths down to `depth` with the products of their factors; the `budget` best of them, a tie kept whole."""
+    scored, level = {}, {(): 1.0}
+    for _ in range(depth):
+        level = {(*path, token): above * factor for path, above in level.items() for token, factor in zip(*children(path), strict=True)}
+        scored |= level
+    least = sorted(scored.values(), reverse=True)[:budget][-1]
+    return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
+
+
+@pytest.mark.parametrize("chance,siblings", [(Chance(0), "ranked"), (Chance(0, Sampler(1.0)), "top"), (Chance(0), "top")])
+@pytest.mark.parametrize("budget", [1, 5, 16])
+def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, chance, siblings):
+    context = Context.of([3, 1, 0])
+    tree = NgramDraft(small, budget=budget, depth=3, siblings=siblings).propose(context, chance)
+    wanted = best_first(lambda path: small.top(context.tokens + path, 7), budget, 3)
+    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    assert len(found) == tree.guesses == budget and not tree.has_rows
+    assert found == pytest.approx({path: wanted[path] for path in found})
+
+
+@pytest.mark.parametrize("counted_at", [1.0, 1.5])
+@pytest.mark.parametrize("match", [MatchTable(), MatchTable((0.6, 0.3), "by gap", (0.5, 2.0), ((0.4, 0.35), (0.6, 0.3), (0.95, 0.02)))])
+def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, match, counted_at):
+    context, chance = Context.of([3, 1, 0]), Chance(5, Sampler(1.0))
+    draft = NgramDraft(small, budget=9, depth=3, match=match, counted_at=counted_at)
+
+    def children(path):
+        sharp = torch.from_numpy(small.law(context.tokens + path) ** counted_at).log()
+        tokens, gaps = chance.rank(sharp, len(context) + len(path), 7)
+        return tokens, [match.rate(rank, gap) for rank, gap in enumerate([gaps[1], *gaps[1:]])]
+
+    tree, wanted = draft.propose(context, chance), best_first(children, 9, 3)
+    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    assert tree.guesses == 9 and found == pytest.approx({path: wanted[path] for path in found})
+
+
+def test_a_text_counted_at_another_temperature_is_sharpened(small):
+    context, law = Context.of([3, 1, 0]), small.law([3, 1, 0])
+    laws = {one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0)) for one in (1.0, 1.5)}
+    for counted_at, tree in laws.items():
+        sharp = law**counted_at / (law**counted_at).sum()
+        assert tree.scores[1:] == pytest.approx([sharp[token] for token in tree.tokens[1:]])
+    assert laws[1.0].tokens == laws[1.5].tokens and laws[1.0].scores[1] < laws[1.5].scores[1]
+
+
+def test_a_draft_ranks_as_its_sharpened_law_would(small):
+    chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
+    for position in range(20):
+        tokens, gaps = chance.rank(torch.from_numpy(small.law([1, 0]) ** 1.5).log(), position, 4)
+        ranked, found = draft.rank((1, 0), 4, chance, position)
+        assert ranked == tokens and found == pytest.approx([gaps[1], *gaps[1:]])
+        assert draft.rank((1, 0), 1, chance, position) == (ranked[:1], found[:1])
+
+
+@pytest.mark.parametrize(
+    "wrong,message",
+    [
+        ({}, "widths or a budget, not both: got widths=None, budget=None"),
+        ({"widths": (1,), "budget": 2}, "widths or a budget, not both"),
+        ({"budget": 0}, "at least 1 guess and depth 1, got budget=0"),
+        ({"budget": 2, "depth": 0}, "got budget=2, depth=0"),
+        ({"budget": 2, "siblings": "iid"}, "\"ranked\" or \"top\", got 'iid'"),
+        ({"budget": 2, "counted_at": 0.0}, "temperature above 0, got 0.0"),
+        ({"budget": 2, "counted_at": math.inf}, "temperature above 0, got inf"),
+    ],
+)
+def test_a_draft_that_makes_no_sense_is_refused(small, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        NgramDraft(small, **wrong)
 
 
 BIGRAMS = np.array([1, 2, -1])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
+from fakes import PROMPT, distance, first_round, fixed_model, speculative_law, table_model
 
 from specdec_lib import staged
 from specdec_lib.chance import Chance, EveryBranch, Sampler, every_outcome
@@ -135,42 +135,64 @@ def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
             assert len(model.calls) == -(-length // 4)  # the scout is always right: three guesses and a bonus per pass
 
 
-def scouts(model: TableModel) -> dict[str, Draft]:
-    return {
-        "chain": ChainDraft(model, 1, siblings="iid"),
-        "tree without replacement": TreeDraft(model, widths=(2,), siblings="distinct"),
-        "point mass": TreeDraft(model, widths=(2,), siblings="top"),
-        "staged chain": StagedChain(model, ChainDraft(table_model(3, 6, name="last"), 1, siblings="iid"), 1, siblings="iid"),
+def words(support: int | None) -> tuple[TableModel, TableModel, TableModel]:
+    """Three models of three words, of which so many are possible."""
+    return tuple(table_model(3, seed, support=support, name=name) for seed, name in ((3, "target"), (4, "draft"), (5, "scout")))
+
+
+def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChain]:
+    target, draft, scout = words(support)
+    scouts = {
+        "chain": ChainDraft(scout, 1, siblings="iid"),
+        "tree without replacement": TreeDraft(scout, widths=(2,), siblings="distinct"),
+        "point mass": TreeDraft(scout, widths=(2,), siblings="top"),
+        "staged chain": StagedChain(scout, ChainDraft(table_model(3, 6, support=support, name="last"), 1, siblings="iid"), 1, siblings="iid"),
     }
+    return target, StagedChain(draft, scouts[kind], 2, siblings="iid")
+
+
+def one_round_law(target: TableModel, draft: Draft, sampler: Sampler, length: int = 3) -> dict[tuple[int, ...], float]:
+    """The exact law of one round's tokens, the rest of `length` left to the target."""
+    law: dict[tuple[int, ...], float] = {}
+    one = every_outcome(lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler)
+    for emitted, probability in one.items():
+        for more, after in joint_law(target, PROMPT + emitted, sampler, length - len(emitted)).items():
+            law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
+    return law
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass", "staged chain"])
 @pytest.mark.parametrize("sampler", [Sampler(0), T1, Sampler(1.0, top_k=2), Sampler(0.7, top_p=0.8)], ids=["T=0", "T=1", "top-k", "top-p"])
 def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
-    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    chain = StagedChain(draft, scouts(table_model(3, 5, name="scout"))[kind], 2, siblings="iid")
+    target, chain = staged_chain(kind, support=2)
     assert distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass"])
+def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kind):
+    target, chain = staged_chain(kind, support=None)
+    assert distance(one_round_law(target, chain, T1), joint_law(target, PROMPT, T1, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
 @pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
 def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sampler):
-    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    guess = TreeDraft(table_model(3, 5, name="scout"), widths=(2, 1), siblings="top")
-    for plain in (TreeDraft(draft, widths=(2, 1), siblings=siblings), TreeDraft(draft, budget=3, depth=2, siblings=siblings)):
-        assert distance(speculative_law(target, StagedTree(plain, guess), sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+    for law_of, support, shape in ((speculative_law, 2, {"budget": 3, "depth": 2}), (one_round_law, None, {"widths": (2, 1)})):
+        target, draft, scout = words(support)
+        tree = StagedTree(TreeDraft(draft, siblings=siblings, **shape), TreeDraft(scout, widths=(2, 1), siblings="top"))
+        assert distance(law_of(target, tree, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
 
 
 def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():
-    draft, scout = table_model(3, 4, name="draft"), table_model(3, 5, name="scout")
+    _, draft, scout = words(support=2)
     chain = StagedChain(draft, ChainDraft(scout, 2, siblings="iid"), 3, siblings="iid")
     law = every_outcome(lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1)
     assert distance(law, joint_law(draft, PROMPT, T1, 3)) < 1e-12
 
 
 def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():
-    target, draft = table_model(3, 3, support=2), table_model(3, 4, name="draft", support=2)
-    chain = StagedChain(draft, ChainDraft(table_model(3, 5, name="scout", support=2), 1, siblings="iid"), 2, siblings="iid")
+    target, draft, scout = words(support=2)
+    chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     run = lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens  # noqa: E731
     assert distance(every_outcome(run, T1), joint_law(target, PROMPT, T1, 2)) < 1e-12
 
@@ -179,8 +201,8 @@ def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
     """The bug of keying an inner round without its place: what an earlier round drew there would decide again."""
     real = Chance.inner
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): real(self, part))
-    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    chain = StagedChain(draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 3, siblings="iid")
+    target, draft, scout = words(support=None)
+    chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 3, siblings="iid")
     with pytest.raises(ValueError, match="asked twice"):
         every_outcome(lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=4, rule=reject).tokens, T1)
 
@@ -227,8 +249,8 @@ def test_on_the_ladder_the_tree_is_the_drafts_in_fewer_passes(ladder, prompts, t
         counts = {}
         for draft in (plain, StagedTree(plain, scout), StagedTree(plain, table)):
             made = [
-                decode(ladder.target, draft, ladder.encode(prompt), Chance(seed, Sampler(temperature)), max_new_tokens=24)
-                for prompt, seed in zip(prompts[:3], seeds(prompts[:3], 0), strict=True)
+                decode(ladder.target, draft, ladder.encode(prompt), Chance(seed, Sampler(temperature)), max_new_tokens=12)
+                for prompt, seed in zip(prompts[:2], seeds(prompts[:2], 0), strict=True)
             ]
             played = list(itertools.chain.from_iterable(one.rounds for one in made))
             counts[draft] = sum(one.usage["draft"].passes for one in played)

@@ -6,9 +6,11 @@ import lossless
 import pandas as pd
 import pytest
 
+from specdec_lib.acceptance import collect
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.sweep import Setting, repetition, summary, sweep
+from specdec_lib.sweep import Setting, generations, labelled, repetition, summary, sweep
+from specdec_lib.verify import reject
 from specdec_lib.workload import load_ladder
 
 
@@ -35,6 +37,24 @@ def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
     beside = sweep([Setting("none", NoDraft()), tree], prompts[:2], ladder, max_new_tokens=16, progress=False)
     same = beside[(beside.draft == "tree") & (beside.prompt == prompts[1].name)]
     assert same[counts].values.tolist() == alone[counts].values.tolist()
+
+
+def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
+    settings = [Setting("chain", ChainDraft(ladder.draft, 3)), Setting("drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject)]
+    run = {"seed": 3, "max_new_tokens": 12, "progress": False}
+    table, played = sweep(settings, prompts[:2], ladder, **run), list(generations(settings, prompts[:2], ladder, **run))
+    assert [(setting, prompt) for setting, prompt, _ in played] == [(setting, prompt) for prompt in prompts[:2] for setting in settings]
+    assert [(len(made.tokens), len(made.rounds)) for _, _, made in played] == list(table[["tokens", "rounds"]].itertuples(index=False, name=None))
+    labels, made = zip(*labelled(played), strict=True)
+    assert labels[1] == {"draft": "drawn", "temperature": 1.0, "top_k": 50, "rule": "reject", "domain": "code", "prompt": prompts[0].name}
+    looked_at, per_round = collect(zip(labels, made, strict=True))
+    assert per_round.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist() == table.accepted.tolist()
+    assert looked_at.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist() == table.accepted.tolist()
+
+
+def test_generations_come_one_by_one(ladder, prompts):
+    first = next(generations([Setting("none", NoDraft())], prompts, ladder, max_new_tokens=2, progress=False))
+    assert first[1] == prompts[0] and len(first[2].tokens) == 2
 
 
 @pytest.mark.parametrize("settings", [[], [Setting("a", NoDraft()), Setting("a", NoDraft())]])

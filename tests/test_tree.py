@@ -1,10 +1,12 @@
 """What is derived from tokens and parents, and what may not be done to a tree with rows."""
 
+import math
+
 import pytest
 import torch
 
 from specdec_lib.context import Context
-from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
 #        0:root
 #      1:a      2:b
@@ -81,3 +83,59 @@ def test_what_is_no_tree_is_refused(fields, message):
 def test_a_negative_root_position_is_refused():
     with pytest.raises(ValueError, match="counts from 0"):
         TokenTree(-1, (1,))
+
+
+BY_GAP = MatchTable((0.6, 0.2), "by gap", (0.5, 2.0), ((0.4, 0.3), (0.6, 0.2), (0.9, 0.04)))
+
+
+@pytest.mark.parametrize(
+    "rank,gap,rate",
+    [
+        (0, None, 0.6),
+        (1, None, 0.2),
+        (3, None, 0.05),
+        (0, 0.0, 0.4),
+        (1, 0.49, 0.3),
+        (1, 0.5, 0.2),
+        (0, 1.9, 0.6),
+        (0, 2.0, 0.9),
+        (0, math.inf, 0.9),
+        (2, 7.0, 0.02),
+        (3, 0.1, 0.075),
+    ],
+)
+def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank(rank, gap, rate):
+    assert BY_GAP.rate(rank, gap) == pytest.approx(rate)
+
+
+def test_a_match_table_without_edges_looks_at_no_gap():
+    assert [MatchTable().rate(rank, gap) for rank in range(5) for gap in (None, 0.0, 9.0)] == [
+        rate for rate in (0.75, 0.16, 0.04, 0.03, 0.015) for _ in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "rates,edges,binned,message",
+    [
+        ((), (), (), "probabilities that never rise"),
+        ((0.2, 0.4), (), (), "never rise with the rank"),
+        ((1.2,), (), (), "probabilities"),
+        ((0.5,), (1.0,), ((0.5,),), "one bin more than edges, got .* and 1 bins"),
+        ((0.5,), (1.0,), ((0.5,),) * 3, "one bin more than edges, got .* and 3 bins"),
+        ((0.5,), (1.0,), (), "one bin more than edges"),
+        ((0.5,), (), ((0.5,),), "one bin more than edges"),
+        ((0.5,), (2.0, 1.0), ((0.5,),) * 3, "rising edges"),
+        ((0.5,), (1.0, 1.0), ((0.5,),) * 3, "rising edges"),
+        ((0.5,), (1.0,), ((0.5,), (0.5, 0.1)), "each bin of a match table holds 1 probabilities"),
+        ((0.5,), (1.0,), ((0.5,), (1.5,)), "probabilities, one per rank"),
+    ],
+)
+def test_what_is_no_match_table_is_refused(rates, edges, binned, message):
+    with pytest.raises(ValueError, match=message):
+        MatchTable(rates, "wrong", edges, binned)
+
+
+def test_the_firsts_gap_is_its_lead():
+    assert leading([7, 8, 9], [0.0, 0.4, 0.9], 3) == ([7, 8, 9], [0.4, 0.4, 0.9])
+    assert leading([7, 8], [0.0, 0.4], 1) == ([7], [0.4])
+    assert leading([7], [0.0], 4) == ([7], [math.inf])

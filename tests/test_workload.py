@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from specdec_lib.chance import Sampler
 from specdec_lib.ladder.prompting import trained_questions
-from specdec_lib.workload import DATA, SPLITS, load_ladder, load_model, load_prompts, seeds
+from specdec_lib.tree import MatchTable
+from specdec_lib.workload import DATA, SPLITS, Measured, load_ladder, load_model, load_prompts, seeds
 
-SMALL = ("card.json", "tokenizer.json", "katz.npz", "draft")
+SMALL = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft")
 
 
 @pytest.mark.parametrize("domain,count", [("code", 120), ("math", 80), ("prose", 80)])
@@ -74,6 +77,60 @@ def test_a_missing_or_damaged_prompt_file_is_refused(tmp_path):
         load_prompts("code", folder=tmp_path)
 
 
+def test_the_ladder_brings_its_match_tables(ladder):
+    kinds = {(one.guesser, one.obeyed, one.siblings) for one in ladder.measured}
+    assert {("draft", "target", kind) for kind in ("ranked", "iid", "distinct")} | {("n-gram", "draft", "ranked")} <= kinds
+    assert all(one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked") for one in ladder.measured)
+    table = ladder.match("draft", Sampler(1.0, top_k=50))
+    assert table.name == "measured at T=1, top-k 50" and table.rates[0] > 0.5 > table.rates[1]
+    assert table.rate(0, 0.1) < table.rate(0, 5.0) and table.rate(1, 0.1) > table.rate(1, 5.0)
+
+
+@pytest.fixture
+def measured(ladder):
+    """The ladder with tables that differ in their first rate alone."""
+
+    def entry(rate, temperature, top_k=None, siblings="ranked"):
+        return Measured("draft", "target", siblings, Sampler(temperature, top_k=top_k), 9, MatchTable((rate,), f"{temperature}/{top_k}/{siblings}"))
+
+    return replace(ladder, measured=(entry(0.1, 0.4), entry(0.2, 1.0), entry(0.3, 1.0, 50), entry(0.4, 1.3), entry(0.5, 1.0, siblings="iid")))
+
+
+@pytest.mark.parametrize(
+    "sampler,rate",
+    [
+        (Sampler(1.0), 0.2),
+        (Sampler(1.0, top_k=50), 0.3),
+        (Sampler(1.3), 0.4),
+        (Sampler(0), 0.1),
+        (Sampler(0.9), 0.2),
+        (Sampler(0.9, top_k=50), 0.3),
+        (Sampler(5.0, top_k=50), 0.4),
+        (Sampler(1.0, top_k=7), 0.2),
+        (Sampler(1.0, top_p=0.9), 0.2),
+    ],
+)
+def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(measured, sampler, rate):
+    assert measured.match("draft", sampler).rates == (rate,)
+
+
+def test_the_match_table_is_that_of_the_models_and_siblings(measured):
+    assert measured.match("draft", Sampler(1.3), siblings="iid").rates == (0.5,)
+    for unknown in ({"guesser": "middle"}, {"guesser": "draft", "obeyed": "middle"}, {"guesser": "draft", "siblings": "top"}):
+        with pytest.raises(ValueError, match="was measured; there are: draft for target, iid; draft for target, ranked$"):
+            measured.match(sampler=Sampler(1.0), **unknown)
+    with pytest.raises(ValueError, match="no match table of draft for target, ranked, was measured; there are: none"):
+        replace(measured, measured=()).match("draft", Sampler(1.0))
+
+
+def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
+    stored = {"guesser": "n-gram", "obeyed": "draft", "siblings": "ranked", "temperature": 0.7, "top_k": None, "contexts": 5}
+    one = Measured.of(stored | {"rates": [0.5, 0.1], "edges": [1.0], "binned": [[0.3, 0.2], [0.9, 0.0]]})
+    assert one.table == MatchTable((0.5, 0.1), "measured at T=0.7", (1.0,), ((0.3, 0.2), (0.9, 0.0))) and one.sampler == Sampler(0.7)
+    with pytest.raises(ValueError, match="one bin more than edges"):
+        Measured.of(stored | {"rates": [0.5], "edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
+
+
 @pytest.fixture
 def copy(tmp_path):
     """The ladder without its big models, and a card that lists what is there."""
@@ -85,14 +142,14 @@ def copy(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "draft/model.safetensors"])
+@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"])
 def test_a_missing_ladder_file_is_refused(copy, name):
     (copy / name).unlink()
     with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
         load_ladder(folder=copy)
 
 
-@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "draft/model.safetensors"])
+@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"])
 def test_a_damaged_ladder_file_is_refused(copy, name):
     whole = (copy / name).read_bytes()
     (copy / name).write_bytes(whole[: len(whole) // 2])

@@ -57,6 +57,13 @@ class EveryBranch(Chance):
         self._refuse_noise()
         return super().rank(logits, position, k)
 
+    def rank_among(
+        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
+    ) -> tuple[list[int], list[float]]:
+        """The k likeliest of these tokens."""
+        self._refuse_noise()
+        return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
+
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Both sides in turn, where both are possible."""
         heads = min(1.0, max(0.0, probability))

@@ -9,6 +9,8 @@ Source: the noise is the Gumbel-max trick with a counter-based generator (SplitM
 
 import functools
 import hashlib
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -53,6 +55,20 @@ class Chance:
         perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
         tokens, values = best(perturbed, k)
         return tokens, [values[0] - value for value in values]
+
+    def rank_among(
+        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
+    ) -> tuple[list[int], list[float]]:
+        """`rank` for a law that only these tokens have, without a dense row: for tables that know a few likely tokens.
+
+        log_probs    of these tokens, warped already; at temperature 0 unwarped
+        """
+        if self.sampler.temperature > 0:
+            noise = gumbel_noise(self.seed, int(position), vocabulary)[list(tokens)].tolist()
+            log_probs = [law + one for law, one in zip(log_probs, noise, strict=True)]
+        ordered = sorted(zip((-value for value in log_probs), tokens, strict=True))[:k]
+        found = [(token, -negative) for negative, token in ordered if negative < math.inf]
+        return [token for token, _ in found], [found[0][1] - value for _, value in found]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Heads with this probability, for the child at `slots` under a root at position `committed`; strict, so 0 is never heads."""

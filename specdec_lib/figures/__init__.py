@@ -8,9 +8,11 @@ from specdec_lib.figures.ablations import ablation, passes, stages
 from specdec_lib.figures.agreement import calibration, predicted
 from specdec_lib.figures.charts import laws, tokens_per_round
 from specdec_lib.figures.curves import acceptance, budget_curves
+from specdec_lib.figures.gaps import gap_table, gaps, kinds
 from specdec_lib.figures.paper import paper_and_ours, relative_performance
 from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save
+from specdec_lib.figures.shapes import shapes, slots, speed_ups
 from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
 from specdec_lib.figures.theme import PAPER, SCREEN, colours
@@ -27,6 +29,9 @@ __all__ = [
     "compared",
     "emitted",
     "folder",
+    "gap_table",
+    "gaps",
+    "kinds",
     "laws",
     "mask",
     "nodes",
@@ -37,6 +42,9 @@ __all__ = [
     "relative_performance",
     "roofline",
     "save",
+    "shapes",
+    "slots",
+    "speed_ups",
     "stages",
     "tokens_per_round",
     "tree",

@@ -68,7 +68,7 @@ def _look(ladder: Ladder, given: tuple[int, ...], chance: Chance, counts: dict[t
     """Every position of one text that the target wrote."""
     made = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=max_new_tokens, stop_tokens=ladder.stop_tokens)
     text = made.context.tokens
-    logits = {model.name: _logits(model, text) for model in (ladder.target, ladder.middle, ladder.draft)}
+    logits = {model.name: logits_along(model, text) for model in (ladder.target, ladder.middle, ladder.draft)}
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
         rows = {name: found[position - 1] for name, found in logits.items()}
@@ -100,7 +100,8 @@ def _drawn(text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance
 
 
 @torch.no_grad()
-def _logits(model: CachedModel, text: tuple[int, ...]) -> Float[Tensor, "tokens vocab"]:
+def logits_along(model: CachedModel, text: tuple[int, ...]) -> Float[Tensor, "tokens vocab"]:
+    """The logits after each token of a text, in one plain pass that no cache sees."""
     return model.model(input_ids=torch.tensor([text], device=model.model.device)).logits[0].float()
 
 

@@ -1,17 +1,19 @@
 """A tree of guesses straight from an n-gram table: no network at all."""
 
+import functools
 import heapq
 import math
 from dataclasses import dataclass
 
 import torch
 
-from specdec_lib.chance import Chance
+from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.ngram.katz import Katz
 from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
 CONSIDERED = 16  # ranked with the shared noise; the law beyond them is too flat to be worth a dense row
+REMEMBERED = 50_000  # lookups
 
 
 @dataclass(frozen=True)
@@ -94,22 +96,31 @@ class NgramDraft:
             scores.append(-negative)
 
     def _children(self, tokens: tuple[int, ...], width: int, chance: Chance, position: int) -> tuple[list[int], list[float]]:
-        plain = chance.sampler.temperature == 0 or self.siblings == "top"
-        if plain and self.counted_at == 1:
-            return self.table.top(tokens, width)
-        considered, sharp = self._sharpened(tokens, width)
-        if plain:
-            return considered[:width], [min(1.0, one / sum(sharp)) for one in sharp[:width]]
-        ranked, gaps = self.rank(tokens, width, chance, position)
-        return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        if chance.sampler.temperature > 0 and self.siblings == "ranked":
+            ranked, gaps = self.rank(tokens, width, chance, position)
+            return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        considered, laws = self._law(tokens, width, Sampler(1.0) if self.counted_at != 1 else None)
+        return considered[:width], (laws if self.counted_at == 1 else [math.exp(law) for law in laws])[:width]
 
     def rank(self, tokens: tuple[int, ...], k: int, chance: Chance, position: int) -> tuple[list[int], list[float]]:
         """The k best continuations of `tokens` for `position` under the shared noise, and their gaps as `MatchTable` has them."""
-        considered, sharp = self._sharpened(tokens, k)
-        logits = torch.full((self.table.vocabulary,), -torch.inf, dtype=torch.float64)
-        logits[considered] = torch.tensor(sharp, dtype=torch.float64).log()
-        return leading(*chance.rank(logits, position, max(2, k)), k)
+        considered, laws = self._law(tokens, k, chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0))
+        return leading(*chance.rank_among(considered, laws, position, max(2, k), vocabulary=self.table.vocabulary), k)
 
-    def _sharpened(self, tokens: tuple[int, ...], width: int) -> tuple[list[int], list[float]]:
-        considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
-        return considered, [probability**self.counted_at for probability in probabilities]
+    def _law(self, tokens: tuple[int, ...], width: int, sampler: Sampler | None) -> tuple[list[int], list[float]]:
+        """The likeliest continuations and their log-probabilities, sharpened and warped as if there were no others; for None, probabilities as counted."""
+        key = (tokens[-self.table.order + 1 :], width, sampler)
+        if key not in self._known:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+            considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
+            if sampler is not None:
+                logits = self.counted_at * torch.tensor(probabilities, dtype=torch.float64).log()
+                probabilities = sampler.log_probs(logits).tolist()
+            self._known[key] = considered, probabilities
+        return self._known[key]
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple[tuple[int, ...], int, Sampler | None], tuple[list[int], list[float]]]:
+        """What has been looked up: texts repeat themselves, and so do trees."""
+        return {}

@@ -2,6 +2,25 @@
 
 from specdec_lib.intervals import bootstrap
 from specdec_lib.sweep.grid import Setting, generations, labelled, sweep
+from specdec_lib.sweep.ratios import per_prompt, ratios, relative, sampling_of, with_sampling
 from specdec_lib.sweep.statistics import LOOPING, repetition, summary
+from specdec_lib.sweep.traffic import model_shape, moved, seconds_at
 
-__all__ = ["LOOPING", "Setting", "bootstrap", "generations", "labelled", "repetition", "summary", "sweep"]
+__all__ = [
+    "LOOPING",
+    "Setting",
+    "bootstrap",
+    "generations",
+    "labelled",
+    "model_shape",
+    "moved",
+    "per_prompt",
+    "ratios",
+    "relative",
+    "repetition",
+    "sampling_of",
+    "seconds_at",
+    "summary",
+    "sweep",
+    "with_sampling",
+]

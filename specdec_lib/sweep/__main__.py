@@ -11,6 +11,7 @@ import torch
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, Draft, TreeDraft
 from specdec_lib.ngram import NgramDraft
+from specdec_lib.sweep import stacks
 from specdec_lib.sweep.grid import Setting, sweep
 from specdec_lib.sweep.statistics import summary
 from specdec_lib.workload import DATA, Ladder, load_ladder, load_prompts
@@ -23,15 +24,19 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 TEMPERATURES = (0.0, 1.0)
 
 
-def drafts(ladder: Ladder) -> dict[str, Draft]:
-    """The drafts that the table compares."""
+def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
+    """The drafts that the table compares, each with the match table of its models under this sampler."""
+    table, match = stacks.scout(ladder, sampler, obeyed="target"), ladder.match("draft", sampler)
     return {
-        "n-gram, chain of 4": NgramDraft(ladder.katz, widths=(1, 1, 1, 1)),
-        "n-gram, tree 3·2·1·1": NgramDraft(ladder.katz, widths=(3, 2, 1, 1)),
+        "n-gram, chain of 4": NgramDraft(ladder.katz, widths=(1, 1, 1, 1), match=table.match, counted_at=table.counted_at),
+        "n-gram, tree 3·2·1·1": NgramDraft(ladder.katz, widths=(3, 2, 1, 1), match=table.match, counted_at=table.counted_at),
+        "n-gram, best tree of 16": table,
         "Max-Gram, chain of 10": ladder.max_gram,
-        "draft, chain of 4": ChainDraft(ladder.draft, 4),
-        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1)),
-        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, depth=6),
+        "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
+        "draft, chain of 8": ChainDraft(ladder.draft, 8, match=match),
+        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1), match=match),
+        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, match=match),
+        "draft, best tree of 32": TreeDraft(ladder.draft, budget=32, match=match),
     }
 
 
@@ -78,7 +83,8 @@ def main() -> None:
         parser.error("only the usual run is written into the README; add --dry-run to print another one")
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
-    settings = [Setting(name, draft, Sampler(temperature)) for temperature in TEMPERATURES for name, draft in drafts(ladder).items()]
+    samplers = [Sampler(temperature) for temperature in TEMPERATURES]
+    settings = [Setting(name, draft, sampler) for sampler in samplers for name, draft in drafts(ladder, sampler).items()]
     rows = sweep(settings, load_prompts("code", "held-out", given.prompts), ladder, seed=given.seed, max_new_tokens=given.max_new_tokens)
     table = summary(rows)
     text = markdown(table, "make table")

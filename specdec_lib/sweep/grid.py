@@ -36,8 +36,8 @@ def sweep(
 ) -> "DataFrame":
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
-    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model passes
-    and rows); repetition, stop; seconds (in all, prefill apart, overhead, and per model).
+    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model
+    passes, rows, and the context lengths summed over the passes); repetition, stop; seconds (in all, prefill apart, overhead, and per model).
     Raises ValueError if there is no setting or prompt, or two settings have the same name, sampler and rule.
     """
     import pandas as pd
@@ -87,6 +87,7 @@ def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
     ranked = sampler.temperature > 0 and getattr(setting.draft, "siblings", "ranked") != "top"
     match = getattr(getattr(setting.draft, "match", None), "name", "") if ranked else ""
     usage = {name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name]) for name in rounds[0].usage}
+    context = {name: sum(played.usage[name].passes * played.tree.root_position for played in rounds) for name in usage}
     return {
         "draft": setting.name,
         "temperature": sampler.temperature,
@@ -104,6 +105,7 @@ def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
         "stop": generation.stop,
         **{f"{name}_passes": used.passes for name, used in usage.items()},
         **{f"{name}_rows": used.rows for name, used in usage.items()},
+        **{f"{name}_context_tokens": tokens for name, tokens in context.items()},
         "seconds": sum(played.seconds for played in rounds),
         "prefill_seconds": sum(used.seconds for used in generation.prefill.values()),
         "overhead_seconds": sum(played.overhead_seconds for played in rounds),

@@ -1,0 +1,64 @@
+"""What the papers print, from data/paper_numbers.json: no number of theirs stands anywhere else."""
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from specdec_lib.workload import DATA
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@functools.cache
+def _items() -> dict:
+    return json.loads((DATA / "paper_numbers.json").read_text(encoding="utf-8"))["items"]
+
+
+def published(item: str) -> "DataFrame":
+    """The rows of one table or figure, such as "staged.table1".  Raises ValueError if there is no such item."""
+    import pandas as pd
+
+    if item not in _items():
+        raise ValueError(f"published items are {', '.join(_items())}; got {item!r}")
+    found = _items()[item]
+    return pd.DataFrame(found["rows"], columns=found["columns"])
+
+
+def number(item: str, key: str, column: str | None = None) -> float:
+    """One number: that of the row whose first column is `key`, in `column` (the second, if none is named).
+
+    Raises ValueError if there is no such row or column.
+    """
+    table = published(item)
+    column = table.columns[1] if column is None else column
+    rows = table[table.iloc[:, 0] == key]
+    if len(rows) != 1 or column not in table.columns:
+        raise ValueError(
+            f"{item} has the rows {', '.join(map(str, table.iloc[:, 0]))} and columns {', '.join(table.columns)}; got {key!r}, {column!r}"
+        )
+    return float(rows.iloc[0][column])
+
+
+def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]) -> "DataFrame":
+    """A published table of one number per sampling and method, with ours: `sampling`, `method`, `paper`, `ours`, `ours_low`, `ours_high`.
+
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as `sweep.relative` makes them
+    methods      the paper's column to our draft's name
+    samplings    the paper's word for the sampler to ours
+
+    Raises ValueError if one of ours is missing.
+    """
+    import pandas as pd
+
+    table, rows = published(item).set_index("sampling"), []
+    for theirs, sampling in samplings.items():
+        for method, draft in methods.items():
+            found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
+            if len(found) != 1:
+                raise ValueError(f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}")
+            row = found.iloc[0]
+            paper = float(table.loc[theirs, method])
+            rows.append({"sampling": sampling, "method": method, "paper": paper, "ours": row.value, "ours_low": row.low, "ours_high": row.high})
+    return pd.DataFrame(rows)

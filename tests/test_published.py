@@ -1,0 +1,34 @@
+"""What the papers print is read, never typed."""
+
+import pandas as pd
+import pytest
+
+from specdec_lib.published import beside, number, published
+
+
+def test_the_papers_tables_are_as_printed():
+    table = published("staged.table1").set_index("sampling")
+    assert table.loc["deterministic", "staged"] == 0.23 and table.loc["top-k", "speculative"] == 0.48
+    assert number("staged.fig1", "baseline speed") == 150
+    assert number("staged.table2", "deterministic", "staged") == 475
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: published("staged.table9"), "published items are staged.table1"),
+        (lambda: number("staged.fig1", "no such row"), "got 'no such row', 'value'"),
+        (lambda: number("staged.fig1", "baseline speed", "no such column"), "'no such column'"),
+    ],
+)
+def test_what_is_not_printed_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_ours_stands_beside_the_papers():
+    ours = pd.DataFrame([{"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}])
+    row = beside("staged.table1", ours, methods={"staged": "mine"}, samplings={"deterministic": "greedy"}).iloc[0]
+    assert (row.paper, row.ours, row.ours_low, row.ours_high) == (0.23, 0.3, 0.2, 0.4)
+    with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
+        beside("staged.table1", ours, methods={"staged": "other"}, samplings={"deterministic": "greedy"})
