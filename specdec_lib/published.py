@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], sampling
     """A published table of one number per sampling and method, with ours: `sampling`, `method`, `paper`, `ours`, `ours_low`, `ours_high`.
 
     ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as `sweep.relative` makes them
-    methods      the paper's column to our draft's name
+    methods      the paper's column to our draft's name; a method that the paper has not gets no number of it
     samplings    the paper's word for the sampler to ours
 
     Raises ValueError if one of ours is missing.
@@ -59,6 +60,6 @@ def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], sampling
             if len(found) != 1:
                 raise ValueError(f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}")
             row = found.iloc[0]
-            paper = float(table.loc[theirs, method])
+            paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
             rows.append({"sampling": sampling, "method": method, "paper": paper, "ours": row.value, "ours_low": row.low, "ours_high": row.high})
     return pd.DataFrame(rows)

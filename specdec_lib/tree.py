@@ -223,7 +223,7 @@ class TokenTree:
                 scores.append(self.scores[node])
             moved.append(place[key])
             scores[place[key]] = max(scores[place[key]], self.scores[node])
-        return replace(self._picked(kept, parents), scores=tuple(scores))
+        return self._picked(kept, parents, scores)
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
@@ -235,7 +235,7 @@ class TokenTree:
         number = {node: new for new, node in enumerate(nodes)}
         return self._picked(nodes, [NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])])
 
-    def _picked(self, nodes: list[int], parents: list[int]) -> "TokenTree":
-        fields = ("tokens", "sources", "scores", "rows")
-        picked = {name: tuple(getattr(self, name)[node] for node in nodes) for name in fields}
+    def _picked(self, nodes: list[int], parents: list[int], scores: list[float] | None = None) -> "TokenTree":
+        picked = {name: tuple(getattr(self, name)[node] for node in nodes) for name in ("tokens", "sources", "rows")}
+        picked["scores"] = tuple(self.scores[node] for node in nodes) if scores is None else tuple(scores)
         return replace(self, parents=tuple(parents), **picked)

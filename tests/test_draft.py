@@ -10,9 +10,9 @@ from fakes import fixed_model, table_model
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft, best_slots
+from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft, best_slots
 from specdec_lib.draft.slots import slots_of
-from specdec_lib.ngram import Katz, MaxGram, NgramDraft
+from specdec_lib.ngram import Katz, NgramDraft
 from specdec_lib.theory import Shape
 from specdec_lib.tree import MatchTable, TokenTree
 
@@ -139,7 +139,9 @@ def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
 @pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
 def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
     model, widths = table_model(5, 1), (3, 2, 1)
-    trees = [TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED) for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})]
+    trees = [
+        TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED) for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
+    ]
     assert trees[0] == trees[1]
 
 
@@ -185,30 +187,6 @@ def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at():
     for chance, siblings in ((GREEDY, "ranked"), (SAMPLED, "top")):
         trees = [TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match).propose(CONTEXT, chance) for match in (BY_GAP, MatchTable())]
         assert trees[0] == trees[1]
-
-
-def test_a_merged_draft_holds_what_its_parts_guess_once():
-    context = Context.of([1, 2, 0, 3, 1, 2, 0])
-    parts = MaxGram(None, 2), TreeDraft(table_model(5, 1), widths=(5, 2)), ChainDraft(table_model(5, 2, name="other"), 3)
-    trees = [part.propose(context, SAMPLED) for part in parts]
-    merged = MergedDraft(parts).propose(context, SAMPLED)
-    guessed = [{tree.path_tokens(node): (tree.scores[node], tree.sources[node]) for node in range(1, len(tree))} for tree in trees]
-    paths = [merged.path_tokens(node) for node in range(1, len(merged))]
-    assert len(set(paths)) == len(paths) and set(paths) == set().union(*guessed) and len(paths) < sum(map(len, guessed))
-    for node, path in enumerate(paths, 1):
-        found = [part[path] for part in guessed if path in part]
-        assert (merged.scores[node], merged.sources[node]) == (max(score for score, _ in found), found[0][1])
-    assert {"prompt", "table", "other"} <= set(merged.sources)
-
-
-@pytest.mark.parametrize("siblings", ["iid", "distinct"])
-def test_a_merged_draft_refuses_drawn_parts_and_needs_one(siblings):
-    drawn = TreeDraft(table_model(5, 1), widths=(2,), siblings=siblings)
-    for parts in ((drawn,), (MaxGram(None, 2), drawn)):
-        with pytest.raises(ValueError, match="a tree with rows cannot be merged"):
-            MergedDraft(parts).propose(CONTEXT, SAMPLED)
-    with pytest.raises(ValueError, match="at least one part, got none"):
-        MergedDraft(())
 
 
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])

@@ -5,17 +5,20 @@ import math
 
 import numpy as np
 import pytest
-from fakes import PROMPT, Scripted, distance, speculative_law, table_model
+from fakes import PROMPT, Scripted, distance, first_round, speculative_law, table_model
 
 from specdec_lib.chance import Chance, Sampler, every_outcome
+from specdec_lib.context import Context
 from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.lm import joint_law
+from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
+from specdec_lib.lm import TableModel, joint_law
 from specdec_lib.ngram import Katz, MaxGram, NgramDraft
+from specdec_lib.staged import StagedChain, StagedTree
 from specdec_lib.theory import Shape
 from specdec_lib.tree import MatchTable
 from specdec_lib.verify import reject
 
+T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k": Sampler(1.0, top_k=2), "top-p": Sampler(0.7, top_p=0.8)}
 ODD = Shape((-1, 0, 1, 0))  # not numbered level by level
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
@@ -93,3 +96,65 @@ def test_a_stop_token_inside_the_path_and_the_length_limit_are_kept_exactly():
     assert stopped.tokens == plain[: plain.index(plain[2]) + 1] and stopped.stop == "stop token"
     for length in range(1, 8):
         assert decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=length).tokens == plain[:length]
+
+
+def words(support: int | None) -> tuple[TableModel, TableModel, TableModel]:
+    """Three models of three words, of which so many are possible."""
+    return tuple(table_model(3, seed, support=support, name=name) for seed, name in ((3, "target"), (4, "draft"), (5, "scout")))
+
+
+def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChain]:
+    target, draft, scout = words(support)
+    scouts = {
+        "chain": ChainDraft(scout, 1, siblings="iid"),
+        "tree without replacement": TreeDraft(scout, widths=(2,), siblings="distinct"),
+        "point mass": TreeDraft(scout, widths=(2,), siblings="top"),
+        "staged chain": StagedChain(scout, ChainDraft(table_model(3, 6, support=support, name="last"), 1, siblings="iid"), 1, siblings="iid"),
+    }
+    return target, StagedChain(draft, scouts[kind], 2, siblings="iid")
+
+
+def one_round_law(target: TableModel, draft: Draft, sampler: Sampler, length: int = 3) -> dict[tuple[int, ...], float]:
+    """The exact law of one round's tokens, the rest of `length` left to the target."""
+    law: dict[tuple[int, ...], float] = {}
+    one = every_outcome(lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler)
+    for emitted, probability in one.items():
+        for more, after in joint_law(target, PROMPT + emitted, sampler, length - len(emitted)).items():
+            law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
+    return law
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass", "staged chain"])
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
+    target, chain = staged_chain(kind, support=2 if sampler == T1 else None)
+    assert distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass"])
+def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kind):
+    target, chain = staged_chain(kind, support=None)
+    assert distance(one_round_law(target, chain, T1), joint_law(target, PROMPT, T1, 3)) < 1e-12
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
+@pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
+def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sampler):
+    for law_of, support, shape in ((speculative_law, 2, {"widths": (2, 1)}), (one_round_law, None, {"budget": 3, "depth": 2})):
+        target, draft, scout = words(support)
+        tree = StagedTree(TreeDraft(draft, siblings=siblings, **shape), TreeDraft(scout, widths=(2, 1), siblings="top"))
+        assert distance(law_of(target, tree, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+
+
+def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():
+    _, draft, scout = words(support=2)
+    chain = StagedChain(draft, ChainDraft(scout, 2, siblings="iid"), 3, siblings="iid")
+    law = every_outcome(lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1)
+    assert distance(law, joint_law(draft, PROMPT, T1, 3)) < 1e-12
+
+
+def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():
+    target, draft, scout = words(support=2)
+    chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
+    run = lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens  # noqa: E731
+    assert distance(every_outcome(run, T1), joint_law(target, PROMPT, T1, 2)) < 1e-12

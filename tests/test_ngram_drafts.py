@@ -138,7 +138,7 @@ def test_a_draft_ranks_as_its_sharpened_law_would(small):
         ({"widths": (1,), "budget": 2}, "widths or a budget, not both"),
         ({"budget": 0}, "at least 1 guess and depth 1, got budget=0"),
         ({"budget": 2, "depth": 0}, "got budget=2, depth=0"),
-        ({"budget": 2, "siblings": "iid"}, "\"ranked\" or \"top\", got 'iid'"),
+        ({"budget": 2, "siblings": "iid"}, '"ranked" or "top", got \'iid\''),
         ({"budget": 2, "counted_at": 0.0}, "temperature above 0, got 0.0"),
         ({"budget": 2, "counted_at": math.inf}, "temperature above 0, got inf"),
     ],

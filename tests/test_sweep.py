@@ -1,15 +1,19 @@
 """The table of a sweep, its statistics, and losslessness on the ladder."""
 
+import itertools
 import math
+from dataclasses import replace
 
 import lossless
 import pandas as pd
 import pytest
+import torch
 
 from specdec_lib.acceptance import collect
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
 from specdec_lib.sweep import Setting, generations, labelled, repetition, summary, sweep
+from specdec_lib.tree import TokenTree
 from specdec_lib.verify import reject
 from specdec_lib.workload import load_ladder
 
@@ -40,7 +44,10 @@ def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
 
 
 def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
-    settings = [Setting("chain", ChainDraft(ladder.draft, 3)), Setting("drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject)]
+    settings = [
+        Setting("chain", ChainDraft(ladder.draft, 3)),
+        Setting("drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject),
+    ]
     run = {"seed": 3, "max_new_tokens": 12, "progress": False}
     table, played = sweep(settings, prompts[:2], ladder, **run), list(generations(settings, prompts[:2], ladder, **run))
     assert [(setting, prompt) for setting, prompt, _ in played] == [(setting, prompt) for prompt in prompts[:2] for setting in settings]
@@ -98,11 +105,29 @@ def test_a_summary_keeps_settings_apart_and_says_nan_where_there_is_nothing_to_s
     assert table.acceptance_rate.isna().all() and table.tokens_per_round_kept.isna().all()
 
 
-def test_speculative_output_is_the_targets_own_on_the_ladder():
-    """A few hundred tokens of what `make lossless` does without end."""
-    seen = 0
-    for row in lossless.comparisons(load_ladder(device="cpu", dtype="float64"), "float64", max_new_tokens=32):
+@pytest.fixture(scope="module")
+def exact():
+    """The ladder in float64."""
+    return load_ladder(device="cpu", dtype="float64")
+
+
+def test_speculative_output_is_the_targets_own_on_the_ladder(exact):
+    """A few hundred tokens of what `make lossless` does without end: every draft under every sampler."""
+    wanted = {(name, draft) for name, sampler in lossless.SAMPLERS.items() for draft in lossless.drafts(exact, sampler)}
+    seen = set()
+    for row in itertools.islice(lossless.comparisons(exact, "float64", max_new_tokens=8), len(wanted)):
         assert row["equal"], row
-        seen += row["tokens"]
-        if seen >= 600:
-            return
+        seen.add((row["sampler"], row["draft"]))
+    assert seen == wanted
+
+
+def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact):
+    """Two contexts of a text of what `make lossless` does without end, and that what it compares with would show a difference."""
+    row = next(lossless.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
+    assert row["contexts"] == 2 and row["different"] == [] and len(row["passes"]) == 4 * 3
+    for kind, passes in row["passes"].items():
+        assert max(passes.values()) == passes[lossless.ALONE], kind
+    tree = TokenTree(3, (1,)).grown([2, 3], [0, 0], source="x", scores=[0.5, 0.4], rows=[torch.ones(4) / 4] * 2)
+    assert lossless.same(tree, tree)
+    for change in ({"tokens": (1, 3, 2)}, {"parents": (-1, 0, 1)}, {"scores": (1.0, 0.5, 0.3)}, {"rows": (None, torch.ones(4) / 4, None)}):
+        assert not lossless.same(tree, replace(tree, **change))

@@ -5,7 +5,7 @@ import pytest
 
 from specdec_lib.context import Context
 from specdec_lib.draft import TreeDraft
-from specdec_lib.widgets import one_round, sliders
+from specdec_lib.widgets import best_shape, one_round, sliders
 
 START = {"width": 1, "colour": "red"}
 
@@ -30,3 +30,11 @@ def test_the_round_that_is_drawn_says_what_was_accepted(ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
     figure = one_round(ladder, TreeDraft(ladder.draft, budget=8), context, seed=1, temperature=0.0)
     assert "of 8 guesses accepted" in figure.layout.title.text
+
+
+@pytest.mark.parametrize(
+    "budget, depth, width, title", [(4, 2, 1, "2 guesses, 2 deep"), (4, 1, 3, "3 guesses, 1 deep"), (3, 9, 3, "3 guesses, 2 deep")]
+)
+def test_the_best_shape_keeps_to_its_sliders(budget, depth, width, title):
+    figure = best_shape([[0.6, 0.3, 0.1]], budget=budget, depth=depth, width=width)
+    assert figure.layout.title.text == title

@@ -117,7 +117,7 @@ def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(me
 def test_the_match_table_is_that_of_the_models_and_siblings(measured):
     assert measured.match("draft", Sampler(1.3), siblings="iid").rates == (0.5,)
     for unknown in ({"guesser": "middle"}, {"guesser": "draft", "obeyed": "middle"}, {"guesser": "draft", "siblings": "top"}):
-        with pytest.raises(ValueError, match="was measured; there are: draft for target, iid; draft for target, ranked$"):
+        with pytest.raises(ValueError, match=r"was measured; there are: draft for target, iid; draft for target, ranked$"):
             measured.match(sampler=Sampler(1.0), **unknown)
     with pytest.raises(ValueError, match="no match table of draft for target, ranked, was measured; there are: none"):
         replace(measured, measured=()).match("draft", Sampler(1.0))

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=120, help="the first so many prompts of each split (default: all 120)")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--decode", action="store_true", help="decode every held-out prompt with every tree: the same numbers, six times as long")
+    parser.add_argument("--decode", action="store_true", help="decode every held-out prompt with every tree: the same numbers, much later")
     parser.add_argument("--dry-run", action="store_true", help="print the table and leave data/measured alone")
     given = parser.parse_args()
     torch.set_num_threads(1)

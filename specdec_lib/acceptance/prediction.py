@@ -2,7 +2,7 @@
 
 The first three predictors know what the wide tree saw in its own rounds, the other two know the whole texts:
 
-- "rank": a rate per rank, all depths as one;
+- "root": the rates per rank below the root, for all depths;
 - "depth and rank": the plain one, survivors at each depth apart;
 - "depth, rank and parent": also whether the parent was its own parent's first guess;
 - "every position": a rate per rank over all positions of the texts, as in the match tables;
@@ -21,7 +21,7 @@ from specdec_lib.theory import Rates, Shape, best_tree, expected_tokens, monoton
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PREDICTORS = ("rank", "depth and rank", "depth, rank and parent", "every position", "replay")
+PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
 BUDGETS = (8, 16, 32)
 
 
@@ -48,8 +48,8 @@ def predictions(trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Seque
     for name, shape in trees.items():
         rounds = [len(replayed(shape, taken)) for taken in texts]
         values = (
-            expected_tokens(shape, monotone(rank_rates(looked_at, by_depth=False))),
-            expected_tokens(shape, monotone(rank_rates(looked_at))),
+            expected_tokens(shape, monotone(rank_rates(looked_at[looked_at.depth == 1]))),
+            expected_tokens(shape, monotone(_laws(rank_rates(looked_at)))),
             _expected_by_parent(shape, looked_at),
             expected_tokens(shape, every),
             sum(map(len, texts)) / sum(rounds),
@@ -99,3 +99,8 @@ def _expected_by_parent(shape: Shape, looked_at: "DataFrame") -> float:
 
 def _rates_or_none(rows: "DataFrame") -> Rates:
     return rank_rates(rows) if len(rows) else [[]]
+
+
+def _laws(rates: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The rates, scaled where a depth's sum is above 1: depths of different width were counted as one there."""
+    return [[rate / max(1.0, sum(vector)) for rate in vector] for vector in rates]

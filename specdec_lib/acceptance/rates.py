@@ -1,8 +1,9 @@
 """The tables of records in, acceptance by depth, rank, source and confidence out, with at-risk counts and intervals."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,7 +120,7 @@ def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Dat
     for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
         row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
         for name, counts in (("tokens_per_round", sums.emitted), ("accepted_per_round", sums.accepted)):
-            ratio, low, high = _interval(counts, sums.rounds, seed)
+            ratio, low, high = interval(counts, sums.rounds, seed)
             row |= {name: ratio, f"{name}_low": low, f"{name}_high": high}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -153,11 +154,12 @@ def _order(column: "Series") -> "Series":
 
 def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
-    rate, low, high = _interval(at_risk.accepted, at_risk.at_risk, seed)
+    rate, low, high = interval(at_risk.accepted, at_risk.at_risk, seed)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}
 
 
-def _interval(numerator: "Series", denominator: "Series", seed: int) -> tuple[float, float, float]:
+def interval(numerator: Collection[Real], denominator: Collection[Real], seed: int) -> tuple[float, float, float]:
+    """`bootstrap`, without an interval where there is one prompt only."""
     ratio, low, high = bootstrap(numerator, denominator, seed=seed)
     return (ratio, low, high) if len(numerator) > 1 else (ratio, math.nan, math.nan)

@@ -7,11 +7,11 @@ comes there. So the rank that the text takes at each position settles every roun
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from specdec_lib.acceptance.rates import interval
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.decode import Generation
 from specdec_lib.draft import Draft, TreeDraft
-from specdec_lib.intervals import bootstrap
 from specdec_lib.theory import Shape
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.workload import Prompt, seeds
@@ -78,7 +78,7 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed:
     rows = []
     for name, shape in trees.items():
         rounds = [len(replayed(shape, taken)) for taken in texts]
-        ratio, low, high = bootstrap(map(len, texts), rounds, seed=seed)
+        ratio, low, high = interval([len(taken) for taken in texts], rounds, seed)
         rows.append((name, ratio, low, high, sum(rounds), len(texts)))
     return pd.DataFrame(rows, columns=["draft", "tokens_per_round", "tokens_per_round_low", "tokens_per_round_high", "rounds", "prompts"])
 
@@ -111,7 +111,7 @@ def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0)
         raise ValueError("rates need at least 1 position, got none")
     rows = []
     for rank in range(ranks):
-        rate, low, high = bootstrap([taken.count(rank) for taken in texts], lengths, seed=seed)
+        rate, low, high = interval([taken.count(rank) for taken in texts], lengths, seed)
         rows.append((rank, sum(lengths), rate, low, high))
     return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
 

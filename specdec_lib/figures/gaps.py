@@ -10,7 +10,7 @@ from specdec_lib.figures.theme import DARK, SCREEN, escaped
 from specdec_lib.tree import MatchTable
 
 PALE_TO_DARK = [[0, "#FFFFFF"], [1, "#0072B2"]]
-WHITE_TEXT = 0.55  # from this rate on the numbers are white
+WHITE_TEXT = 0.7  # from this rate on the numbers are white
 
 
 def gap_table(match: MatchTable) -> pd.DataFrame:

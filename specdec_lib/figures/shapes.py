@@ -14,9 +14,9 @@ from specdec_lib.figures.marks import Look, check, check_once, groups, looks
 from specdec_lib.figures.theme import DARK, INK, SCREEN, SOURCES, canvas, escaped
 from specdec_lib.theory import Rates, Shape, expected_tokens
 
-STEP, ROW, NODE, HEAD, GAP = 46.0, 28.0, 25.0, 44.0, 28.0  # pixels: a depth, a leaf, a node, the room for a name, between two shapes
+STEP, ROW, NODE, HEAD, GAP = 44.0, 28.0, 25.0, 44.0, 28.0  # pixels: a depth, a leaf, a node, the room for a name, between two shapes
 CHARACTER = 7.6  # pixels of a name
-PAGE = 840.0  # pixels that a line of shapes may fill
+PAGE = 900.0  # pixels that a line of shapes may fill
 SHADES = [[0, "#F4F9FC"], [1, SOURCES["draft"]]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
 
@@ -75,7 +75,8 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         textfont={"size": 14},
         hoverinfo="skip",
     )
-    return canvas(figure, width, height, title).update_layout(showlegend=False)
+    top = 52 if title else 24
+    return canvas(figure, width, height, title).update_layout(showlegend=False, height=height + top + 24, margin={"t": top})
 
 
 def speed_ups(table: pd.DataFrame) -> go.Figure:
@@ -89,7 +90,7 @@ def speed_ups(table: pd.DataFrame) -> go.Figure:
     check_once(table, ("budget", "depth"))
     if table["budget"].min() < 1:
         raise ValueError(f"a budget is at least 1 node, got {table['budget'].min()}")
-    rows = table.sort_values(["depth", "budget"]).assign(series=lambda sorted_rows: sorted_rows["depth"].map("at most {} deep".format))
+    rows = table.sort_values(["depth", "budget"]).assign(series=lambda sorted_rows: sorted_rows["depth"].map("depth ≤ {}".format))
     figure = go.Figure()
     for name, look in looks(rows["series"]).items():
         own = rows[rows["series"] == name]

@@ -3,6 +3,9 @@
 import argparse
 import math
 import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,35 +68,49 @@ def put(text: str, page: Path = README) -> None:
     if BEGIN not in whole or END not in whole:
         raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
     before, after = whole.split(BEGIN)[0], whole.split(END)[1]
-    partial = page.with_suffix(".partial")
-    partial.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
-    os.replace(partial, page)
+    unfinished = page.with_suffix(".partial")
+    unfinished.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    os.replace(unfinished, page)
+
+
+def _swept(given: argparse.Namespace, part: int) -> "DataFrame":
+    """The rows of one process's share of the prompts."""
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu")
+    samplers = [Sampler(temperature) for temperature in TEMPERATURES]
+    settings = [Setting(name, draft, sampler) for sampler in samplers for name, draft in drafts(ladder, sampler).items()]
+    prompts = load_prompts("code", "held-out", given.prompts)[part :: given.jobs]
+    return sweep(settings, prompts, ladder, seed=given.seed, max_new_tokens=given.max_new_tokens, progress=part == 0)
 
 
 def main() -> None:
     """Parse the command line, measure, and write the table."""
+    import pandas as pd
+
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.sweep", description=__doc__)
     parser.add_argument("--prompts", type=int, default=120, help="the first so many held-out code prompts (default: all 120)")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry-run", action="store_true", help="print the table and leave the README and data/measured alone")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that share the prompts; the table is the same for any number")
     given = parser.parse_args()
     usual = parser.parse_args([])
+    if given.jobs < 1:
+        parser.error(f"--jobs is at least 1, got {given.jobs}")
     if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (usual.prompts, usual.max_new_tokens, usual.seed):
         parser.error("only the usual run is written into the README; add --dry-run to print another one")
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    samplers = [Sampler(temperature) for temperature in TEMPERATURES]
-    settings = [Setting(name, draft, sampler) for sampler in samplers for name, draft in drafts(ladder, sampler).items()]
-    rows = sweep(settings, load_prompts("code", "held-out", given.prompts), ladder, seed=given.seed, max_new_tokens=given.max_new_tokens)
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(partial(_swept, given), range(given.jobs)))
+    order = [prompt.name for prompt in load_prompts("code", "held-out", given.prompts)]
+    rows = pd.concat(parts).sort_values("prompt", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
     table = summary(rows)
     text = markdown(table, "make table")
     print(text)
     if not given.dry_run:
         (DATA / "measured").mkdir(exist_ok=True)
-        partial = DATA / "measured" / "tokens_per_round.partial"
-        table.round(6).to_csv(partial, index=False)
-        os.replace(partial, DATA / "measured" / "tokens_per_round.csv")
+        unfinished = DATA / "measured" / "tokens_per_round.partial"
+        table.round(6).to_csv(unfinished, index=False)
+        os.replace(unfinished, DATA / "measured" / "tokens_per_round.csv")
         put(text)
 
 

@@ -1,10 +1,16 @@
-"""The stacks of models that the staged notebook compares: chain or tree, one stage or two, and from one level to four."""
+"""The stacks of models that the staged notebook compares: chain or tree, with and without a scout, and from one level to four."""
+
+from collections.abc import Sequence
 
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
 from specdec_lib.ngram import MaxGram, NgramDraft
 from specdec_lib.staged import StagedTree
+from specdec_lib.sweep.grid import Setting
 from specdec_lib.workload import Ladder
+
+DEEPEST = "target ← middle ← draft ← n-gram"
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))  # the paper's
 
 
 def scout(ladder: Ladder, sampler: Sampler, *, obeyed: str = "draft", budget: int = 16, depth: int = 6) -> NgramDraft:
@@ -13,10 +19,21 @@ def scout(ladder: Ladder, sampler: Sampler, *, obeyed: str = "draft", budget: in
     return NgramDraft(ladder.katz, budget=budget, depth=depth, match=match, counted_at=ladder.card["katz"]["temperature"])
 
 
-def scouts(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 6) -> dict[str, Draft]:
-    """The n-gram scout alone, and with what Max-Gram copies beside it."""
-    table = scout(ladder, sampler, budget=budget, depth=depth)
-    return {"n-gram": table, "Max-Gram and n-gram": MergedDraft((MaxGram(None, depth), table))}
+def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> dict[str, Draft]:
+    """The same draft without a scout, and with each of three: a few n-gram guesses, many, and many with what Max-Gram copies beside them."""
+    few, many = (scout(ladder, sampler, budget=budget, depth=6) for budget in (8, 16))
+    return {
+        "none": draft,
+        "n-gram": StagedTree(draft, few, guided=2),
+        "n-gram, wide": StagedTree(draft, many, guided=4),
+        "n-gram, wide, and Max-Gram": StagedTree(draft, MergedDraft((MaxGram(None, 8), many)), guided=4),
+    }
+
+
+def copying(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 5, length: int = 16) -> MergedDraft:
+    """A shallower staged tree, and beside it in the same pass of the target a chain that Max-Gram copies from the text so far."""
+    few = MergedDraft((MaxGram(None, depth), scout(ladder, sampler, budget=6)))
+    return MergedDraft((MaxGram(None, length), StagedTree(tree(ladder, sampler, budget=budget, depth=depth), few, guided=2)))
 
 
 def tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) -> TreeDraft:
@@ -24,20 +41,33 @@ def tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) 
     return TreeDraft(ladder.draft, budget=budget, depth=depth, match=ladder.match("draft", sampler))
 
 
-def ablation(ladder: Ladder, sampler: Sampler, *, length: int = 5, budget: int = 16, depth: int = 8) -> dict[str, Draft]:
-    """{chain, tree} × {one stage, two stages}."""
-    one = {"chain": ChainDraft(ladder.draft, length), "tree": tree(ladder, sampler, budget=budget, depth=depth)}
-    return one | {f"{name}, staged": StagedTree(draft, scout(ladder, sampler)) for name, draft in one.items()}
-
-
 def levels(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) -> dict[str, Draft]:
     """Stacks of one to four levels, the target counted."""
     lowest = tree(ladder, sampler, budget=budget, depth=depth)
     middle = TreeDraft(ladder.middle, budget=budget, depth=depth, match=ladder.match("middle", sampler))
-    inner = TreeDraft(ladder.draft, budget=budget, depth=depth - 1, match=ladder.match("draft", sampler, obeyed="middle"))
+    inner = TreeDraft(ladder.draft, budget=8, depth=depth - 1, match=ladder.match("draft", sampler, obeyed="middle"))
     return {
         "target": NoDraft(),
         "target ← draft": lowest,
-        "target ← draft ← n-gram": StagedTree(lowest, scout(ladder, sampler)),
-        "target ← middle ← draft ← n-gram": StagedTree(middle, StagedTree(inner, scout(ladder, sampler))),
+        "target ← draft ← n-gram": StagedTree(lowest, scout(ladder, sampler, budget=8), guided=2),
+        DEEPEST: StagedTree(middle, StagedTree(inner, scout(ladder, sampler, budget=8), guided=2), guided=1),
     }
+
+
+def settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
+    """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses, each called "shape, scout", and two more stacks.
+
+    The tree of 8 goes without the wider scouts, and the deepest stack is only tried greedily: both are slow, and say little more.
+    """
+    found = []
+    for sampler in samplers:
+        stack = levels(ladder, sampler)
+        named: dict[str, Draft] = {"target": stack["target"], "tree of 16 and copies": copying(ladder, sampler)}
+        shapes: dict[str, TreeDraft | ChainDraft] = {"chain of 5": ChainDraft(ladder.draft, 5, match=ladder.match("draft", sampler))}
+        shapes |= {f"tree of {budget}": tree(ladder, sampler, budget=budget) for budget in (8, 16)}
+        named |= {f"{shape}, {name}": one for shape, draft in shapes.items() for name, one in staged(ladder, sampler, draft).items()}
+        named = {name: draft for name, draft in named.items() if not name.startswith("tree of 8, n-gram, wide")}
+        if sampler.temperature == 0:
+            named[DEEPEST] = stack[DEEPEST]
+        found += [Setting(name, draft, sampler) for name, draft in named.items()]
+    return found
