@@ -6,7 +6,7 @@ ARGS ?=
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test check lab table lossless ladder
+.PHONY: help figures full refresh test check lab table measured lossless ladder
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -33,6 +33,11 @@ lab: .venv/.stamp ## open the notebooks in JupyterLab
 
 table: .venv/.stamp ## write the README's table
 	$(PYTHON) -m specdec_lib.sweep $(ARGS)
+
+measured: .venv/.stamp ## the measurements behind notebooks 02 and 03, in data/measured (about two hours)
+	$(PYTHON) -m specdec_lib.acceptance
+	$(PYTHON) -m specdec_lib.sweep.measuring
+	$(PYTHON) -m specdec_lib.ladder.growth
 
 lossless: .venv/.stamp ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)

@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.sweep.measuring`: the sweep of the staged notebook on 48 held-out code prompts, into data/measured/staged.csv.
+"""`python -m specdec_lib.sweep.measuring`: the sweep of the staged notebook on 32 held-out code prompts, into data/measured/staged.csv.
 
 Prompt by prompt, each kept as soon as it is done, so that an interrupted run goes on where it was; several processes may take a part each.
 """
@@ -54,7 +54,7 @@ def main() -> None:
     """Parse the command line, measure what is missing, and write the table once all parts are done."""
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.sweep.measuring", description=__doc__)
     parser.add_argument("--cache", type=Path, default=DATA / "cache" / "staged", help="where each prompt's rows are kept; remove it to begin anew")
-    parser.add_argument("--prompts", type=int, default=48, help="the first so many held-out code prompts")
+    parser.add_argument("--prompts", type=int, default=32, help="the first so many held-out code prompts")
     parser.add_argument("--part", type=int, default=0, help="which part this process takes, from 0")
     parser.add_argument("--parts", type=int, default=1, help="how many processes share the prompts")
     given = parser.parse_args()
