@@ -60,7 +60,7 @@ class Measured:
         return cls(stored["guesser"], stored["obeyed"], stored["siblings"], sampler, stored["contexts"], table)
 
     def distance(self, sampler: Sampler) -> tuple[float, bool]:
-        """How far a sampler is from the one measured: in temperature, then in top-k."""
+        """How far a sampler is from the one measured: in temperature, then in top-k (no top-p was measured)."""
         return abs(self.sampler.temperature - sampler.temperature), self.sampler.top_k != sampler.top_k
 
 
@@ -82,7 +82,8 @@ class Ladder:
     measured: tuple[Measured, ...] = ()
 
     def match(self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked") -> MatchTable:
-        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this sampler or under the nearest that was.
+        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this sampler or under the nearest that was:
+        the nearest in temperature, then one with the same top-k; top-p is not looked at.
 
         Its name says which.  Raises ValueError where no table of these models and siblings was measured.
         """

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specdec_lib.sweep.__main__ import BEGIN, END, drafts, markdown, put
+from specdec_lib.sweep.__main__ import BEGIN, END, markdown, put
+from specdec_lib.sweep.comparison import drafts
 from specdec_lib.sweep.grid import Setting, sweep
 from specdec_lib.sweep.statistics import summary
 
@@ -31,12 +32,14 @@ def test_every_notebook_is_in_the_map():
         assert f"(notebooks/{notebook.name})" in README
 
 
-def test_the_python_example_runs():
-    example = re.search(r"```python\n(.*?)```", README, re.S).group(1)
+def test_the_python_examples_run_one_after_the_other():
+    examples = re.findall(r"```python\n(.*?)```", README, re.S)
     printed: list = []
-    exec(compile(example, "README.md", "exec"), {"print": lambda *values: printed.extend(values)})
-    text, tokens_per_round = printed
-    assert text and float(tokens_per_round.split()[0]) > 1
+    names = {"print": lambda *values: printed.extend(values)}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
+    text, tokens_per_round, same = printed
+    assert len(examples) == 2 and text and float(tokens_per_round.split()[0]) > 1 and same is True
 
 
 def test_the_table_was_written_by_its_command_and_stands_beside_it(ladder):

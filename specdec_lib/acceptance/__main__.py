@@ -45,10 +45,11 @@ def played(
             yield {"draft": name, "prompt": prompt.name}, decode(ladder.target, draft, ladder.encode(prompt), chance, **limits), chance
 
 
-def texts(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, **limits: int) -> list[Taken]:
+def texts(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int) -> list[Taken]:
     """`taken_ranks` of the target's text for each prompt."""
     draft = TreeDraft(ladder.draft, widths=QUICK)
-    return [taken_ranks(generation, draft, chance) for _, generation, chance in played(ladder, {"": draft}, prompts, sampler, **limits)]
+    decoded = played(ladder, {"": draft}, prompts, sampler, seed=seed, max_new_tokens=max_new_tokens)
+    return [taken_ranks(generation, draft, chance) for _, generation, chance in decoded]
 
 
 def predicted_from(known: Sequence[Taken]) -> tuple[dict[str, Shape], "DataFrame"]:
@@ -57,10 +58,13 @@ def predicted_from(known: Sequence[Taken]) -> tuple[dict[str, Shape], "DataFrame
     return trees, predictions(trees, replayed_guesses(Shape.of_widths(WIDE), known), known)
 
 
-def decoded_tokens(ladder: Ladder, trees: Mapping[str, Shape], prompts: Sequence[Prompt], sampler: Sampler, **limits: int) -> "DataFrame":
+def decoded_tokens(
+    ladder: Ladder, trees: Mapping[str, Shape], prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int
+) -> "DataFrame":
     """`tokens` of each tree, every prompt decoded with every tree."""
     drafts = {name: TreeDraft(ladder.draft, shape=shape) for name, shape in trees.items()}
-    return tokens(collect((labels, generation) for labels, generation, _ in played(ladder, drafts, prompts, sampler, **limits))[1], ["draft"])
+    decoded = played(ladder, drafts, prompts, sampler, seed=seed, max_new_tokens=max_new_tokens)
+    return tokens(collect((labels, generation) for labels, generation, _ in decoded)[1], ["draft"])
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def texts(ladder: Ladder, sampler: Sampler, prompts: int) -> list[tuple[Chance, 
     for prompt, seed in zip(asked, seeds(asked, 0), strict=True):
         chance, given = Chance(seed, sampler), ladder.encode(prompt)
         text = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=128, stop_tokens=ladder.stop_tokens).context.tokens
-        rows = logits_along(ladder.draft, text)
+        rows = logits_along(ladder.draft, text[:-1])
         found.append((chance, len(given), text, [chance.choose(rows[at - 1], at) for at in range(len(given), len(text))]))
     return found
 
@@ -52,7 +52,7 @@ def knows(table: Katz, written: Sequence[tuple[Chance, int, tuple[int, ...], lis
     """How often the draft's choice is the table's first, and among its first four; microseconds per lookup."""
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
     first, among, places = [], [], []
-    started, seconds = time.perf_counter(), 0.0
+    seconds = 0.0
     for chance, given, text, taken in written:
         windows = [text[max(0, at - table.order) : at] for at in range(given, len(text))]
         guessed = [guesser.rank(window, RANKS, chance, given + at)[0] for at, window in enumerate(windows)]
@@ -74,7 +74,7 @@ def pieces(ladder: Ladder, count: int, cache: Path) -> list[np.ndarray]:
     stream = None
     found = []
     for seed in range(count):
-        path = cache / f"samples-{seed:03d}.npy"
+        path = cache / f"samples-{ladder.card['files']['draft/model.safetensors'][:12]}-{seed:03d}.npy"
         if not path.exists():
             if stream is None:
                 stream = corpus.encode(ladder.tokenizer.backend_tokenizer, corpus.documents(list(corpus.source_files(corpus.PACKAGES))))
@@ -116,6 +116,7 @@ def main() -> None:
     given.cache.mkdir(parents=True, exist_ok=True)
     ladder = load_ladder(device="cpu")
     table = grow(ladder, pieces(ladder, math.ceil(max(given.sizes)), given.cache), given.sizes, given.prompts)
+    (DATA / "measured").mkdir(exist_ok=True)
     partial = DATA / "measured" / "katz_growth.partial"
     table.round(4).to_csv(partial, index=False)
     os.replace(partial, DATA / "measured" / "katz_growth.csv")

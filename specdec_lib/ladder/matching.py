@@ -68,7 +68,7 @@ def _look(ladder: Ladder, given: tuple[int, ...], chance: Chance, counts: dict[t
     """Every position of one text that the target wrote."""
     made = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=max_new_tokens, stop_tokens=ladder.stop_tokens)
     text = made.context.tokens
-    logits = {model.name: logits_along(model, text) for model in (ladder.target, ladder.middle, ladder.draft)}
+    logits = {model.name: logits_along(model, text[:-1]) for model in (ladder.target, ladder.middle, ladder.draft)}
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
         rows = {name: found[position - 1] for name, found in logits.items()}

@@ -108,7 +108,7 @@ class NgramDraft:
         return leading(*chance.rank_among(considered, laws, position, max(2, k), vocabulary=self.table.vocabulary), k)
 
     def _law(self, tokens: tuple[int, ...], width: int, sampler: Sampler | None) -> tuple[list[int], list[float]]:
-        """The likeliest continuations and their log-probabilities, sharpened and warped as if there were no others; for None, probabilities as counted."""
+        """The likeliest continuations and their log-probabilities, sharpened and warped as if there were no others; for None, bare probabilities."""
         key = (tokens[-self.table.order + 1 :], width, sampler)
         if key not in self._known:
             if len(self._known) > REMEMBERED:

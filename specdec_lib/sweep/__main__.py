@@ -9,38 +9,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
-from specdec_lib.chance import Sampler
-from specdec_lib.draft import ChainDraft, Draft, TreeDraft
-from specdec_lib.ngram import NgramDraft
-from specdec_lib.sweep import stacks
-from specdec_lib.sweep.grid import Setting, sweep
+from specdec_lib.sweep.comparison import TEMPERATURES, swept
 from specdec_lib.sweep.statistics import summary
-from specdec_lib.workload import DATA, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DATA, load_prompts
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 README = DATA.parent / "README.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
-TEMPERATURES = (0.0, 1.0)
-
-
-def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
-    """The drafts that the table compares, each with the match table of its models under this sampler."""
-    table, match = stacks.scout(ladder, sampler, obeyed="target"), ladder.match("draft", sampler)
-    return {
-        "n-gram, chain of 4": NgramDraft(ladder.katz, widths=(1, 1, 1, 1), match=table.match, counted_at=table.counted_at),
-        "n-gram, tree 3·2·1·1": NgramDraft(ladder.katz, widths=(3, 2, 1, 1), match=table.match, counted_at=table.counted_at),
-        "n-gram, best tree of 16": table,
-        "Max-Gram, chain of 10": ladder.max_gram,
-        "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
-        "draft, chain of 8": ChainDraft(ladder.draft, 8, match=match),
-        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1), match=match),
-        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, match=match),
-        "draft, best tree of 32": TreeDraft(ladder.draft, budget=32, match=match),
-    }
 
 
 def markdown(table: "DataFrame", command: str) -> str:
@@ -73,22 +50,12 @@ def put(text: str, page: Path = README) -> None:
     os.replace(unfinished, page)
 
 
-def _swept(given: argparse.Namespace, part: int) -> "DataFrame":
-    """The rows of one process's share of the prompts."""
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    samplers = [Sampler(temperature) for temperature in TEMPERATURES]
-    settings = [Setting(name, draft, sampler) for sampler in samplers for name, draft in drafts(ladder, sampler).items()]
-    prompts = load_prompts("code", "held-out", given.prompts)[part :: given.jobs]
-    return sweep(settings, prompts, ladder, seed=given.seed, max_new_tokens=given.max_new_tokens, progress=part == 0)
-
-
 def main() -> None:
     """Parse the command line, measure, and write the table."""
     import pandas as pd
 
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.sweep", description=__doc__)
-    parser.add_argument("--prompts", type=int, default=120, help="the first so many held-out code prompts (default: all 120)")
+    parser.add_argument("--prompts", type=int, default=60, help="the first so many held-out code prompts (default: 60)")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry-run", action="store_true", help="print the table and leave the README and data/measured alone")
@@ -100,7 +67,9 @@ def main() -> None:
     if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (usual.prompts, usual.max_new_tokens, usual.seed):
         parser.error("only the usual run is written into the README; add --dry-run to print another one")
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        parts = list(pool.map(partial(_swept, given), range(given.jobs)))
+        parts = list(
+            pool.map(partial(swept, prompts=given.prompts, seed=given.seed, max_new_tokens=given.max_new_tokens, parts=given.jobs), range(given.jobs))
+        )
     order = [prompt.name for prompt in load_prompts("code", "held-out", given.prompts)]
     rows = pd.concat(parts).sort_values("prompt", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
     table = summary(rows)

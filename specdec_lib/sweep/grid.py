@@ -36,8 +36,9 @@ def sweep(
 ) -> "DataFrame":
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
-    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model
-    passes, rows, and the context lengths summed over the passes); repetition, stop; seconds (in all, prefill apart, overhead, and per model).
+    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model its
+    passes, its rows, and the length up to the round's root summed over its passes); repetition, stop; seconds (in all, prefill apart, overhead,
+    and per model).
     Raises ValueError if there is no setting or prompt, or two settings have the same name, sampler and rule.
     """
     import pandas as pd

@@ -1,6 +1,7 @@
 """`python -m specdec_lib.sweep.measuring`: the sweep of the staged notebook on 32 held-out code prompts, into data/measured/staged.csv.
 
-Prompt by prompt, each kept as soon as it is done, so that an interrupted run goes on where it was; several processes may take a part each.
+Prompt by prompt, each kept as soon as it is done, so that an interrupted run goes on where it was; several processes may take a part each. Counts are
+the same however many do; seconds are only worth something from one process on a machine that does nothing else.
 """
 
 import argparse
@@ -25,15 +26,16 @@ LEFT_OUT = ["match", "stop", "prefill_seconds", "overhead_seconds", "target_seco
 
 def measure(settings: Sequence[Setting], prompts: Sequence[Prompt], ladder: Ladder, cache: Path, *, max_new_tokens: int = 128) -> None:
     """Sweep each prompt that has no file in the cache yet."""
+    from tqdm.auto import tqdm
+
     cache.mkdir(parents=True, exist_ok=True)
-    for number, prompt in enumerate(prompts, 1):
+    for prompt in tqdm(prompts, desc="prompts"):
         path = _place(cache, prompt)
         if not path.exists():
             table = sweep(settings, [prompt], ladder, max_new_tokens=max_new_tokens, progress=False)
             partial = path.with_suffix(".partial")
             table.drop(columns=LEFT_OUT, errors="ignore").round(5).to_csv(partial, index=False)
             os.replace(partial, path)
-            print(f"{number} of {len(prompts)}: {prompt.name}", flush=True)
 
 
 def gathered(prompts: Sequence[Prompt], cache: Path) -> "DataFrame":
@@ -44,6 +46,12 @@ def gathered(prompts: Sequence[Prompt], cache: Path) -> "DataFrame":
     if missing:
         raise ValueError(f"{len(missing)} of {len(prompts)} prompts were not measured yet, {missing[0]} the first of them")
     return pd.concat([pd.read_csv(_place(cache, prompt)) for prompt in prompts], ignore_index=True)
+
+
+def _fingerprint(settings: Sequence[Setting], ladder: Ladder) -> str:
+    """Of the settings, of how they are made, and of the models and tables they are made from."""
+    made = [(one.name, one.sampler) for one in settings], Path(stacks.__file__).read_text(encoding="utf-8"), ladder.card["files"]
+    return hashlib.sha256(repr(made).encode()).hexdigest()[:12]
 
 
 def _place(cache: Path, prompt: Prompt) -> Path:
@@ -64,13 +72,14 @@ def main() -> None:
     ladder = load_ladder(device="cpu")
     prompts = load_prompts("code", "held-out", given.prompts)
     settings = stacks.settings(ladder)
-    cache = given.cache / hashlib.sha256(repr([(one.name, one.sampler) for one in settings]).encode()).hexdigest()[:12]
+    cache = given.cache / _fingerprint(settings, ladder)
     measure(settings, prompts[given.part :: given.parts], ladder, cache)
     try:
         table = gathered(prompts, cache)
     except ValueError as error:
         print(f"this part is done; {error}")
         return
+    PLACE.parent.mkdir(exist_ok=True)
     partial = PLACE.with_suffix(".partial")
     table.to_csv(partial, index=False)
     os.replace(partial, PLACE)

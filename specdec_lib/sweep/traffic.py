@@ -26,6 +26,8 @@ def moved(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":
 
     shapes    by the models' names in the sweep; others may stand for them, such as the paper's
 
+    A pass is charged the context up to the round's root; what earlier passes of the round cached beyond it is left out, and so are the reading
+    of the prompt and the n-gram table.
     Raises ValueError if a model ran that has no shape.
     """
     import pandas as pd
@@ -42,6 +44,8 @@ def seconds_at(table: "DataFrame", shapes: Mapping[str, ModelShape], machines: M
     """Seconds per row of a sweep if every pass took its roofline time; a pass has the mean rows and context of its generation.
 
     machines    per model, because the fixed time of a pass is the model's own
+
+    Looking up n-grams, verifying and everything else outside the models is taken as free.
     """
     import pandas as pd
 
