@@ -139,11 +139,11 @@ def test_the_stored_predictions_keep_to_5_percent():
     assert (found.median_error["replay"] <= 0.05).all()
 
 
-def test_the_stored_replays_are_what_the_readmes_table_found_by_decoding():
+def test_the_stored_replays_lie_within_what_the_readmes_table_found_by_decoding_half_of_the_prompts():
     folder = DATA / "measured"
     ours = pd.read_csv(folder / "predicted.csv").drop_duplicates(["temperature", "name"]).set_index(["name", "temperature"])
     decoded = pd.read_csv(folder / "tokens_per_round.csv").set_index(["draft", "temperature"])
-    for name in ("chain of 4", "tree 4·2·1·1"):
+    for name in ("chain of 4", "chain of 8", "tree 4·2·1·1"):
         for temperature in (0.0, 1.0):
-            row = ours.loc[(name.removeprefix("tree "), temperature)]
-            assert row.measured == pytest.approx(decoded.tokens_per_round[f"draft, {name}", temperature], rel=1e-3)
+            found = decoded.loc[(f"draft, {name}", temperature)]
+            assert found.tokens_per_round_low <= ours.measured[(name.removeprefix("tree "), temperature)] <= found.tokens_per_round_high
