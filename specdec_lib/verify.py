@@ -70,17 +70,17 @@ def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance:
         for child in tree.children(node):
             offered = tree.rows[child]
             token = tree.tokens[child]
-            ratio = float(wanted[token]) / _offer(offered, token, len(wanted))
+            ratio = float(wanted[token]) / offered_probability(offered, token, len(wanted))
             if chance.coin(ratio, tree.root_position, tree.slots(child)):
                 path.append(child)
                 node = child
                 break
-            wanted = _remaining(wanted, token, offered)
+            wanted = remaining(wanted, token, offered)
         else:
             return Verdict(tuple(path), bonus=chance.draw("emit", wanted, tree.root_position, tree.slots(node)))
 
 
-def _remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
+def remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
     """(wanted − offered)₊ normalised; `wanted` itself where nothing is left, which only rounding can bring about."""
     if offered is None:
         left = wanted.clone()
@@ -91,7 +91,7 @@ def _remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
     return left / mass if mass > 0 else wanted
 
 
-def _offer(offered: Tensor | None, token: int, vocabulary: int) -> float:
+def offered_probability(offered: Tensor | None, token: int, vocabulary: int) -> float:
     """How probable the draft's token was; 1 for one that was chosen without chance."""
     if offered is None:
         return 1.0

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 
@@ -38,6 +39,12 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", str(folder))
     return folder
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run-time check of shapes and types: for tests that take thousands of samples of code that other tests run checked (five times faster)."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture(scope="session")

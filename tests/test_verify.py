@@ -205,11 +205,11 @@ DRAFTS = {
 
 
 @pytest.mark.parametrize("draft_of", DRAFTS.values(), ids=DRAFTS)
-def test_the_real_coins_and_draws_pass_a_joint_test(draft_of):
+def test_the_real_coins_and_draws_pass_a_joint_test(draft_of, unchecked):
     target, draft = fixed_model(PAIRS["three"][0]), fixed_model(PAIRS["three"][1], "draft")
     assert g_test(pair_counts(Chance, draft_of(draft), target, SAMPLES), PAIRS["three"][0]) > ALPHA
 
 
-def test_the_joint_test_catches_a_sibling_key_used_for_the_bonus():
+def test_the_joint_test_catches_a_sibling_key_used_for_the_bonus(unchecked):
     target, draft = fixed_model(PAIRS["three"][0]), fixed_model(PAIRS["three"][1], "draft")
     assert g_test(pair_counts(SiblingKeyForTheBonus, ChainDraft(draft, 1, siblings="iid"), target, SAMPLES), PAIRS["three"][0]) < ALPHA

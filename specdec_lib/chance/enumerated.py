@@ -57,6 +57,11 @@ class EveryBranch(Chance):
         self._refuse_noise()
         return super().rank(logits, position, k)
 
+    def gaps(self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]) -> list[float]:
+        """How far these tokens lie below the largest logit."""
+        self._refuse_noise()
+        return super().gaps(logits, position, tokens)
+
     def rank_among(
         self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
     ) -> tuple[list[int], list[float]]:

@@ -56,6 +56,12 @@ class Chance:
         tokens, values = best(perturbed, k)
         return tokens, [values[0] - value for value in values]
 
+    def gaps(self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]) -> list[float]:
+        """How many nats each of these tokens lies below what `choose` returns, under the same noise; inf where the warped law excludes it."""
+        perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
+        best_value = float(perturbed.max())
+        return [best_value - value for value in perturbed[list(tokens)].tolist()]
+
     def rank_among(
         self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
     ) -> tuple[list[int], list[float]]:
