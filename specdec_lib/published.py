@@ -42,6 +42,18 @@ def number(item: str, key: str, column: str | None = None) -> float:
     return float(rows.iloc[0][column])
 
 
+def price_list(name: str) -> dict[str, float]:
+    """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in previous work; who has no price is left out.
+
+    As its code has them: 70000 for llama-7b under "ms" is ten times too much (7000 million parameters), which makes its drafters look ten times
+    cheaper than they are.  Raises ValueError if there is no such list.
+    """
+    table = published("cascade.text.prices").set_index("model")
+    if name not in table.columns:
+        raise ValueError(f"price lists are {', '.join(table.columns)}; got {name!r}")
+    return {model: float(price) for model, price in table[name].dropna().items()}
+
+
 def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]) -> "DataFrame":
     """A published table of one number per sampling and method, with ours: `sampling`, `method`, `paper`, `ours`, `ours_low`, `ours_high`.
 

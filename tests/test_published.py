@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specdec_lib.published import beside, number, published
+from specdec_lib.published import beside, number, price_list, published
 
 
 def test_the_papers_tables_are_as_printed():
@@ -13,10 +13,16 @@ def test_the_papers_tables_are_as_printed():
     assert number("staged.table2", "deterministic", "staged") == 475
 
 
+def test_a_price_list_leaves_out_who_has_no_price():
+    assert price_list("pw") == {"t5-small": 0.02, "t5-base": 0.04, "t5-large": 0.11, "t5-xxl": 1, "mag": 0}
+    assert price_list("ms")["llama-7b"] == 70000  # as in the paper's code, ten times too much
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
         (lambda: published("staged.table9"), "published items are staged.table1"),
+        (lambda: price_list("nobody's"), "price lists are ms, pw; got"),
         (lambda: number("staged.fig1", "no such row"), "got 'no such row', 'value'"),
         (lambda: number("staged.fig1", "baseline speed", "no such column"), "'no such column'"),
     ],

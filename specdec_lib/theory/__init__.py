@@ -1,8 +1,18 @@
-"""Closed forms: acceptance to tokens per round to speed-up, best tree for a budget, roofline seconds.
+"""Closed forms: acceptance to tokens per round to speed-up, cascades, best tree for a budget, roofline seconds.
 
 Numbers in, numbers out: nothing here runs a model, so a prediction can be held against what was measured.
 """
 
+from specdec_lib.theory.cascades import (
+    ewif,
+    horizontal_gains,
+    horizontal_speed_up,
+    phi,
+    relay_speed_up,
+    swi,
+    vertical_speed_up,
+    vertical_tokens,
+)
 from specdec_lib.theory.chains import (
     Verify,
     chain_law,
@@ -24,12 +34,20 @@ from specdec_lib.theory.costs import (
     pass_flops,
     roofline_seconds,
 )
+from specdec_lib.theory.generating import CascadeShape, ExpectedRound, cascade_speed_up, expected_round
+from specdec_lib.theory.hierarchies import Level, best_hierarchy, cheapest_drafts, draft_seconds
+from specdec_lib.theory.optima import BestCascade, BestLengths, best_cascade, best_relay, best_vertical, climbed_cascade
 from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.shapes import Shape
 from specdec_lib.theory.trees import Plan, best_budget, best_tree, expected_tokens, tokens_by_budget, tree_table
 
 __all__ = [
     "RTX_4090",
+    "BestCascade",
+    "BestLengths",
+    "CascadeShape",
+    "ExpectedRound",
+    "Level",
     "Machine",
     "ModelShape",
     "Plan",
@@ -38,21 +56,38 @@ __all__ = [
     "Verify",
     "arithmetic_intensity",
     "best_budget",
+    "best_cascade",
+    "best_hierarchy",
+    "best_relay",
     "best_tree",
+    "best_vertical",
     "bytes_moved",
+    "cascade_speed_up",
     "chain_law",
     "chain_operations",
     "chain_speed_up",
     "chain_tokens",
+    "cheapest_drafts",
+    "climbed_cascade",
+    "draft_seconds",
+    "ewif",
+    "expected_round",
     "expected_tokens",
+    "horizontal_gains",
+    "horizontal_speed_up",
     "monotone",
     "pass_bytes",
     "pass_flops",
+    "phi",
+    "relay_speed_up",
     "roofline_seconds",
     "speed_up",
     "staged_cost",
     "survival_tokens",
+    "swi",
     "tokens_by_budget",
     "tokens_limit",
     "tree_table",
+    "vertical_speed_up",
+    "vertical_tokens",
 ]
