@@ -1,4 +1,4 @@
-"""What the loop sees of n-grams: logits and trees from a Katz table, and Max-Gram."""
+"""What the loop sees of n-grams: logits and trees from a Katz table."""
 
 import math
 from dataclasses import replace
@@ -9,8 +9,7 @@ import torch
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.ngram import Katz, MaxGram, NgramDraft
-from specdec_lib.ngram.max_gram import continuation
+from specdec_lib.ngram import Katz, NgramDraft
 from specdec_lib.tree import MatchTable, TokenTree
 
 
@@ -146,66 +145,3 @@ def test_a_draft_ranks_as_its_sharpened_law_would(small):
 def test_a_draft_that_makes_no_sense_is_refused(small, wrong, message):
     with pytest.raises(ValueError, match=message):
         NgramDraft(small, **wrong)
-
-
-BIGRAMS = np.array([1, 2, -1])
-PROMPT, GENERATION, FILLED = "prompt", "generation", "bigram"
-MAX_GRAM = {  # prompt, generated, maximal length, bigram table; tokens, sources
-    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), 10, None, (9, 3, 2), [PROMPT] * 3),
-    "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), [PROMPT] * 2),
-    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), 10, None, (9, 1), [PROMPT] * 2),
-    "else the generation": ((1, 1, 1), (4, 8, 4), 10, None, (8, 4), [GENERATION] * 2),
-    "the ending may reach back into the prompt": ((1, 2, 5, 3, 2, 6, 3), (2,), 10, None, (6, 3), [PROMPT] * 2),
-    "a match does not straddle the joint": ((0, 7, 2), (3, 6, 5, 2, 3, 9, 7, 2, 3), 4, None, (9, 7, 2, 3), [GENERATION] * 4),
-    "copies stop at the region's end": ((1, 4, 5), (4,), 10, None, (5,), [PROMPT]),
-    "a match at the region's end is none": ((1, 4), (5, 4), 10, None, (), []),
-    "the prompt does not match itself": ((3, 4, 5), (), 10, None, (), []),
-    "nor does the generation": ((3,), (4, 5), 10, None, (), []),
-    "a loop copies what little follows": ((9,), (4, 4, 4, 4), 10, None, (4,), [GENERATION]),
-    "bigrams until there is none": ((0,), (), 10, BIGRAMS, (1, 2), [FILLED] * 2),
-    "bigrams after copies": ((1, 0, 1), (), 10, BIGRAMS, (0, 1, 2), [PROMPT, PROMPT, FILLED]),
-    "a token never continued": ((2,), (), 10, BIGRAMS, (), []),
-    "never longer": ((1, 2, 3, 4, 5, 6, 1), (), 3, None, (2, 3, 4), [PROMPT] * 3),
-    "never longer with bigrams": ((0,), (), 3, np.array([0]), (0, 0, 0), [FILLED] * 3),
-}
-
-
-@pytest.mark.parametrize(("prompt", "generated", "length", "bigrams", "tokens", "sources"), MAX_GRAM.values(), ids=MAX_GRAM)
-def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
-    tree = MaxGram(bigrams, length).propose(Context.of(prompt).extended(generated), Chance(0))
-    assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
-    assert tree.parents == tuple(range(-1, len(tokens))) and tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
-
-
-def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt():
-    tree = MaxGram().propose(Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), Chance(0))
-    assert tree.tokens[1:] == (8, 9) and set(tree.sources[1:]) == {"prompt"}
-    assert MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8  # no suffix is longer than the text
-    assert MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:] == ("generation",) * 2
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_the_search_finds_what_a_slow_one_finds(seed):
-    random = np.random.default_rng(seed)
-    phrase = random.integers(0, 3, int(random.integers(1, 40)))
-    text = np.concatenate([random.integers(0, 3, 30), *[phrase] * 4, random.integers(0, 3, seed % 3), phrase])
-    region = text[: int(random.integers(0, len(text) + 1))]
-    text = text[int(random.integers(0, len(text))) if seed % 2 else 0 :]
-    best = (0, None)
-    for end in range(len(region) - 1):
-        same = 0
-        while same <= min(end, len(text) - 1) and region[end - same] == text[-1 - same]:
-            same += 1
-        best = (same, end + 1) if same > best[0] else best
-    assert continuation(region, text) == best[1]
-
-
-@pytest.mark.parametrize(("bigrams", "length"), [(None, 0), (np.array([0.5]), 1), (np.array([1]), 1), (np.array([-2]), 1), (np.array([[0]]), 1)])
-def test_max_gram_refuses(bigrams, length):
-    with pytest.raises(ValueError, match="got"):
-        MaxGram(bigrams, length)
-
-
-def test_max_gram_refuses_a_table_of_another_vocabulary():
-    with pytest.raises(ValueError, match="none for token 7"):
-        MaxGram(BIGRAMS).propose(Context.of([7]), Chance(0))

@@ -2,38 +2,51 @@
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ: a match lies wholly in the prompt or
 wholly in the generation, something must follow it there, and the ending never matches itself, so the first guess is not the beginning of the prompt;
-no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of guessing token 0.
+no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of guessing token 0; a window and a least
+length of the match may be set, where the paper has neither.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
+from specdec_lib.ngram.counts import count, parents
+from specdec_lib.ngram.suffixes import SuffixIndex
 from specdec_lib.tree import TokenTree
 
 DECAY = 0.75  # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth is measured
+ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # where a guess comes from: the sources of Max-Gram's nodes
 
 
 @dataclass(frozen=True, eq=False)
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no table
+    bigrams    per token its most likely continuation, −1 for none (`bigram_table`, `Katz.bigrams`); None for no table
     length     tokens in the chain, at most
+    window     the longest ending that is looked for, in tokens; None for no limit
+    least      the shortest match that is copied from, in tokens
+    index      what has been read; copies made by `dataclasses.replace` share it, and forgetting it changes no tree
 
-    Raises ValueError if `length` is below 1 or `bigrams` is not one row of token numbers.
+    Raises ValueError if `length`, `window` or `least` is below 1, `least` above `window`, or `bigrams` is not one row of token numbers.
     """
 
     bigrams: np.ndarray | None = None
     length: int = 10
+    window: int | None = field(default=None, kw_only=True)
+    least: int = field(default=1, kw_only=True)
+    index: SuffixIndex = field(default_factory=SuffixIndex, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if self.length < 1:
             raise ValueError(f"a chain has a length of at least 1, got {self.length}")
+        if self.least < 1 or (self.window is not None and self.window < self.least):
+            raise ValueError(f"a match has at least 1 token and at most as many as the window, got least={self.least} and window={self.window}")
         table = self.bigrams
         if table is None:
             return
@@ -53,51 +66,54 @@ class MaxGram:
         The encoder's tokens are searched in place of the prompt where there are any; the generation only where the prompt holds no match.
         Raises ValueError if the bigram table is too short for a token it is asked about.
         """
-        tree = TokenTree.rooted(context)
-        text = np.array(context.tokens)
-        given = text[: context.prompt_tokens] if context.source is None else np.array(context.source, text.dtype)
-        for source, region in (("prompt", given), ("generation", text[context.prompt_tokens :])):
-            start = continuation(region, text)
-            if start is not None:
-                tree = _chained(tree, region[start : start + self.length].tolist(), source)
-                break
-        return _chained(tree, self._filled(tree.tokens[-1], self.length - tree.guesses), "bigram")
+        origin, copied = self._copied(context)
+        filled = self._filled(copied[-1] if copied else context.tokens[-1], self.length - len(copied))
+        tokens = (context.tokens[-1], *copied, *filled)
+        sources = ("context", *(origin,) * len(copied), *(BIGRAM,) * len(filled))
+        above, scores, rows = _chain(len(tokens))
+        return TokenTree(len(context) - 1, tokens, above, sources, scores, rows)
+
+    def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
+        """Where the match lies, and what followed it there."""
+        found = self.index.find(context, self.window, self.least)
+        if found is None:
+            return "", ()
+        generated, start = found
+        given = context.prompt_tokens
+        if generated:
+            return GENERATION, context.tokens[given + start : given + start + self.length]
+        if context.source is not None:
+            return PROMPT, context.source[start : start + self.length]
+        return PROMPT, context.tokens[start : min(start + self.length, given)]
 
     def _filled(self, token: int, missing: int) -> list[int]:
         tokens: list[int] = []
-        while self.bigrams is not None and len(tokens) < missing:
-            if token >= len(self.bigrams):
-                raise ValueError(f"the bigram table has {len(self.bigrams)} entries, one per token of the vocabulary, and none for token {token}")
-            token = int(self.bigrams[token])
-            if token < 0:
-                break
+        if self.bigrams is None or not missing:
+            return tokens
+        if token >= len(self.bigrams):
+            raise ValueError(f"the bigram table has {len(self.bigrams)} entries, one per token of the vocabulary, and none for token {token}")
+        likeliest = self.bigrams.item
+        while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)
         return tokens
 
 
-def continuation(region: Int[np.ndarray, " region"], text: Int[np.ndarray, " text"]) -> int | None:
-    """Where in `region` the token stands that follows the longest suffix of `text` found there; None if its last token is not.
+def bigram_table(streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int) -> Int[np.ndarray, " vocab"]:
+    """Per token the one that followed it most often, the lowest of a tie; −1 where none did, also across the joint of two streams.
 
-    A suffix at the very end of the region, with nothing after it, does not count. The earliest of equally long matches wins.
+    Raises ValueError if there is no token, one lies outside the vocabulary, or that is below 1.
+    Source: Chen et al. 2024 give no recipe, only the table's form: one successor per token. Theirs holds 0 where nothing was seen.
     """
-    ending = text[::-1]
-    ends = np.flatnonzero(region[:-1] == ending[0])
-    compared, block = 1, 8
-    while len(ends) > 1:
-        steps = np.arange(compared, compared + block)
-        places = ends[:, None] - steps
-        equal = (region[np.maximum(places, 0)] == ending[np.minimum(steps, len(ending) - 1)]) & (places >= 0) & (steps < len(ending))
-        whole = equal.all(1)
-        if not whole.any():
-            return int(ends[equal.argmin(1).argmax()]) + 1
-        ends = ends[whole]
-        compared, block = compared + block, 2 * block
-    return int(ends[0]) + 1 if len(ends) else None
+    single, pairs = count(streams, vocabulary, 2)
+    first = parents(single)
+    order = np.lexsort((-pairs.counts, first))  # stable: equal counts keep their rising tokens
+    seen, best = np.unique(first[order], return_index=True)
+    table = np.full(vocabulary, -1, np.int64)
+    table[seen] = pairs.tokens[order[best]]
+    return table
 
 
-def _chained(tree: TokenTree, tokens: Sequence[int], source: str) -> TokenTree:
-    if not tokens:
-        return tree
-    last = len(tree) - 1
-    scores = [tree.scores[last] * DECAY**depth for depth in range(1, len(tokens) + 1)]
-    return tree.grown(tokens, range(last, last + len(tokens)), source=source, scores=scores)
+@functools.lru_cache(maxsize=256)
+def _chain(nodes: int) -> tuple[tuple[int, ...], tuple[float, ...], tuple[None, ...]]:
+    """Parents, scores and rows of a chain with this many nodes."""
+    return tuple(range(-1, nodes - 1)), tuple(DECAY**depth for depth in range(nodes)), (None,) * nodes

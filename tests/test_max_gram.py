@@ -1,0 +1,144 @@
+"""Max-Gram on small cases that a person can check, its table and its bad input; on many texts: test_max_gram_texts.py."""
+
+import copy
+import pickle
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from specdec_lib.chance import Chance
+from specdec_lib.context import Context
+from specdec_lib.decode import parts_of
+from specdec_lib.ngram import ORIGINS, Katz, MaxGram, bigram_table
+from specdec_lib.ngram.suffixes import Automaton
+
+PROMPT, GENERATION, FILLED = ORIGINS
+
+BIGRAMS = np.array([1, 2, -1])
+CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
+    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), 10, None, (9, 3, 2), [PROMPT] * 3),
+    "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), [PROMPT] * 2),
+    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), 10, None, (9, 1), [PROMPT] * 2),
+    "else the generation": ((1, 1, 1), (4, 8, 4), 10, None, (8, 4), [GENERATION] * 2),
+    "the ending may reach back into the prompt": ((1, 2, 5, 3, 2, 6, 3), (2,), 10, None, (6, 3), [PROMPT] * 2),
+    "a match does not straddle the joint": ((0, 7, 2), (3, 6, 5, 2, 3, 9, 7, 2, 3), 4, None, (9, 7, 2, 3), [GENERATION] * 4),
+    "copies stop at the region's end": ((1, 4, 5), (4,), 10, None, (5,), [PROMPT]),
+    "a match at the region's end is none": ((1, 4), (5, 4), 10, None, (), []),
+    "the prompt does not match itself": ((3, 4, 5), (), 10, None, (), []),
+    "nor does the generation": ((3,), (4, 5), 10, None, (), []),
+    "a loop copies what little follows": ((9,), (4, 4, 4, 4), 10, None, (4,), [GENERATION]),
+    "bigrams until there is none": ((0,), (), 10, BIGRAMS, (1, 2), [FILLED] * 2),
+    "bigrams after copies": ((1, 0, 1), (), 10, BIGRAMS, (0, 1, 2), [PROMPT, PROMPT, FILLED]),
+    "a token never continued": ((2,), (), 10, BIGRAMS, (), []),
+    "never longer": ((1, 2, 3, 4, 5, 6, 1), (), 3, None, (2, 3, 4), [PROMPT] * 3),
+    "never longer with bigrams": ((0,), (), 3, np.array([0]), (0, 0, 0), [FILLED] * 3),
+}
+
+
+@pytest.mark.parametrize(("prompt", "generated", "length", "bigrams", "tokens", "sources"), CASES.values(), ids=CASES)
+def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
+    tree = MaxGram(bigrams, length).propose(Context.of(prompt).extended(generated), Chance(0))
+    assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
+    assert tree.parents == tuple(range(-1, len(tokens))) and tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
+
+
+def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt():
+    tree = MaxGram().propose(Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), Chance(0))
+    assert tree.tokens[1:] == (8, 9) and set(tree.sources[1:]) == {PROMPT}
+    assert MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8  # no suffix is longer than the text
+    assert MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:] == (GENERATION,) * 2
+
+
+WINDOWS = {  # window, least; tokens, sources of two guesses after 9 3 7 2 3 8 4 · 1 2 3 5 1 2 3 6 1 2 3
+    "no limit": (None, 1, (8, 4), PROMPT),
+    "a window of 2 sees no difference": (2, 1, (8, 4), PROMPT),
+    "a window of 1 takes the earliest 3": (1, 1, (7, 2), PROMPT),
+    "three are asked for, and the prompt has two": (None, 3, (5, 1), GENERATION),
+    "of exactly three the earliest": (3, 3, (5, 1), GENERATION),
+    "four are nowhere": (None, 4, (), ""),
+}
+
+
+@pytest.mark.parametrize(("window", "least", "tokens", "origin"), WINDOWS.values(), ids=WINDOWS)
+def test_a_window_and_a_least_length(window, least, tokens, origin):
+    context = Context.of([9, 3, 7, 2, 3, 8, 4]).extended([1, 2, 3, 5, 1, 2, 3, 6, 1, 2, 3])
+    tree = MaxGram(None, 2, window=window, least=least).propose(context, Chance(0))
+    assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
+
+
+@pytest.mark.parametrize("bigrams,length", [(None, 0), (np.array([0.5]), 1), (np.array([1]), 1), (np.array([-2]), 1), (np.array([[0]]), 1)])
+def test_max_gram_refuses(bigrams, length):
+    with pytest.raises(ValueError, match="got"):
+        MaxGram(bigrams, length)
+
+
+@pytest.mark.parametrize(("window", "least"), [(0, 1), (-1, 1), (None, 0), (5, 0), (2, 3)])
+def test_max_gram_refuses_a_window_or_a_least_length(window, least):
+    with pytest.raises(ValueError, match=f"got least={least} and window={window}"):
+        MaxGram(window=window, least=least)
+
+
+@pytest.mark.parametrize("given", [[7], [3], [1, 7, 7]])
+def test_max_gram_refuses_a_table_of_another_vocabulary(given):
+    with pytest.raises(ValueError, match=f"3 entries, one per token of the vocabulary, and none for token {given[-1]}"):
+        MaxGram(BIGRAMS).propose(Context.of(given), Chance(0))
+
+
+def test_a_bigram_table_holds_what_followed_most_often():
+    assert bigram_table([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2, 0, 2])], 5).tolist() == [2, 0, 0, 0, -1]
+    assert bigram_table([np.array([0, 3, 0, 1, 0, 2])], 4).tolist() == [1, 0, -1, 0]  # all of a tie once: the lowest
+    assert bigram_table([np.array([0, 1]), np.array([2, 3]), np.array([], int)], 4).tolist() == [1, -1, 3, -1]  # none across a joint
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bigram_table_is_what_plain_counting_gives(seed):
+    streams = [np.random.default_rng(seed + 10 * part).integers(0, 12, 60) for part in range(3)]
+    counts = np.zeros((13, 13), int)
+    for stream in streams:
+        np.add.at(counts, (stream[:-1], stream[1:]), 1)
+    table = bigram_table(iter(streams), 13)
+    assert table.tolist() == [int(row.argmax()) if row.any() else -1 for row in counts]
+    assert (counts[np.arange(12), table[:12]] == counts[np.arange(12), Katz.fit(streams, 13, 2).bigrams()[:12]]).all()
+    MaxGram(table)
+
+
+@pytest.mark.parametrize(("stream", "vocabulary"), [([], 3), ([3], 3), ([-1], 3), ([0], 0)])
+def test_a_bigram_table_refuses(stream, vocabulary):
+    with pytest.raises(ValueError, match=r"on at least one token|must lie in|a vocabulary and an order of at least 1"):
+        bigram_table([np.array(stream, int)], vocabulary)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_dropping_a_token_undoes_its_coming(seed):
+    random = Random(seed)
+    text = [random.randrange(1 + seed % 5) for _ in range(60)]
+    automata = [Automaton(text[:size]) for size in range(len(text) + 1)]
+    walked, size = Automaton(), 0
+    for _ in range(200):
+        if size and (size == len(text) or random.random() < 0.4):
+            fewer = random.randint(1, min(size, 5))
+            walked.drop(text[size - fewer : size])
+            size -= fewer
+        else:
+            more = random.randint(1, 5)
+            walked.extend(text[size : size + more])
+            size = min(size + more, len(text))
+        assert all(getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__)
+        assert len(walked.steps) <= max(1, 2 * size)
+
+
+def test_copies_made_by_replace_share_the_index_and_other_copies_start_empty():
+    draft = MaxGram(np.array([1, 0]), 3)
+    assert replace(draft, length=7).index is draft.index
+    tree = draft.propose(Context.of([0, 1, 0]), Chance(0))
+    for fresh in (copy.deepcopy(draft), pickle.loads(pickle.dumps(draft))):
+        assert fresh.index is not draft.index
+        assert fresh.propose(Context.of([0, 1, 0]), Chance(0)) == tree
+    assert MaxGram().index is not MaxGram().index
+
+
+def test_the_index_is_no_part_of_a_draft_and_not_shown():
+    draft = MaxGram()
+    assert list(parts_of(draft)) == [draft] and "index" not in repr(draft)
