@@ -1,0 +1,123 @@
+"""What the cascade notebook asks of replays: each table is a row per setting, with its SWI and the interval over texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from specdec_lib.intervals import bootstrap, paired_bootstrap
+from specdec_lib.replay.playing import replayed
+from specdec_lib.replay.recording import MAX_GRAM, CascadeSetting, Recording
+from specdec_lib.replay.tuning import Tuned, tune
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ALONE = (("middle",), ("draft",), (MAX_GRAM,))
+CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
+TARGET = "target"
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What each text gave and took under one setting: tokens at the target's price, and the price of all passes."""
+
+    worth: Sequence[float]
+    paid: Sequence[float]
+
+
+def tuned(recordings: Sequence[Recording], prices: Mapping[str, float], *, progress: bool = True) -> dict[tuple[str, ...], Tuned]:
+    """The best setting of each drafter alone and of each cascade on these texts; that of three is also looked for around those of two.
+
+    Raises ValueError as `tune` does.
+    """
+    found = {drafters: tune(recordings, drafters, prices, progress=progress) for drafters in (*ALONE, *CASCADES[:-1])}
+    starts = (_among_three(found[drafters].setting) for drafters in CASCADES[:-1])
+    return found | {CASCADES[-1]: tune(recordings, CASCADES[-1], prices, starts=starts, progress=progress)}
+
+
+def _among_three(setting: CascadeSetting) -> CascadeSetting:
+    """A cascade of one model as one of both, in which the other contributes one token where it fits."""
+    (own, tail), (_, below) = setting.matrix
+    first = setting.drafters[0] == "middle"
+    matrix = ((own, 0, tail), (0, 1, below), (0, 0, below)) if first else ((1, own, tail), (0, 0, below), (0, 0, below))
+    return replace(setting, drafters=CASCADES[-1], matrix=matrix)
+
+
+def measured(recordings: Sequence[Recording], settings: Mapping[str, CascadeSetting], prices: Mapping[str, float], *, seed: int = 0) -> "DataFrame":
+    """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and `swi` with `low` and `high`.
+
+    Raises ValueError as `replay` does, or if a model that runs has no price.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, setting in settings.items():
+        table = replayed(recordings, [setting])
+        costs = _costs(table, prices)
+        swi, low, high = bootstrap(costs.worth, costs.paid, seed=seed)
+        counts = {column: int(table[column].sum()) for column in table if column in ("tokens", "rounds") or column.endswith("_passes")}
+        fields = {"drafters": " + ".join(setting.drafters), "matrix": written(setting.matrix), "lenience": setting.lenience}
+        rows.append(
+            {"name": name} | fields | {"exempt": setting.exempt_max_gram, "texts": len(table)} | counts | {"swi": swi, "low": low, "high": high}
+        )
+    return pd.DataFrame(rows)
+
+
+def versus(
+    recordings: Sequence[Recording], setting: CascadeSetting, other: CascadeSetting, prices: Mapping[str, float], *, seed: int = 0
+) -> tuple[float, float, float]:
+    """How many times one setting's SWI is the other's on the same texts, and the interval: (ratio, low, high)."""
+    ours, theirs = (_costs(replayed(recordings, [one]), prices) for one in (setting, other))
+    return paired_bootstrap(ours.worth, ours.paid, theirs.worth, theirs.paid, seed=seed)
+
+
+def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
+    """A cascade of two models and Max-Gram, and what is left without each of its ideas.
+
+    Without the horizontal cascade, each reviewer is handed tokens of the next drafter alone; without the vertical one, every model guesses token
+    by token; without Max-Gram, the weaker model takes its place at the bottom.
+    Raises ValueError if there is no model above Max-Gram.
+    """
+    if len(setting.drafters) < 2 or setting.drafters[-1] != MAX_GRAM:
+        raise ValueError(f"an ablation needs a cascade of models above {MAX_GRAM}, got {', '.join(setting.drafters)}")
+    matrix, size = setting.matrix, len(setting.drafters)
+    diagonal = tuple(tuple(max(matrix[row][row], 1) if column == row else 0 for column in range(size)) for row in range(size))
+    flat = (matrix[0], *((0,) * size for _ in range(size - 1)))
+    without = tuple(row[:-1] for row in matrix[:-1])
+    found = {"full": setting, "no horizontal": replace(setting, matrix=diagonal), "no vertical": replace(setting, matrix=flat)}
+    if any(without[0]):
+        found["no Max-Gram"] = replace(setting, drafters=setting.drafters[:-1], matrix=without)
+    return found | {"no lenience": replace(setting, lenience=1.0)}
+
+
+def _costs(table: "DataFrame", prices: Mapping[str, float]) -> Costs:
+    models = [column.removesuffix("_passes") for column in table if column.endswith("_passes")]
+    missing = [model for model in models if model not in prices]
+    if missing:
+        raise ValueError(f"every model that ran needs a price: {', '.join(missing)} has none; there are {', '.join(prices) or 'none'}")
+    paid = sum(table[f"{model}_passes"] * prices[model] for model in models)
+    return Costs((table.tokens * prices[TARGET]).tolist(), paid.tolist())
+
+
+def written(matrix: Sequence[Sequence[int]]) -> str:
+    """A matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
+    return " / ".join(" ".join(map(str, row)) for row in matrix)
+
+
+def described(
+    recordings: Sequence[Recording],
+    prices: Mapping[str, float],
+    drafters: tuple[str, ...],
+    matrix: tuple[tuple[int, ...], ...],
+    lenience: float = 1.0,
+    exempt: bool = True,
+) -> "DataFrame":
+    """What a setting would give on these texts, a row per `quantity` with its `value`: SWI, tokens per round, passes of each drafter per round.
+
+    Raises ValueError as `replay` does.
+    """
+    import pandas as pd
+
+    row = measured(recordings, {"": CascadeSetting(drafters, matrix, lenience, exempt)}, prices).iloc[0]
+    passes = {f"{name} passes per round": row[f"{name}_passes"] / row.rounds for name in drafters if name != MAX_GRAM}
+    return pd.DataFrame(list({"SWI": row.swi, "tokens per round": row.tokens / row.rounds, **passes}.items()), columns=["quantity", "value"])

@@ -1,0 +1,119 @@
+"""The tables over replays: SWI and its intervals, pairs on the same texts, ablations, price lists, and the measuring of a whole domain."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specdec_lib.chance import Sampler
+from specdec_lib.ladder.cascades import kept, price_lists, unit
+from specdec_lib.ladder.walltime import drafts
+from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, ablations, described, measured, replay, tuned, versus
+from specdec_lib.replay.recording import Choices
+from specdec_lib.replay.studies import ALONE, CASCADES
+from specdec_lib.theory import swi
+
+PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
+THREE = ("middle", "draft", MAX_GRAM)
+SETTING = CascadeSetting(THREE, ((2, 1, 4), (0, 1, 4), (0, 0, 4)), 3.0)
+
+
+def said(text: np.ndarray, often: float, dice: np.random.Generator) -> Choices:
+    """A model that says the next token so often, else another; it makes .6 of what it says, and more of what is right than of the rest."""
+    tokens = np.where(dice.random(len(text)) < often, text, (text + 1) % 8)
+    worth = np.full((len(text), 8), 0.02)
+    worth[np.arange(len(text)), text] = 0.3
+    worth[np.arange(len(text)), tokens] = 0.6
+    return Choices(tuple(tokens.tolist()), worth)
+
+
+def recordings(count: int = 6, length: int = 40) -> list[Recording]:
+    dice, found = np.random.default_rng(0), []
+    for number in range(count):
+        text = dice.integers(8, size=length)
+        models = {"middle": said(text, 0.8, dice), "draft": said(text, 0.6, dice)}
+        copied = said(text, 0.4, dice).tokens
+        found.append(Recording(f"text {number}", Sampler(0), tuple(text.tolist()), models, tuple(copied[at : at + 6] for at in range(length))))
+    return found
+
+
+TEXTS = recordings()
+
+
+def test_a_row_sums_its_texts_and_charges_every_pass():
+    row = measured(TEXTS, {"mine": SETTING}, PRICES).iloc[0]
+    played = [replay(text, SETTING) for text in TEXTS]
+    counts = {"target": sum(len(one.emitted) for one in played)} | {name: sum(one.passes[name] for one in played) for name in ("middle", "draft")}
+    assert (row["name"], row.drafters, row.matrix) == ("mine", "middle + draft + Max-Gram", "2 1 4 / 0 1 4 / 0 0 4")
+    assert (row.texts, row.tokens, row.rounds, row.middle_passes) == (6, 240, counts["target"], counts["middle"])
+    assert row.swi == pytest.approx(swi(240, counts, PRICES, target="target"))
+    assert row.low < row.swi < row.high
+
+
+def test_a_comparison_is_paired_and_one_with_itself_is_exactly_even():
+    other = CascadeSetting(("draft",), ((2,),))
+    ratio, low, high = versus(TEXTS, SETTING, other, PRICES)
+    rows = measured(TEXTS, {"a": SETTING, "b": other}, PRICES).swi
+    assert ratio == pytest.approx(rows[0] / rows[1]) and low < ratio < high
+    assert versus(TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
+
+
+def test_an_ablation_takes_one_idea_away():
+    found = ablations(SETTING)
+    assert found["no horizontal"].matrix == ((2, 0, 0), (0, 1, 0), (0, 0, 4))
+    assert found["no vertical"].matrix == ((2, 1, 4), (0, 0, 0), (0, 0, 0))
+    assert found["no Max-Gram"] == CascadeSetting(("middle", "draft"), ((2, 1), (0, 1)), 3.0)
+    assert found["no lenience"].lenience == 1.0 and found["full"] == SETTING
+    with pytest.raises(ValueError, match="models above Max-Gram, got draft"):
+        ablations(CascadeSetting(("draft",), ((2,),)))
+
+
+def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecked):
+    texts = recordings(2, 20)
+    best = tuned(texts, PRICES, progress=False)
+    assert set(best) == {*ALONE, *CASCADES}
+    assert all(one.setting.drafters == drafters for drafters, one in best.items())
+    assert best[THREE].swi >= measured(texts, {"": CascadeSetting(THREE, ((2, 2, 10), (0, 2, 10), (0, 0, 10)))}, PRICES).swi[0]
+
+
+def test_a_setting_is_described_by_its_row():
+    table = described(TEXTS, PRICES, THREE, SETTING.matrix, 3.0, True).set_index("quantity").value
+    row = measured(TEXTS, {"": SETTING}, PRICES).iloc[0]
+    assert table["SWI"] == row.swi and table["tokens per round"] == row.tokens / row.rounds
+    assert table["draft passes per round"] == row.draft_passes / row.rounds
+
+
+def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
+    seconds = pd.DataFrame({"model": ["target", "middle", "draft"], "paired_price": [1.0, 0.4, 0.3]})
+    lists = price_lists(ladder, seconds)
+    assert lists["measured"] == {"target": 1.0, "middle": 0.4, "draft": 0.3}
+    assert lists["reported"] == {"target": 1.0, "middle": 0.04, "draft": 0.02}
+    assert lists["parameters"]["target"] == ladder.card["models"]["target"]["parameters"]
+
+
+def test_a_whole_domain_is_measured(unchecked):
+    tables = unit(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
+    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == {" + ".join(one) for one in (*ALONE, *CASCADES)}
+    assert tables["versus"].chosen.sum() == 1 and len(tables["versus"]) == 3
+    assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
+    assert {"ablation", "ablation, relative", "lenience", "K00", "surface"} <= set(tables["studies"].study)
+
+
+def test_a_table_is_made_once_and_whole(tmp_path):
+    made = []
+
+    def make():
+        made.append(1)
+        return pd.DataFrame({"a": [1, 2]})
+
+    for _ in range(2):
+        assert kept(tmp_path / "new" / "table.csv", make).a.tolist() == [1, 2]
+    assert len(made) == 1
+    with pytest.raises(ZeroDivisionError):
+        kept(tmp_path / "failing.csv", lambda: 1 / 0)
+    assert not list(tmp_path.glob("failing*"))
+
+
+def test_the_clock_is_read_for_the_papers_methods(ladder):
+    found = drafts(ladder)
+    assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
+    assert found["cascade + tree"].parts[0].width == 8 and found["cascade, K00 = 2"].lengths == (2, 10)
