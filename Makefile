@@ -34,10 +34,12 @@ lab: .venv/.stamp ## open the notebooks in JupyterLab
 table: .venv/.stamp ## write the README's table
 	$(PYTHON) -m specdec_lib.sweep $(ARGS)
 
-measured: .venv/.stamp ## the measurements behind notebooks 02 and 03, in data/measured (about two hours)
+measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/measured (about three hours)
 	$(PYTHON) -m specdec_lib.acceptance
 	$(PYTHON) -m specdec_lib.sweep.measuring
 	$(PYTHON) -m specdec_lib.ladder.growth
+	$(PYTHON) -m specdec_lib.ladder.cascades
+	$(PYTHON) -m specdec_lib.ladder.walltime
 
 lossless: .venv/.stamp ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)

@@ -43,7 +43,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run-time check of shapes and types: for tests that take thousands of samples of code that other tests run checked (five times faster)."""
+    """No run-time check of shapes and types: for tests that run, thousands of times, code that others run checked (five times faster)."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 

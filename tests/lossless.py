@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from tqdm.auto import tqdm
 
+from specdec_lib.cascade import from_matrix
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.decode import decode
@@ -67,6 +68,11 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
         "best tree by gap": TreeDraft(ladder.draft, budget=16, depth=6, match=measured),
         **staged,
         "staged chain": StagedChain(ladder.draft, table, 5),
+        "lenient cascade": from_matrix(
+            (ladder.middle, ladder.draft, ladder.max_gram), ((2, 1, 10), (0, 1, 10), (0, 0, 10)), lenience=5.0, exempt_max_gram=False
+        ),
+        "comb": from_matrix((ladder.draft, ladder.max_gram), ((1, 3), (0, 1)), width=8),
+        "drawn cascade": from_matrix((ladder.draft, ladder.max_gram), ((2, 4), (0, 4)), lenience=2.0, siblings="iid"),
         "three stages": StagedTree(TreeDraft(ladder.middle, budget=8, depth=4), StagedTree(ChainDraft(ladder.draft, 4), table)),
     }
 

@@ -46,7 +46,7 @@ KINDS = tuple(cascades(1.0, "iid", None))
 @pytest.mark.parametrize("lenient", LENIENCES)
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, lenient):
+def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, lenient, unchecked):
     support = 2 if sampler.temperature else None
     target = table_model(3, 3, support=support, name="target")
     cascade = cascades(lenient, "iid", support)[kind]
@@ -55,7 +55,7 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
 
 @pytest.mark.parametrize("lenient", LENIENCES)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("mixed", "a comb")])
-def test_one_round_is_exact_where_every_word_is_possible(kind, lenient):
+def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecked):
     target = table_model(3, 3, name="target")
     law: Counter = Counter()
     run = lambda chance: first_round(target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3)  # noqa: E731

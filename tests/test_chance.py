@@ -87,7 +87,7 @@ def test_noise_is_gumbel():
     assert stats.kstest(1.01 * values + 0.01, "gumbel_r").pvalue < 1e-4
 
 
-def test_choices_follow_the_law_jointly_over_two_positions():
+def test_choices_follow_the_law_jointly_over_two_positions(unchecked):
     """A G-test of 16 cells: 15 degrees of freedom at α = 1e-4, 8,000 samples find a total-variation distance of .05 with power over .95."""
     assert stats.ncx2.sf(stats.chi2.isf(1e-4, 15), 15, 4 * 0.05**2 * 8_000) > 0.95
     law = LOGITS.softmax(-1)

@@ -40,7 +40,7 @@ DRAFTS = {
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("case", DRAFTS.values(), ids=DRAFTS)
-def test_reject_gives_the_targets_own_joint_law(case, sampler):
+def test_reject_gives_the_targets_own_joint_law(case, sampler, unchecked):
     vocabulary, support, make = case
     target, draft = table_model(vocabulary, 1, support=support), table_model(vocabulary, 2, support=support, name="draft")
     wanted = joint_law(target, PROMPT, sampler, 3)
@@ -57,7 +57,7 @@ def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
     assert distance(whole, joint_law(target, PROMPT, sampler, 3)) < 1e-12
 
 
-def test_look_up_emits_every_possible_sequence_of_target_choices():
+def test_look_up_emits_every_possible_sequence_of_target_choices(unchecked):
     target, draft = table_model(3, 5), table_model(3, 6, name="draft")
     drafts = (
         TreeDraft(draft, widths=(2, 2), siblings="top"),

@@ -56,7 +56,7 @@ def test_acceptance_of_one_node_is_golden(pair, width, kind):
 
 
 @pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
-def test_expected_tokens_per_round_are_golden(kind, widths):
+def test_expected_tokens_per_round_are_golden(kind, widths, unchecked):
     for pair, golden in zip(("three", "four"), TOKENS_PER_ROUND[kind, widths], strict=True):
         if golden is not None:
             found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=widths, siblings=kind))
@@ -109,7 +109,7 @@ def drawn(pair: str, width: int, chance, kind: str = "iid") -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
-def test_shared_noise_match_probability_is_golden(pair, golden):
+def test_shared_noise_match_probability_is_golden(pair, golden, unchecked):
     """6,000 trials and a bound of 4.5 standard errors (α = 7e-6): a rate that is .04 off is found with power over .95."""
     bound = 4.5 * math.sqrt(golden * (1 - golden) / MATCH_TRIALS)
     assert stats.norm.sf((bound - 0.04) / math.sqrt(0.25 / MATCH_TRIALS)) > 0.95

@@ -6,13 +6,17 @@ an image on white paper and as the table behind it. Colour never carries a meani
 
 from specdec_lib.figures.ablations import ablation, passes, stages
 from specdec_lib.figures.agreement import calibration, predicted
+from specdec_lib.figures.cascades import ewif, lenience, position, sensitivity
 from specdec_lib.figures.charts import laws, tokens_per_round
 from specdec_lib.figures.curves import acceptance, budget_curves
+from specdec_lib.figures.gains import cascade_ablation, walltime
 from specdec_lib.figures.gaps import gap_table, gaps, kinds
 from specdec_lib.figures.paper import paper_and_ours, relative_performance
 from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save
+from specdec_lib.figures.settings import setting, surface
 from specdec_lib.figures.shapes import shapes, slots, speed_ups
+from specdec_lib.figures.swi import swi
 from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
 from specdec_lib.figures.theme import PAPER, SCREEN, colours
@@ -25,28 +29,37 @@ __all__ = [
     "acceptance",
     "budget_curves",
     "calibration",
+    "cascade_ablation",
     "colours",
     "compared",
     "emitted",
+    "ewif",
     "folder",
     "gap_table",
     "gaps",
     "kinds",
     "laws",
+    "lenience",
     "mask",
     "nodes",
     "origins",
     "paper_and_ours",
     "passes",
+    "position",
     "predicted",
     "relative_performance",
     "roofline",
     "save",
+    "sensitivity",
+    "setting",
     "shapes",
     "slots",
     "speed_ups",
     "stages",
+    "surface",
+    "swi",
     "tokens_per_round",
     "tree",
     "walk",
+    "walltime",
 ]

@@ -1,0 +1,97 @@
+"""SWI over the entries of the K matrix, and one setting of the cascade by itself."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.figures.lanes import headed
+from specdec_lib.figures.marks import check, check_once, short, wrapped
+from specdec_lib.figures.theme import DARK, SCREEN, SOURCES, escaped, tint
+
+SHADES = [[0, tint(tint(SOURCES["draft"]))], [1, SOURCES["draft"]]]  # the palest is not white: that is an empty cell
+MOST_WRITTEN = 16  # columns of a surface whose cells still have room for their numbers
+WHITE_TEXT = 0.7  # of the shades, from which on the numbers are white
+CELL = 30  # pixels
+
+
+def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str) -> go.Figure:
+    """SWI over two entries of the K matrix, a cell per pair; a frame and the headline mark the optimum.
+
+    table           a row per cell of the full grid: `k1`, `k2`, `swi` (NaN: an empty cell)
+    best            the optimum's k1 and k2
+    across, down    what k1 and k2 count, for the axes
+
+    Raises ValueError if the table lacks a column, a row or a cell of the grid, has one twice, or `best` has no SWI in it.
+    """
+    check(table, ("k1", "k2", "swi"))
+    check_once(table, ("k1", "k2"))
+    grid = table.pivot(index="k2", columns="k1", values="swi").astype(float)
+    if grid.size != len(table):
+        raise ValueError(f"a surface needs every pair of its k1 and k2: {grid.shape[1]} times {grid.shape[0]}, got {len(table)} rows")
+    at = table[(table["k1"] == best[0]) & (table["k2"] == best[1])].dropna(subset=["swi"])
+    if at.empty:
+        raise ValueError(f"the optimum must be a cell of the surface with a value, got k1 = {best[0]}, k2 = {best[1]}")
+    value = float(at["swi"].iloc[0])
+    columns, rows = [f"{name}" for name in grid.columns], [f"{name}" for name in grid.index]
+    figure = go.Figure(
+        go.Heatmap(
+            x=columns,
+            y=rows,
+            z=grid.to_numpy(),
+            colorscale=SHADES,
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": "SWI", "side": "top"}, "thickness": 14},
+            hovertemplate="k1 = %{x}, k2 = %{y}: SWI %{z:.3f}<extra></extra>",
+        )
+    )
+    if len(columns) <= MOST_WRITTEN:
+        _write_cells(figure, grid)
+    column, row = columns.index(f"{at['k1'].iloc[0]}"), rows.index(f"{at['k2'].iloc[0]}")
+    frame = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    figure.add_shape(type="rect", **frame, line={"color": SOURCES["target"], "width": 3})
+    figure.update_layout(template=SCREEN, width=min(900, 190 + 42 * max(8, len(columns))), height=130 + CELL * max(5, len(rows)), margin={"t": 24})
+    figure.update_xaxes(title=escaped(across), type="category", showgrid=False)
+    figure.update_yaxes(title=wrapped(down, max(24, 4 * len(rows))), type="category", showgrid=False)
+    return headed(figure, f"SWI over K: {value:.3f} in the frame, at ({columns[column]}, {rows[row]})")
+
+
+def _write_cells(figure: go.Figure, grid: pd.DataFrame) -> None:
+    """The numbers in the cells, white on the dark ones."""
+    least, most = float(grid.min().min()), float(grid.max().max())
+    for k1 in grid.columns:
+        for k2, number in grid[k1].dropna().items():
+            dark = most > least and (number - least) / (most - least) > WHITE_TEXT
+            font = {"color": "#FFFFFF" if dark else DARK, "size": 11}
+            figure.add_annotation(x=f"{k1}", y=f"{k2}", text=f"{number:.2f}", showarrow=False, font=font)
+
+
+def setting(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+    """What one setting of the cascade reaches: a lying bar per quantity with its value, the first on top.
+
+    table    a row per bar: `quantity` (its name, and its unit if it has one), `value` of 0 or more
+
+    Raises ValueError if the table lacks a column or a row, has two rows for one quantity, or a value is below 0.
+    """
+    check(table, ("quantity", "value"))
+    check_once(table, ("quantity",))
+    if (table["value"] < 0).any():
+        raise ValueError(f"a bar shows a value of 0 or more, got {float(table['value'].min()):g}")
+    names = [wrapped(str(name), 34) for name in table["quantity"]]
+    bars = go.Bar(
+        x=table["value"],
+        y=names,
+        orientation="h",
+        marker={"color": tint(SOURCES["draft"]), "line": {"color": SOURCES["draft"], "width": 1.5}},
+        text=[f"\u2002{short(value)}" for value in table["value"]],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{y}: %{x:.4g}<extra></extra>",
+    )
+    figure = go.Figure(bars)
+    most = float(table["value"].max())
+    figure.update_layout(template=SCREEN, width=760, height=90 + 36 * len(names), margin={"t": 24}, showlegend=False, bargap=0.35)
+    figure.update_xaxes(title="value, in the unit that its row names", range=[0, 1.15 * most if most > 0 else 1.0])
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    return headed(figure, title) if title else figure
