@@ -46,6 +46,7 @@ lossless: .venv/.stamp ## the long proof that no setting changes the output
 
 ladder: .venv/.stamp ## train the embedded models again
 	$(PYTHON) -m specdec_lib.ladder $(ARGS)
+	$(PYTHON) -m specdec_lib.ladder.pair $(ARGS)
 
 .venv/.stamp: requirements.lock pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \

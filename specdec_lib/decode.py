@@ -202,12 +202,14 @@ def _play(
 
 
 def _read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model read the prompt up to its last token, so that no round pays for it."""
+    """Let every model read the source, and the prompt up to its last token, so that no round pays for it."""
     models = models_in(target, draft)
     before = _usage(models)
     for model in models.values():
         if hasattr(model, "forget"):
             model.forget()
+        if hasattr(model, "read_source"):
+            model.read_source(prompt)
         if 1 < len(prompt) <= model.max_positions:
             start = Context(prompt.tokens[:-1], min(prompt.prompt_tokens, len(prompt) - 1), prompt.source)
             model.score(start, TokenTree.rooted(start))

@@ -163,7 +163,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
         key(figure, shown, _line(own, "lenience", "swi", look, name, ("swi", "swi_low", "swi_high"), "SWI"), place(0, 2))
         key(figure, shown, _line(own, "lenience", "tokens_per_round", look, name), place(1, 2))
     ticks = sorted(set(table["lenience"]))
-    figure.update_xaxes(title="lenience (1: none)", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], showline=True)
+    figure.update_xaxes(title="lenience (1: none)", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], showline=True)
     figure.update_yaxes(title="SWI (plain decoding is 1)", col=1)
     figure.update_yaxes(title="tokens per round", col=2)
     figure.update_layout(showlegend=True)

@@ -121,8 +121,8 @@ class Maker:
             "models": {name: self._measured(name, held_out, tokenizer) for name in RECIPES},
             "katz": {"order": 3, "sampled_tokens": int(KATZ_TOKENS * self.scale), "temperature": 1.5, "ngrams": ngrams},
             "device": torch.cuda.get_device_name() if self.device == "cuda" else f"CPU, {torch.get_num_threads()} threads",
-            "commit": _commit(),
-            "files": {path.relative_to(self.folder).as_posix(): file_digest(path) for path in _listed(self.folder)},
+            "commit": commit(),
+            "files": {path.relative_to(self.folder).as_posix(): file_digest(path) for path in listed(self.folder)},
         }
         write_card(card, self.folder)
         return card
@@ -157,10 +157,12 @@ def write_card(card: dict, folder: Path) -> None:
     os.replace(partial, folder / "card.json")
 
 
-def _listed(folder: Path) -> list[Path]:
+def listed(folder: Path) -> list[Path]:
+    """The files of a folder that its card lists."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in ("card.json", "README.md") and path.suffix != ".partial")
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that the working tree is at."""
     found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=DATA.parent, check=False)
     return found.stdout.strip() or "unknown"

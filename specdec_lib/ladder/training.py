@@ -9,19 +9,25 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from tqdm.auto import tqdm
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from specdec_lib.ladder.windows import windows
+
+Model = TypeVar("Model", bound=PreTrainedModel)
 Optimizers = tuple[torch.optim.Optimizer, torch.optim.Optimizer]  # hidden matrices, all else
 
 
@@ -41,6 +47,20 @@ class Recipe:
     other_rate: float = 8e-3  # AdamW: embeddings, norms, biases
     decay: float = 0.4  # last part of the run, rates fall linearly to zero
     seed: int = 0
+
+
+@runtime_checkable
+class Batch(Protocol):
+    """What one step learns from.
+
+    wanted    the right token at each place
+    """
+
+    wanted: Int[Tensor, " places"]
+
+    def logits(self, model: PreTrainedModel) -> Float[Tensor, "places vocab"]:
+        """What a model says at each place."""
+        ...
 
 
 def build(recipe: Recipe) -> GPT2LMHeadModel:
@@ -75,23 +95,44 @@ def train(
 
     begin    starts from these weights, not from random ones
 
-    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the stream is shorter than one batch, or the
-    checkpoint is damaged or was made by another recipe, from another stream or with another teacher.
+    Raises ValueError if the stream is shorter than one batch; the rest as for `fit`.
     """
     if len(stream) < recipe.batch_tokens + 1:
         raise ValueError(f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}")
-    model = build(recipe).to(device).train()
+    origin = fingerprint(recipe, stream, begin, teacher)
+    batches = partial(windows, stream, recipe.positions, recipe.batch_tokens // recipe.positions, recipe.seed)
+    model = build(recipe)
     if begin is not None:
         model.load_state_dict(begin.state_dict())
-    optimizers = _optimizers(model, recipe)
-    origin = fingerprint(recipe, stream, begin, teacher)
+    model.to(device)
+    return fit(model, _optimizers(model, recipe), recipe, lambda step: batches(step).to(device), checkpoint, origin=origin, teacher=teacher)
+
+
+def fit(
+    model: Model,
+    optimizers: Optimizers,
+    recipe: Recipe,
+    batch: Callable[[int], Batch],
+    checkpoint: Path,
+    *,
+    origin: str,
+    teacher: PreTrainedModel | None = None,
+) -> Model:
+    """Train a model in place on one batch per step, or on `teacher`'s law over it; continues from `checkpoint` if there is one.
+
+    batch     what a step learns from: a function of its number alone
+    origin    see `fingerprint`
+
+    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the checkpoint is damaged or of another origin.
+    """
+    model.train()
     start = _load(checkpoint, origin, model, optimizers) if checkpoint.exists() else 0
     steps = recipe.tokens // recipe.batch_tokens
     saved = time.monotonic()
     bar = tqdm(range(start, steps), initial=start, total=steps, desc=checkpoint.stem, mininterval=5)
     for step in bar:
         rate = min(1.0, (step + 1) / (0.02 * steps), (steps - step) / (recipe.decay * steps))
-        loss = _step(model, optimizers, _batch(stream, recipe, step).to(device), recipe=recipe, rate=rate, teacher=teacher)
+        loss = _step(model, optimizers, batch(step), recipe=recipe, rate=rate, teacher=teacher)
         if step % 20 == 0 or step == steps - 1:
             bar.set_postfix(loss=f"{loss:.3f}")
             with checkpoint.with_suffix(".jsonl").open("a") as log:
@@ -102,7 +143,7 @@ def train(
     return model.eval()
 
 
-def fingerprint(recipe: Recipe, stream: np.ndarray, *models: GPT2LMHeadModel | None) -> str:
+def fingerprint(recipe: Recipe, stream: np.ndarray, *models: PreTrainedModel | None) -> str:
     """A digest of all that a training run follows from: recipe, text, and the weights it begins with and learns from."""
     digest = hashlib.sha256(repr(recipe).encode() + np.ascontiguousarray(stream).tobytes())
     for model in models:
@@ -128,38 +169,14 @@ def bits_per_byte(model: GPT2LMHeadModel, stream: np.ndarray, text_bytes: int) -
     return total / math.log(2) / text_bytes
 
 
-def _batch(stream: np.ndarray, recipe: Recipe, step: int) -> Tensor:
-    rows = recipe.batch_tokens // recipe.positions
-    windows = (len(stream) - 1) // recipe.positions
-    chosen = [_window(windows, step * rows + row, recipe.seed) * recipe.positions for row in range(rows)]
-    return torch.from_numpy(np.stack([stream[at : at + recipe.positions + 1] for at in chosen]).astype(np.int64))
-
-
-def _window(windows: int, index: int, seed: int) -> int:
-    epoch, place = divmod(index, windows)
-    return int(_order(windows, epoch, seed)[place])
-
-
-_orders: dict[tuple[int, int, int], np.ndarray] = {}
-
-
-def _order(windows: int, epoch: int, seed: int) -> np.ndarray:
-    key = (windows, epoch, seed)
-    if key not in _orders:
-        _orders[key] = np.random.default_rng([seed, epoch]).permutation(windows)
-    return _orders[key]
-
-
-def _step(model: GPT2LMHeadModel, optimizers: Optimizers, batch: Tensor, *, recipe: Recipe, rate: float, teacher: GPT2LMHeadModel | None) -> float:
-    with torch.autocast(batch.device.type, torch.bfloat16):
-        logits = model(batch[:, :-1], use_cache=False).logits
-        if teacher is None:
-            loss = F.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
-        else:
-            with torch.no_grad():
-                wanted = teacher(batch[:, :-1], use_cache=False).logits.float().log_softmax(-1)
-            offered = logits.float().log_softmax(-1)
-            loss = F.kl_div(offered.flatten(0, 1), wanted.flatten(0, 1), log_target=True, reduction="batchmean")
+def _step(model: PreTrainedModel, optimizers: Optimizers, batch: Batch, *, recipe: Recipe, rate: float, teacher: PreTrainedModel | None) -> float:
+    logits = batch.logits(model).float()
+    if teacher is None:
+        loss = F.cross_entropy(logits, batch.wanted)
+    else:
+        with torch.no_grad():
+            wanted = batch.logits(teacher).float().log_softmax(-1)
+        loss = F.kl_div(logits.log_softmax(-1), wanted, log_target=True, reduction="batchmean")
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     for optimizer, base in zip(optimizers, (recipe.hidden_rate, recipe.other_rate), strict=True):
@@ -179,7 +196,7 @@ def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> Optimizers:
     )
 
 
-def _save(path: Path, model: GPT2LMHeadModel, optimizers: Optimizers, metadata: dict[str, str]) -> None:
+def _save(path: Path, model: PreTrainedModel, optimizers: Optimizers, metadata: dict[str, str]) -> None:
     tensors = {f"model/{name}": weight.detach().contiguous() for name, weight in model.named_parameters()}
     for which, optimizer in enumerate(optimizers):
         for index, state in optimizer.state_dict()["state"].items():
@@ -190,7 +207,7 @@ def _save(path: Path, model: GPT2LMHeadModel, optimizers: Optimizers, metadata: 
     os.replace(partial, path)
 
 
-def _load(path: Path, origin: str, model: GPT2LMHeadModel, optimizers: Optimizers) -> int:
+def _load(path: Path, origin: str, model: PreTrainedModel, optimizers: Optimizers) -> int:
     try:
         opened = safe_open(path, framework="pt")
     except SafetensorError as error:

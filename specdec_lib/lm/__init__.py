@@ -1,7 +1,9 @@
 """A language model as the algorithms see it, and the path-keyed cache over any Hugging Face decoder."""
 
 from specdec_lib.lm.cached import CachedModel
+from specdec_lib.lm.paths import PathMemory
 from specdec_lib.lm.protocol import LanguageModel, Usage, check_root
+from specdec_lib.lm.slots import SlotCache
 from specdec_lib.lm.table import TableModel, joint_law
 
-__all__ = ["CachedModel", "LanguageModel", "TableModel", "Usage", "check_root", "joint_law"]
+__all__ = ["CachedModel", "LanguageModel", "PathMemory", "SlotCache", "TableModel", "Usage", "check_root", "joint_law"]

@@ -10,12 +10,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.context import Context
+from specdec_lib.lm.paths import SCRATCH, PathMemory
 from specdec_lib.lm.protocol import Usage, check_root
-from specdec_lib.lm.slots import BEFORE, SlotCache
+from specdec_lib.lm.slots import SlotCache
 from specdec_lib.tree import TokenTree
-
-SLACK = 32  # slots of dead branches that are carried along rather than moved away
-SCRATCH = 128  # slots allocated at first beyond the prompt
 
 
 class CachedModel:
@@ -33,77 +31,26 @@ class CachedModel:
 
     def __init__(self, model: PreTrainedModel, name: str, *, chunk_rows: int = 256) -> None:
         _check_attention(model)
-        if chunk_rows < 1:
-            raise ValueError(f"chunk_rows must be at least 1, got {chunk_rows}")
         self.model = model.eval()
         self.name = name
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
-        self._chunk_rows = chunk_rows
         self._slots = SlotCache(min(self.max_positions, 1024) + SCRATCH)
-        self._known: tuple[tuple[int, ...], list[int]] = ((), [])
+        self._paths = PathMemory(self._slots, chunk_rows)
 
     def forget(self) -> None:
         """Drop everything remembered; results stay the same, up to rounding."""
-        self._slots.clear()
-        self._known = ((), [])
+        self._paths.forget()
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         try:
-            path = self._read(context.tokens)
-            return torch.stack([self._slots.logits[slot] for slot in self._run(context.tokens, path, tree)])
+            return self._paths.score(context.tokens, tree, self._forward)
         except BaseException:
             self.forget()  # an interrupted pass leaves slots half filled
             raise
-
-    def _read(self, tokens: tuple[int, ...]) -> list[int]:
-        """The slots of all but the last few of `tokens`: known ones found, long unknown stretches read in chunks."""
-        known, slots = self._known
-        shared = len(known) if tokens[: len(known)] == known else 0
-        path = self._slots.compact(self._slots.find(tokens, slots[:shared]), SLACK)
-        self._slots.drop_logits(path)
-        self._known = (tokens[: len(path)], path)
-        if len(path) == len(tokens) and path[-1] not in self._slots.logits:
-            self._slots.forget(path[-2] if len(path) > 1 else BEFORE, tokens[-1])
-            path.pop()
-        while len(tokens) - len(path) > self._chunk_rows:
-            piece = tokens[len(path) : len(path) + self._chunk_rows]
-            parents = self._after(path, len(piece))
-            path.extend(self._forward(parents, piece, range(len(path), len(path) + len(piece)), keep=1))
-        self._known = (tokens[: len(path)], path)
-        return path
-
-    def _run(self, tokens: tuple[int, ...], path: list[int], tree: TokenTree) -> list[int]:
-        """The slot of every node, after one forward pass over whatever is not known yet."""
-        rest = tokens[len(path) :]
-        parents, rows, positions = self._after(path, len(rest)), list(rest), list(range(len(path), len(tokens)))
-        first = self._slots.used
-        slots = [first + len(rest) - 1 if rest else path[-1]]
-        fresh: dict[tuple[int, int], int] = {}
-        for node in range(1, len(tree)):
-            key = (slots[tree.parents[node]], tree.tokens[node])
-            slot = self._slots.child(*key)
-            if slot is None or slot not in self._slots.logits:
-                if key not in fresh:
-                    fresh[key] = first + len(rows)
-                    parents.append(key[0])
-                    rows.append(key[1])
-                    positions.append(tree.position(node))
-                slot = fresh[key]
-            slots.append(slot)
-        if rows:
-            self._forward(parents, rows, positions, keep=len(fresh) + bool(rest))
-            self._known = (tokens, [*path, *range(first, first + len(rest))])
-        return slots
-
-    def _after(self, path: list[int], count: int) -> list[int]:
-        """Parents of `count` new rows that continue `path` in a chain."""
-        if not count:
-            return []
-        return [path[-1] if path else BEFORE, *range(self._slots.used, self._slots.used + count - 1)]
 
     @torch.no_grad()
     def _forward(self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int) -> range:

@@ -19,7 +19,7 @@ from specdec_lib.draft import NoDraft
 from specdec_lib.lm import LanguageModel
 from specdec_lib.ngram import MaxGram
 from specdec_lib.tree import TokenTree
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 MAX_GRAM = "Max-Gram"
 MODELS = ("middle", "draft")
@@ -40,7 +40,7 @@ class CascadeSetting:
     lenience: float = 1.0
     exempt_max_gram: bool = True
 
-    def draft(self, ladder: Ladder) -> Relay:
+    def draft(self, ladder: Ladder | Pair) -> Relay:
         """The cascade itself.  Raises ValueError if the ladder has no such drafter, or as `cascade.from_matrix` does."""
         parts = [ladder.max_gram if name == MAX_GRAM else _model(ladder, name) for name in self.drafters]
         return from_matrix(parts, self.matrix, lenience=self.lenience, exempt_max_gram=self.exempt_max_gram)
@@ -76,7 +76,7 @@ class Recording:
 
 def record(
     prompts: Sequence[Prompt],
-    ladder: Ladder,
+    ladder: Ladder | Pair,
     sampler: Sampler = Sampler(),
     *,
     drafters: Sequence[str] = MODELS,
@@ -97,9 +97,10 @@ def record(
     for prompt, prompt_seed in zip(tqdm(prompts, desc="recording", disable=not progress, mininterval=1), seeds(prompts, seed), strict=True):
         chance, tokens = Chance(prompt_seed, sampler), ladder.encode(prompt)
         given = tokens if isinstance(tokens, Context) else Context.of(tokens)
-        text = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=max_new_tokens + AHEAD).tokens
-        end = next((place + 1 for place, token in enumerate(text[:max_new_tokens]) if token in ladder.stop_tokens), max_new_tokens)
-        text = text[: end + AHEAD]
+        whole = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=max_new_tokens, stop_tokens=ladder.stop_tokens)
+        end, text = len(whole.tokens), whole.tokens
+        if whole.stop != "context":
+            text += decode(ladder.target, NoDraft(), whole.context, chance, max_new_tokens=AHEAD).tokens
         choices = {name: _choices(model, given, text, chance) for name, model in models.items()}
         copies = tuple(_copies(replace(ladder.max_gram, length=LONGEST_COPY), given, text, chance))
         found.append(Recording(prompt.name, sampler, text[:end], choices, copies))
@@ -124,7 +125,7 @@ def _copies(max_gram: MaxGram, given: Context, text: tuple[int, ...], chance: Ch
         yield max_gram.propose(given.extended(text[:place]), chance).tokens[1:]
 
 
-def _model(ladder: Ladder, name: str) -> LanguageModel:
+def _model(ladder: Ladder | Pair, name: str) -> LanguageModel:
     known = [model for model in MODELS if hasattr(ladder, model)]
     if name not in known:
         raise ValueError(f"the drafters here are {', '.join([*known, MAX_GRAM])}, got {name!r}")

@@ -9,7 +9,7 @@ from specdec_lib.decode import Generation, decode
 from specdec_lib.draft import Draft
 from specdec_lib.sweep.statistics import repetition
 from specdec_lib.verify import Rule, look_up
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,13 +28,15 @@ class Setting:
 def sweep(
     settings: Sequence[Setting],
     prompts: Sequence[Prompt],
-    ladder: Ladder,
+    ladder: Ladder | Pair,
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
     progress: bool = True,
 ) -> "DataFrame":
     """Decode every prompt under every setting, the settings interleaved within a prompt.
+
+    ladder    or the encoder-decoder pair, whose drafts and prompts are then given
 
     The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model its
     passes, its rows, and the length up to the round's root summed over its passes); repetition, stop; seconds (in all, prefill apart, overhead,
@@ -50,7 +52,7 @@ def sweep(
 def generations(
     settings: Sequence[Setting],
     prompts: Sequence[Prompt],
-    ladder: Ladder,
+    ladder: Ladder | Pair,
     *,
     seed: int = 0,
     max_new_tokens: int = 128,

@@ -1,0 +1,29 @@
+"""What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are decided here, once."""
+
+from specdec_lib.workload.files import DATA, REMEDY, checked_card, file_digest
+from specdec_lib.workload.ladder import MATCH, Ladder, Measured, load_ladder
+from specdec_lib.workload.models import DTYPES, load_model, load_seq2seq
+from specdec_lib.workload.pair import Pair, load_pair
+from specdec_lib.workload.prompts import DOCSTRING, DOMAINS, SPLITS, Prompt, load_prompts, seeds
+
+__all__ = [
+    "DATA",
+    "DOCSTRING",
+    "DOMAINS",
+    "DTYPES",
+    "MATCH",
+    "REMEDY",
+    "SPLITS",
+    "Ladder",
+    "Measured",
+    "Pair",
+    "Prompt",
+    "checked_card",
+    "file_digest",
+    "load_ladder",
+    "load_model",
+    "load_pair",
+    "load_prompts",
+    "load_seq2seq",
+    "seeds",
+]

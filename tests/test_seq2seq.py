@@ -1,0 +1,228 @@
+"""The encoder-decoder cache is pure on trees, the encoder runs once per prompt, and greedy output is what `generate` makes."""
+
+import itertools
+import random
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from t5s import KINDS, START, VOCABULARY, network, sources, started
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    T5Config,
+    T5Model,
+    UMT5Config,
+    UMT5ForConditionalGeneration,
+)
+
+from specdec_lib import seq2seq
+from specdec_lib.context import Context
+from specdec_lib.lm import LanguageModel
+from specdec_lib.seq2seq import Seq2SeqModel
+from specdec_lib.tree import TokenTree
+
+
+def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
+    """A random tree, twins included."""
+    tree = TokenTree.rooted(context)
+    for _ in range(guesses):
+        parent = chance.randrange(len(tree))
+        tree = tree.grown([chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]])
+    return tree
+
+
+@torch.no_grad()
+def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
+    """One plain forward of encoder and decoder per node."""
+    source = torch.tensor([context.source])
+    texts = [torch.tensor([context.tokens + tree.path_tokens(node)]) for node in range(len(tree))]
+    return torch.stack([model(input_ids=source, decoder_input_ids=text, use_cache=False).logits[0, -1] for text in texts])
+
+
+def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
+    """Random contexts (with shared beginnings, going back and over, and over to other sources) × random trees grown in two steps."""
+    chance, worst = random.Random(1), 0.0
+    trunk, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
+    for _ in range(cases):
+        tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
+        context = Context(tuple(trunk[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2])
+        tree = grown(context, chance.randrange(12), chance)
+        for part in (tree.above([len(tree) // 2])[0], tree):
+            worst = max(worst, float((cached.score(context, part) - uncached(model, context, part)).abs().max()))
+    return worst
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "mt5"])
+def test_every_row_is_that_of_a_fresh_forward_over_its_path(kind):
+    model = network(kind)
+    assert largest_error(model, Seq2SeqModel(model, "target", chunk_rows=7), 25) < 1e-11
+
+
+def test_half_precision_is_right_up_to_its_rounding():
+    model = network("gated tied", dtype=torch.bfloat16)
+    context = Context((START, 5, 6), 1, sources(1)[0])
+    tree = grown(context, 8, random.Random(0))
+    found, wanted = Seq2SeqModel(model, "target").score(context, tree), uncached(model, context, tree)
+    assert found.dtype == torch.bfloat16 and (found - wanted).norm() < 0.05 * wanted.norm()
+
+
+def by_slot(sees: np.ndarray) -> np.ndarray:
+    """The distance that a cache without trees would take: in slots."""
+    rows, slots = sees.shape
+    return np.maximum(np.arange(slots - rows, slots)[:, None] - np.arange(slots), 0)
+
+
+BUGS = {"a distance in slots": by_slot, "no distance": np.zeros_like, "one too far": lambda sees: seq2seq_distances(sees) + 1}
+seq2seq_distances = seq2seq.distances
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_wrong_relative_bias_is_caught(bug):
+    model = network("gated tied")
+    cached = Seq2SeqModel(model, "target")
+    wrong = lambda sees: BUGS[bug](sees).astype(np.int64)  # noqa: E731
+    with mock.patch.object(seq2seq, "distances", wrong):
+        assert largest_error(model, cached, 8) > 1e-4
+
+
+def test_on_a_chain_a_distance_in_slots_is_right():
+    """So what catches the bug above is the tree."""
+    sees = np.tril(np.ones((4, 6), dtype=bool), 2)
+    assert (seq2seq.distances(sees)[sees] == by_slot(sees)[sees]).all()
+
+
+@pytest.mark.parametrize("what", ["mask", "cross-attention of another source"])
+def test_other_mistakes_are_caught(what):
+    model = network("gated tied")
+    cached = Seq2SeqModel(model, "target")
+    if what == "mask":
+        real = cached._slots.mask
+        cached._slots.mask = lambda new: real(new) | True
+    else:
+        read = cached.read_source
+        cached.read_source = lambda context: read(started((2, 3)))
+    assert largest_error(model, cached, 8) > 1e-4
+
+
+def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
+    model = Seq2SeqModel(network("relu tied"), "target")
+    one, other = (started(source) for source in sources(2))
+    passes = []
+    for context in (one, one.extended([3]), one, other, one, one):
+        model.score(context, TokenTree.rooted(context))
+        passes.append(model.encoder_passes)
+    assert passes == [1, 1, 1, 2, 3, 3]
+    model.forget()
+    model.read_source(one)
+    assert model.encoder_passes == 4
+
+
+def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
+    cached = Seq2SeqModel(network("relu tied"), "target")
+    context = Context((START, 2, 3), 1, (4, 5))
+    tree = TokenTree.rooted(context)
+    cached.score(context, tree)
+    for level in range(1, 5):
+        before = cached.usage
+        leaf = len(tree) - 1
+        tree = tree.grown([level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2)
+        cached.score(context, tree)
+        assert (cached.usage - before).rows == 2 and (cached.usage - before).passes == 1
+    before = cached.usage
+    after = context.extended([1, 7])
+    cached.score(after, TokenTree.rooted(after))
+    assert (cached.usage - before).rows == 1
+
+
+def test_the_buffers_grow_when_they_are_full():
+    model = network("relu tied")
+    cached = Seq2SeqModel(model, "target")
+    cached._slots.capacity, cached._slots._keys, cached._slots._values = 4, [], []
+    assert largest_error(model, cached, 6) < 1e-11
+
+
+@pytest.mark.parametrize("where", ["add", "mask", "update", "filled", "compact", "_move", "encoder"])
+def test_a_pass_that_was_interrupted_leaves_no_trace(where):
+    model, chance = network("gated tied"), random.Random(2)
+    cached = Seq2SeqModel(model, "target")
+    part, name = (model.encoder, "forward") if where == "encoder" else (cached._slots, where)
+    real, calls, broken = getattr(part, name), itertools.count(), []
+
+    def break_once(*arguments, **named):
+        result = real(*arguments, **named)
+        if next(calls) == 1:
+            broken.append(where)
+            raise KeyboardInterrupt
+        return result
+
+    cases = []
+    for number in range(24):
+        context = Context((START, *(chance.randrange(3) for _ in range(3 + number))), 1, sources(2)[number > 15])
+        tree = grown(context, 8, chance)
+        cases.append((context, tree, uncached(model, context, tree)))
+    setattr(part, name, break_once)
+    for context, tree, wanted in cases:
+        try:
+            found = cached.score(context, tree)
+        except KeyboardInterrupt:
+            found = cached.score(context, tree)
+        assert torch.allclose(found, wanted, atol=1e-11)
+    assert broken == [where]
+
+
+def test_it_is_a_language_model_of_the_heads_width():
+    model = Seq2SeqModel(network("gated untied"), "target", max_positions=9)
+    assert isinstance(model, LanguageModel) and (model.vocabulary, model.max_positions) == (VOCABULARY, 9)
+    assert (model.usage.passes, model.encoder_passes) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "context,message",
+    [
+        (Context.of([START]), "target is an encoder-decoder model: the context needs a source of at least one token, got None"),
+        (Context.of([START], ()), r"source of at least one token, got \(\)"),
+        (Context.of([START], (3, VOCABULARY)), r"the source's tokens must lie in 0…22, got 3…23"),
+        (Context.of([START], (3, -1)), r"the source's tokens must lie in 0…22, got -1…3"),
+        (Context.of([START, VOCABULARY], (3,)), "below the vocabulary's size 23, got 23"),
+        (Context.of([START] * 9, (3,)), "below the context length 8, got 8"),
+    ],
+)
+def test_what_does_not_fit_is_refused(context, message):
+    model = Seq2SeqModel(network("relu tied"), "target", max_positions=8)
+    with pytest.raises(ValueError, match=message):
+        model.score(context, TokenTree.rooted(context))
+
+
+REFUSED = {
+    "gpt2 is no encoder-decoder model": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=9, n_positions=8, n_embd=8, n_layer=1, n_head=1)),
+    "bart has another attention": lambda: BartForConditionalGeneration(
+        BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=1, decoder_attention_heads=1)
+    ),
+    "umt5 has a bias of its own in every layer": lambda: UMT5ForConditionalGeneration(UMT5Config(vocab_size=9, d_model=8, d_kv=8, num_layers=1)),
+    "t5 has no head for text": lambda: T5Model(T5Config(vocab_size=9, d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1)),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_model_whose_distances_would_be_wrong_is_refused(reason):
+    with pytest.raises(ValueError, match=f"T5 family.*{reason}"):
+        Seq2SeqModel(REFUSED[reason](), "target")
+
+
+def test_a_model_that_works_otherwise_is_refused():
+    model = network("relu tied")
+    model.decoder.final_layer_norm.register_forward_hook(lambda module, given, made: made + 0.5 * made.roll(1, -1))
+    Seq2SeqModel(model, "the same module is asked")
+    model.decoder.register_forward_hook(lambda module, given, made: type(made)(last_hidden_state=made.last_hidden_state.roll(1, -1)))
+    with pytest.raises(ValueError, match="t5 does not work as a T5 does: its logits differ"):
+        Seq2SeqModel(model, "target")
+
+
+@pytest.mark.parametrize("wrong", [{"max_positions": 0}, {"chunk_rows": 0}])
+def test_sizes_below_one_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        Seq2SeqModel(network("relu tied"), "target", **wrong)
