@@ -22,7 +22,7 @@ refresh: .venv/.stamp ## run every notebook and store its outputs in the noteboo
 	$(PYTHON) -m specdec_lib.reproduce --refresh $(ARGS)
 
 test: check ## check, all tests, all notebooks; leaves the working tree as it was
-	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest $(ARGS)
+	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 check: .venv/.stamp ## lint and formatting
 	$(PYTHON) -m ruff check .

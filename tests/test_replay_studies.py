@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from specdec_lib.chance import Sampler
-from specdec_lib.ladder.cascades import kept, price_lists, unit
+from specdec_lib.ladder.cascades import kept, price_lists, unit, write
 from specdec_lib.ladder.walltime import drafts
 from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, ablations, described, measured, replay, tuned, versus
 from specdec_lib.replay.recording import Choices
@@ -111,6 +111,12 @@ def test_a_table_is_made_once_and_whole(tmp_path):
     with pytest.raises(ZeroDivisionError):
         kept(tmp_path / "failing.csv", lambda: 1 / 0)
     assert not list(tmp_path.glob("failing*"))
+
+
+def test_tables_are_written_by_name(tmp_path):
+    write({"one": [pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})], "two": [pd.DataFrame({"b": [0.1234567]})]}, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.csv", "two.csv"]
+    assert pd.read_csv(tmp_path / "one.csv").a.tolist() == [1, 2] and pd.read_csv(tmp_path / "two.csv").b.tolist() == [0.12346]
 
 
 def test_the_clock_is_read_for_the_papers_methods(ladder):

@@ -131,6 +131,16 @@ def kept(path: Path, make: Callable[[], "DataFrame"]) -> "DataFrame":
     return pd.read_csv(path)
 
 
+def write(tables: Mapping[str, Sequence["DataFrame"]], folder: Path) -> None:
+    """A file per name, its parts one after the other; each whole or not at all."""
+    import pandas as pd
+
+    for name, parts in tables.items():
+        partial = folder / f"{name}.partial"
+        pd.concat(parts, ignore_index=True).round(5).to_csv(partial, index=False)
+        os.replace(partial, folder / f"{name}.csv")
+
+
 def main() -> None:
     """Parse the command line, measure what is missing, and write the tables."""
     import pandas as pd
@@ -156,10 +166,7 @@ def main() -> None:
         for name, place in places.items():
             found.setdefault(name, []).append(pd.read_csv(place).assign(domain=domain, sampling=sampling))
     found["check"] = [kept(cache / "check.csv", lambda: check(ladder, max_new_tokens=given.tokens))]
-    for name, tables in {"prices": [seconds]} | {f"cascade_{name}": tables for name, tables in found.items()}.items():
-        partial = FOLDER / f"{name}.partial"
-        pd.concat(tables, ignore_index=True).round(5).to_csv(partial, index=False)
-        os.replace(partial, FOLDER / f"{name}.csv")
+    write({"prices": [seconds], **{f"cascade_{name}": tables for name, tables in found.items()}}, FOLDER)
 
 
 if __name__ == "__main__":
