@@ -85,7 +85,7 @@ def pass_seconds(
     context_tokens    read before the first pass; each pass lengthens the context by one
     clock             seconds, read before and after each pass; a pass is over when a number of its last row can be read
 
-    A model that remembers is told to forget first.
+    A model that remembers is told to forget first; one that needs a source is not timed here and says so.
     Raises ValueError if there is no model, two share a name, rows, context or repeats are below 1, a model's positions or vocabulary do not
     suffice, or a model that counts ran anything but one pass over the rows asked for.
     """

@@ -55,7 +55,7 @@ class Seq2SeqModel:
         self._crossed: list[KeysValues] = []
         self._slots = SlotCache(SLOTS)
         self._paths = PathMemory(self._slots, chunk_rows)
-        self._buckets = _buckets(model, max(max_positions, PROBE))
+        self._buckets = _buckets(model, max(max_positions, PROBE) + 1)  # a slot that is not seen may seem one further
         self._scale = self._head_scale()
 
     def forget(self) -> None:

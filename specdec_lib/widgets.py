@@ -102,7 +102,7 @@ def _start(start: Sequence[Sequence[int]] | None, size: int, lengths: Sequence[i
     if not size or not any(length > 0 for length in lengths):
         raise ValueError(f"the explorer needs a drafter and a length above 0, got {size} drafters and the lengths {list(lengths)}")
     first = next(length for length in lengths if length > 0)
-    given = start or [[first if column >= row else 0 for column in range(size)] for row in range(size)]
+    given = start if start is not None else [[first if column >= row else 0 for column in range(size)] for row in range(size)]
     matrix = converted(given, "increments", "increments")
     if len(matrix) != size:
         raise ValueError(f"a K matrix has a row and a column per drafter: {size} drafters, {len(matrix)} rows")

@@ -1,4 +1,4 @@
-"""Reviews, relays and the K matrix: what is asked of whom, in which order, what is handed up, and which matrices are refused."""
+"""Reviews and relays: what is asked of whom, in which order, and what is handed up."""
 
 from dataclasses import dataclass, field
 
@@ -6,18 +6,16 @@ import pytest
 import torch
 from fakes import PROMPT, fixed_model, table_model
 
-from specdec_lib.cascade import Relay, Reviewed, converted, from_matrix, guessed_by, to_matrix
+from specdec_lib.cascade import Relay, Reviewed, guessed_by
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.decode import decode, models_in
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.draft import NoDraft, TreeDraft
 from specdec_lib.lm import TableModel
 from specdec_lib.ngram import MaxGram
 from specdec_lib.tree import MatchTable, TokenTree
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
 HERE = Context.of(PROMPT)
-PAPER = ((5, 14, 10), (0, 1, 10), (0, 0, 10))  # the paper's best setting of MMLU
 
 
 def likely(token: int, probability: float, name: str, vocabulary: int = 4) -> TableModel:
@@ -62,6 +60,11 @@ def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_pro
     tree = Reviewed(reviewer, Says((3,), factor=0.5), lenience=lenient + 1e-9 * (lenient > 1)).propose(HERE, GREEDY)
     assert tree.tokens[1] == (3 if kept else 1)
     assert tree.scores[1] == pytest.approx(0.2 if kept else 0.6)
+
+
+def test_at_temperature_0_a_drawn_review_scores_by_the_reviewers_probabilities_too():
+    tree = Reviewed(likely(1, 0.7, "big"), NoDraft(), siblings="iid").propose(HERE, GREEDY)
+    assert tree.scores[1] == pytest.approx(0.7) and tree.rows[1].tolist() == [0, 1, 0, 0]
 
 
 def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice():
@@ -164,91 +167,10 @@ def test_a_full_context_ends_the_cascade_quietly():
         assert bool(reviewed) == (length <= 4)
 
 
-def drafters(count: int = 2):
-    return (*(table_model(4, number, name=f"d{number}") for number in range(count)), MaxGram(None, 3))
-
-
-@pytest.mark.parametrize("matrix", [PAPER, ((5, 0, 10), (0, 1, 3), (0, 0, 2)), ((1, 0, 3), (0, 0, 0), (0, 0, 0)), ((0, 2, 0), (0, 0, 0), (0, 0, 4))])
-def test_a_matrix_is_read_back_as_it_was_written(matrix):
-    parts = drafters()
-    asked = {column for column in range(3) if matrix[0][column]} | {2}
-    if asked >= {0}:
-        asked |= {column for column in range(3) if matrix[1][column]}
-    wanted = tuple(row if number == 0 or number - 1 in asked else (0, 0, 0) for number, row in enumerate(matrix))
-    for convention in ("increments", "cumulative"):
-        written = converted(wanted, "increments", convention)
-        assert to_matrix(from_matrix(parts, written, convention=convention), parts, convention=convention) == written
-
-
-def test_the_two_conventions_are_those_of_the_paper_and_of_its_code():
-    assert converted(PAPER, "increments", "cumulative") == ((5, 19, 29), (0, 1, 11), (0, 0, 10))
-    assert converted(((5, 19, 29), (0, 1, 11), (0, 0, 10)), "cumulative", "increments") == PAPER
-
-
-def test_a_matrix_nests_reviews_in_relays():
-    big, small, copies = drafters()
-    cascade = from_matrix((big, small, copies), PAPER, lenience=3.0)
-    first, second, tail = cascade.parts
-    assert cascade.lengths == (5, 14, 10)
-    assert first.reviewer is big and first.lenience == 3.0 and first.draft.lengths == (1, 10)
-    assert second.reviewer is small and second.draft.lengths == (10,) and first.draft.parts[0].reviewer is small
-    assert tail.length == 10 and tail.bigrams is copies.bigrams
-    assert set(models_in(cascade)) == {"d0", "d1"}
-
-
-def test_a_matrix_of_models_alone_ends_in_a_chain_and_zeros_review_nothing():
-    big, small = drafters()[:2]
-    cascade = from_matrix((big, small), ((2, 3), (0, 0)))
-    assert cascade.parts == (Reviewed(big, NoDraft()), ChainDraft(small, 3))
-    assert to_matrix(cascade, (big, small)) == ((2, 3), (0, 0))
-    assert from_matrix((small,), ((4,),)).propose(HERE, T1) == ChainDraft(small, 4).propose(HERE, T1)
-
-
-def test_a_cascade_of_three_levels_writes_the_targets_own_tokens_in_fewer_rounds():
-    target, parts = table_model(4, 0, name="target"), drafters()
-    for sampler in (Sampler(0), Sampler(1.0)):
-        plain = decode(target, NoDraft(), PROMPT, Chance(1, sampler), max_new_tokens=20)
-        found = decode(target, from_matrix(parts, PAPER, lenience=2.0), PROMPT, Chance(1, sampler), max_new_tokens=20)
-        assert found.tokens == plain.tokens and len(found.rounds) < 20
-
-
-BAD = [
-    (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
-    (((5, 1, 1), (0, 1), (0, 0, 1)), {}, "square: 3 rows, row 1 has 2 entries"),
-    (((5, 1, 1), (1, 1, 1), (0, 0, 1)), {}, r"upper triangular: the first 1 entries of row 1 are 0, got \(1, 1, 1\)"),
-    (((5, -1, 1), (0, 1, 1), (0, 0, 1)), {}, r"whole numbers of 0 or more, row 0 is \(5, -1, 1\)"),
-    (((5, 1.5, 1), (0, 1, 1), (0, 0, 1)), {}, "whole numbers of 0 or more"),
-    (((5, 3, 10), (0, 1, 2), (0, 0, 1)), {"convention": "cumulative"}, r"never falls from the diagonal on, row 0 is \(5, 3, 10\)"),
-    (((0, 0, 0), (0, 1, 1), (0, 0, 1)), {}, "an empty cascade proposes nothing: the first row"),
-    ((), {}, "an empty cascade proposes nothing: the K matrix has no row"),
-    (PAPER, {"lenience": 0.5}, "lenience is a finite number of at least 1"),
-    (PAPER, {"lenience": float("nan")}, "lenience is a finite number of at least 1"),
-    (PAPER, {"convention": "paper"}, "increments and cumulative, got 'paper'"),
-    (PAPER, {"siblings": "distinct"}, "got 'distinct'"),
-    (PAPER, {"width": 0}, "at least 1 child per position, got width=0"),
-]
-
-
-@pytest.mark.parametrize("matrix, options, complaint", BAD)
-def test_bad_matrices_and_values_are_refused(matrix, options, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        from_matrix(drafters(), matrix, **options)
-
-
-def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
-    big, small, copies = table_model(4, 0, name="big"), table_model(5, 1, name="small"), MaxGram(None, 3)
-    with pytest.raises(ValueError, match=r"share one vocabulary, got .*big with 4 tokens"):
-        from_matrix((big, small, copies), PAPER)
-    with pytest.raises(ValueError, match="share one vocabulary"):
-        Relay((ChainDraft(big), ChainDraft(small)), (1, 1))
-    with pytest.raises(ValueError, match="only the last drafter may be another draft; got MaxGram before it"):
-        from_matrix((big, copies, big), PAPER)
-
-
 def test_an_empty_or_uneven_relay_is_refused():
     for parts, lengths, complaint in (
         ((), (), "at least one draft"),
-        ((NoDraft(),), (1, 2), r"as many lengths, each 0 or more, got \(1, 2\)"),
+        ((NoDraft(),), (1, 2), r"as many lengths, whole numbers, each 0 or more, got \(1, 2\)"),
         ((NoDraft(),), (-1,), r"each 0 or more, got \(-1,\)"),
         ((NoDraft(),), (0,), "all lengths are 0"),
     ):
@@ -256,13 +178,8 @@ def test_an_empty_or_uneven_relay_is_refused():
             Relay(parts, lengths)
 
 
-def test_what_no_matrix_says_is_not_read_as_one():
-    big, small, copies = drafters()
-    for cascade, complaint in (
-        (Relay((Reviewed(big, copies),), (2,)), "reviews a MaxGram, not a relay"),
-        (Relay((Reviewed(small, NoDraft()), Reviewed(big, NoDraft())), (1, 1)), "after a weaker one"),
-        (Relay((ChainDraft(table_model(4, 7, name="other")),), (2,)), "none of the 3 drafters: other"),
-        (Relay((Reviewed(big, Relay((Reviewed(small, NoDraft()),), (1,))), Reviewed(small, Relay((copies,), (1,)))), (1, 1)), "in one place and"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            to_matrix(cascade, (big, small, copies))
+def test_a_share_of_a_token_is_refused(unchecked):
+    with pytest.raises(ValueError, match=r"whole numbers, each 0 or more, got \(1.5,\)"):
+        Relay((NoDraft(),), (1.5,))
+    with pytest.raises(ValueError, match=r"a whole number, got width=1.5"):
+        Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)

@@ -4,7 +4,6 @@ import itertools
 from collections import Counter
 
 import pytest
-import torch
 from fakes import PROMPT, Scripted, distance, first_round, fixed_model, speculative_law, table_model
 from scipy import stats
 
@@ -165,7 +164,11 @@ def test_enumeration_catches_levels_that_share_their_keys(monkeypatch):
         speculative_law(table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"], T1, length=2)
 
 
-def test_rows_and_tokens_of_a_comb_are_honest():
-    cascade = cascades(1.0, "iid", None)["a comb"]
-    tree = cascade.propose(Context.of(PROMPT), Chance(1, T1))
-    assert len(tree.children(0)) == 2 and all(isinstance(tree.rows[node], torch.Tensor) for node in tree.children(0))
+def test_the_children_of_a_comb_follow_their_rows():
+    reviewer, chain = table_model(3, 5, name="middle"), ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid")
+    comb = Reviewed(reviewer, chain, lenience=2.0, siblings="iid", width=2)
+    law: Counter = Counter()
+    for tokens, probability in every_outcome(lambda chance: comb.propose(Context.of(PROMPT), chance).tokens, T1).items():
+        law[tokens[1:3]] += probability
+    one, two = comb.propose(Context.of(PROMPT), Chance(1, T1)).rows[1:3]
+    assert distance(law, {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)}) < 1e-12

@@ -1,5 +1,7 @@
 """The tables over replays: SWI and its intervals, pairs on the same texts, ablations, price lists, and the measuring of a whole domain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,6 +65,8 @@ def test_an_ablation_takes_one_idea_away():
     assert found["no vertical"].matrix == ((2, 1, 4), (0, 0, 0), (0, 0, 0))
     assert found["no Max-Gram"] == CascadeSetting(("middle", "draft"), ((2, 1), (0, 1)), 3.0)
     assert found["no lenience"].lenience == 1.0 and found["full"] == SETTING
+    tuned_one = CascadeSetting(THREE, ((1, 1, 32), (0, 0, 16), (0, 0, 0)))
+    assert ablations(tuned_one)["no horizontal"].matrix == ((1, 0, 0), (0, 0, 16), (0, 0, 0))
     with pytest.raises(ValueError, match="models above Max-Gram, got draft"):
         ablations(CascadeSetting(("draft",), ((2,),)))
 
@@ -72,7 +76,11 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
     best = tuned(texts, PRICES, progress=False)
     assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
-    assert best[THREE].swi >= measured(texts, {"": CascadeSetting(THREE, ((2, 2, 10), (0, 2, 10), (0, 0, 10)))}, PRICES).swi[0]
+    (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
+    middle = replace(best["middle", MAX_GRAM].setting, drafters=THREE, matrix=((own, 0, tail), (0, 1, below), (0, 0, below)))
+    (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
+    draft = replace(best["draft", MAX_GRAM].setting, drafters=THREE, matrix=((1, own, tail), (0, 0, below), (0, 0, below)))
+    assert best[THREE].swi >= measured(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
 
 
 def test_a_setting_is_described_by_its_row():
@@ -83,7 +91,7 @@ def test_a_setting_is_described_by_its_row():
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
-    seconds = pd.DataFrame({"model": ["target", "middle", "draft"], "paired_price": [1.0, 0.4, 0.3]})
+    seconds = pd.DataFrame({"model": ["target", "middle", "draft"], "price": [1.0, 0.4, 0.3]})
     lists = price_lists(ladder, seconds)
     assert lists["measured"] == {"target": 1.0, "middle": 0.4, "draft": 0.3}
     assert lists["reported"] == {"target": 1.0, "middle": 0.04, "draft": 0.02}

@@ -56,6 +56,17 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
     return worst
 
 
+def test_the_last_position_is_right_after_a_dead_branch():
+    """A text that begins otherwise leaves slots before its own: distances of what is not seen must not leave the table."""
+    model = network(KINDS[0])
+    cached, source = Seq2SeqModel(model, "target", max_positions=16), sources(1)[0]
+    for first in (2, 3):
+        cached.score(one := Context((first,), 1, source), TokenTree.rooted(one))
+    whole = Context((4, *range(5, 5 + 15)), 1, source)
+    found = cached.score(whole, TokenTree.rooted(whole))
+    assert float((found - uncached(model, whole, TokenTree.rooted(whole))).abs().max()) < 1e-9
+
+
 @pytest.mark.parametrize("kind", [*KINDS, "mt5"])
 def test_every_row_is_that_of_a_fresh_forward_over_its_path(kind):
     model = network(kind)

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from numbers import Integral
 
 from specdec_lib.cascade.relay import Relay
-from specdec_lib.cascade.reviewed import Reviewed
+from specdec_lib.cascade.reviewed import Reviewed, check_review
 from specdec_lib.draft import ChainDraft, Draft, NoDraft
 from specdec_lib.lm import LanguageModel
 from specdec_lib.ngram import MaxGram
@@ -40,11 +40,13 @@ def from_matrix(
     drafters      strongest first; models, of which the last may be another draft, such as Max-Gram, whose length is then the matrix's
     convention    "increments" or "cumulative", see the module
     lenience, exempt_max_gram, siblings, match    of every review
-    width         of the outermost reviews: the comb that the target verifies
+    width         of the outermost reviews: the combs that the target verifies
 
     Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular and of whole numbers of 0 or more (in the
-    cumulative convention not falling along a row), if its first row is 0, if a drafter that is not the last is no model, or as `Reviewed` does.
+    cumulative convention not falling along a row), if its first row is 0, if a drafter that is not the last is no model, if a comb is asked for
+    where the target is handed no review, or as `Reviewed` does.
     """
+    check_review(lenience, siblings, width)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     if len(drafters) != len(increments):
         raise ValueError(f"a K matrix has a row and a column per drafter: {len(drafters)} drafters, {len(increments)} rows")
@@ -53,6 +55,8 @@ def from_matrix(
             raise ValueError(f"only a model can review, so only the last drafter may be another draft; got {type(drafter).__name__} before it")
     review = partial(Reviewed, lenience=lenience, exempt_max_gram=exempt_max_gram, siblings=siblings, match=match)
     cascade = _Nesting(drafters, increments, review, partial(ChainDraft, siblings=siblings, match=match)).level(0, width)
+    if width > 1 and not any(increments[0][:-1]):
+        raise ValueError(f"a comb of width {width} is made by reviews, and the first row of the K matrix asks for none: {increments[0]}")
     if isinstance(cascade, NoDraft):
         raise ValueError(f"an empty cascade proposes nothing: the first row of the K matrix is {increments[0]}")
     return cascade
@@ -128,6 +132,8 @@ def _collect(level: Draft, row: int, drafters: tuple[LanguageModel | Draft, ...]
         column = _column(part, drafters)
         if column < row or any(entries[column:]):
             raise ValueError(f"no K matrix nests so: drafter {column} stands below drafter {row - 1}, or after a weaker one")
+        if getattr(part, "length", length) != length:
+            raise ValueError(f"no K matrix nests so: the last drafter guesses {part.length} tokens where {length} are wanted")
         entries[column] = length
         if isinstance(part, Reviewed):
             _collect(part.draft, column + 1, drafters, rows)
@@ -138,6 +144,11 @@ def _collect(level: Draft, row: int, drafters: tuple[LanguageModel | Draft, ...]
 def _column(part: Draft, drafters: tuple[LanguageModel | Draft, ...]) -> int:
     model = part.reviewer if isinstance(part, Reviewed) else part.model if isinstance(part, ChainDraft) else part
     for column, drafter in enumerate(drafters):
-        if drafter is model or (isinstance(drafter, MaxGram) and isinstance(model, MaxGram) and drafter.bigrams is model.bigrams):
+        if drafter is model or (isinstance(drafter, MaxGram) and isinstance(model, MaxGram) and _rest(drafter) == _rest(model)):
             return column
     raise ValueError(f"the cascade has a part that is none of the {len(drafters)} drafters: {getattr(model, 'name', type(model).__name__)}")
+
+
+def _rest(copies: MaxGram) -> tuple[object, ...]:
+    """All of a Max-Gram but its length, which is the matrix's."""
+    return id(copies.bigrams), copies.window, copies.least

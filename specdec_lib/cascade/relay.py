@@ -5,8 +5,9 @@ counted over all drafts, so what one hands up beyond its share is taken from the
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 
-from specdec_lib.cascade.reviewed import check_vocabularies
+from specdec_lib.cascade.reviewed import check_parts
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.draft import Draft
@@ -31,11 +32,11 @@ class Relay:
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("an empty cascade proposes nothing: give at least one draft")
-        if len(self.parts) != len(self.lengths) or min(self.lengths) < 0:
-            raise ValueError(f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more, got {self.lengths}")
+        if len(self.parts) != len(self.lengths) or not all(isinstance(length, Integral) and length >= 0 for length in self.lengths):
+            raise ValueError(f"a relay of {len(self.parts)} drafts has as many lengths, whole numbers, each 0 or more, got {self.lengths}")
         if not any(self.lengths):
             raise ValueError(f"an empty cascade proposes nothing: all lengths are 0, {self.lengths}")
-        check_vocabularies(self.parts)
+        check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The path and what branches off it."""

@@ -4,8 +4,10 @@ Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we d
 that sampling stays exact with lenience too, and the reviewed draft may be a tree.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from torch import Tensor
 
@@ -32,7 +34,7 @@ class Reviewed:
     siblings           "ranked": the reviewer follows its choices under the shared noise, and what it hands up has no rows; "iid": it accepts and
                        draws by the ratio rule, and hands up the law of each token
     width              children per position of what is handed up: the token itself, which goes on, and so many less one of the reviewer's
-                       likeliest others as leaves (a comb)
+                       likeliest others as leaves (a comb); a relay goes on at the best-scored leaf, which may be one of those
     match              turns ranks into scores; but at temperature 0 a score is the product of the reviewer's probabilities
 
     A kept guess is named "<who guessed it> via <reviewer>". A reviewer whose context is full hands up nothing.
@@ -50,13 +52,8 @@ class Reviewed:
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.lenience < float("inf"):
-            raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {self.lenience}")
-        if self.siblings not in ("ranked", "iid"):
-            raise ValueError(f'the siblings of a reviewed draft are "ranked" or "iid", got {self.siblings!r}')
-        if self.width < 1:
-            raise ValueError(f"a comb has at least 1 child per position, got width={self.width}")
-        check_vocabularies((self.reviewer, self.draft))
+        check_review(self.lenience, self.siblings, self.width)
+        check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of at least one token, or a comb along it."""
@@ -85,7 +82,8 @@ class Reviewed:
             if rows is None:
                 children = self._ranked(logits[node], position, token, source, chance)
             else:
-                children = self._drawn(chance.sampler.probs(logits[node]), Child(token, self.match.rate(0), rows[place], source), place, tree, chance)
+                factor = float(UNWARPED.probs(logits[node])[token]) if chance.sampler.temperature == 0 else self.match.rate(0)
+                children = self._drawn(chance.sampler.probs(logits[node]), Child(token, factor, rows[place], source), place, tree, chance)
             first = len(tree)
             tree = tree.grown(
                 [child.token for child in children],
@@ -121,12 +119,23 @@ def guessed_by(source: str) -> str:
     return source.partition(VIA)[0]
 
 
-def check_vocabularies(parts: Sequence[object]) -> None:
-    """Raises ValueError unless all models and tables in these drafts have one vocabulary; a part that has none fits all."""
-    sizes = {
-        getattr(part, "name", type(part).__name__): part.vocabulary for part in parts_of(*parts) if getattr(part, "vocabulary", None) is not None
-    }
-    if len(set(sizes.values())) > 1:
-        raise ValueError(
-            f"the drafts of a cascade share one vocabulary, got {', '.join(f'{name} with {size} tokens' for name, size in sizes.items())}"
-        )
+def check_parts(parts: Sequence[object]) -> None:
+    """Raises ValueError unless all models and tables in these drafts have one vocabulary (a part that has none fits all), and no model is called
+    as Max-Gram's guesses are, which a review tells apart by their source.
+    """
+    found = [(getattr(part, "name", type(part).__name__), getattr(part, "vocabulary", None)) for part in parts_of(*parts)]
+    sized = [(name, size) for name, size in found if size is not None]
+    if len({size for _, size in sized}) > 1:
+        raise ValueError(f"the drafts of a cascade share one vocabulary, got {', '.join(f'{name} with {size} tokens' for name, size in sized)}")
+    if taken := sorted({name for name, _ in found} & set(ORIGINS)):
+        raise ValueError(f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r} otherwise")
+
+
+def check_review(lenience: float, siblings: str, width: int) -> None:
+    """Raises ValueError if a value is out of range."""
+    if not 1 <= lenience < math.inf:
+        raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
+    if siblings not in ("ranked", "iid"):
+        raise ValueError(f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}')
+    if not isinstance(width, Integral) or width < 1:
+        raise ValueError(f"a comb has at least 1 child per position, a whole number, got width={width}")

@@ -6,6 +6,7 @@ interrupted run goes on where it was. The prices are seconds, worth something on
 
 import argparse
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,8 @@ from specdec_lib.latency import prices
 from specdec_lib.published import price_list
 from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, survival
 from specdec_lib.replay.studies import ALONE, CASCADES, TARGET, ablations, measured, tuned, versus, written
+from specdec_lib.replay.tuning import LENGTHS
+from specdec_lib.sweep import LOOPING, repetition
 from specdec_lib.workload import DATA, DOMAINS, Ladder, load_ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
@@ -32,16 +35,19 @@ PROMPTS = {"development": 24, "held-out": 40}
 THREE = CASCADES[-1]
 LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
 ACROSS, DOWN = tuple(range(9)), (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)  # tokens of the weaker model, and of Max-Gram, that the target verifies
-CHECKED = tuple(
-    CascadeSetting(drafters, matrix, lenience, exempt)
-    for drafters, matrices in (
-        (THREE, (((5, 14, 10), (0, 1, 10), (0, 0, 10)), ((2, 2, 4), (0, 2, 4), (0, 0, 6)), ((1, 0, 8), (0, 3, 0), (0, 0, 4)))),
-        (CASCADES[0], (((1, 10), (0, 10)), ((4, 0), (0, 6)), ((3, 5), (0, 0)))),
-        (CASCADES[1], (((1, 10), (0, 10)), ((6, 2), (0, 3)))),
-        (("middle", "draft"), (((4, 0), (0, 2)), ((1, 3), (0, 0)))),
+INNER = ((0, 0, 0), (0, 1, 4), (0, 3, 0), (0, 1, 10))
+CHECKED = tuple(  # K matrices of all kinds; lenience and exemption go round
+    CascadeSetting(drafters, matrix, (1.0, 3.0, 5.0)[number % 3], bool(number % 2))
+    for number, (drafters, matrix) in enumerate(
+        [(THREE, (row, inner, (0, 0, 6))) for row in ((5, 14, 10), (2, 2, 4), (1, 0, 8)) for inner in INNER]
+        + [
+            (stack, ((k1, k2), (0, k3)))
+            for stack in CASCADES[:-1]
+            for k1, k2, k3 in ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
+        ]
+        + [(("middle", "draft"), ((k1, k2), (0, k3))) for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))]
+        + [((name,), ((length,),)) for name, length in (("middle", 3), ("draft", 6), (MAX_GRAM, 20))]
     )
-    for matrix in matrices
-    for lenience, exempt in ((1.0, True), (3.0, True), (5.0, False))
 )
 ENTRY = 10  # the tail of copies that the paper always adds
 
@@ -58,25 +64,38 @@ def price_lists(ladder: Ladder, seconds: "DataFrame") -> Prices:
     return {
         "parameters": {name: ladder.card["models"][name]["parameters"] for name in (TARGET, "middle", "draft")},
         "reported": {TARGET: reported["t5-xxl"], "middle": reported["t5-base"], "draft": reported["t5-small"]},
-        "measured": dict(zip(seconds.model, seconds.paired_price, strict=True)),
+        "measured": dict(zip(seconds.model, seconds.price, strict=True)),
     }
 
 
 def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists: Prices) -> Tables:
-    """All tables of one domain and sampler: `swi`, `versus`, `position`, and the `studies` at measured prices."""
+    """All tables of one domain and sampler: `swi`, `versus`, `position`, and the `studies` at measured prices.
+
+    `repetition` is the share of all tokens that loop; columns that end in `kept` are of the texts that loop less than 0.3.
+    """
     import pandas as pd
 
-    swi, against = [], []
+    swi, against, found = [], [], {}
+    calm = [recording for recording in held_out if repetition(recording.tokens) < LOOPING]
+    repeated = sum(repetition(one.tokens) * len(one.tokens) for one in held_out) / sum(len(one.tokens) for one in held_out)
     for name, costs in lists.items():
         best = tuned(development, costs, progress=False)
         settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
-        rows = measured(held_out, settings, costs)
-        swi.append(rows.assign(prices=name, development_swi=[one.swi for one in best.values()], tried=[one.tried for one in best.values()]))
+        rows = measured(held_out, settings, costs).assign(repetition=repeated)
+        if calm:
+            rows["swi_kept"] = measured(calm, settings, costs).swi
+        chosen = {"development_swi": [one.swi for one in best.values()], "tried": [one.tried for one in best.values()]}
+        swi.append(rows.assign(prices=name, texts_kept=len(calm), **chosen))
         alone, cascade = (max(stacks, key=lambda drafters, best=best: best[drafters].swi) for stacks in (ALONE, CASCADES))
         for drafters in CASCADES:
             ratio, low, high = versus(held_out, best[drafters].setting, best[alone].setting, costs)
             labels = {"prices": name, "cascade": " + ".join(drafters), "alone": " + ".join(alone), "chosen": drafters == cascade}
-            against.append(labels | {"ratio": ratio, "low": low, "high": high})
+            kept_ratio = versus(calm, best[drafters].setting, best[alone].setting, costs) if calm else (math.nan,) * 3
+            against.append(
+                labels | dict(zip(("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept"), (ratio, low, high, *kept_ratio), strict=True))
+            )
+        found[name] = best
+    best = found["measured"]
     studies = study(held_out, best[THREE].setting, best[CASCADES[1]].setting, lists["measured"])
     position = pd.concat([survival(held_out, name).assign(drafter=name) for name in ("middle", "draft", MAX_GRAM)])
     return {"swi": pd.concat(swi), "versus": pd.DataFrame(against), "position": position, "studies": studies}
@@ -99,23 +118,24 @@ def study(recordings: Sequence[Recording], three: CascadeSetting, two: CascadeSe
     return pd.concat(tables, ignore_index=True)
 
 
-def check(ladder: Ladder, *, texts: int = 6, max_new_tokens: int = 128) -> "DataFrame":
-    """Replays beside real runs, settings of all kinds on held-out code prompts: a row per setting and text, tokens of every round and passes."""
+def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
+    """Replays beside real runs of `CHECKED` settings on a held-out prompt per domain and sampler: whether every round is equal, and passes."""
     import pandas as pd
 
-    rows = []
-    for (sampling, sampler), prompt in product(SAMPLERS.items(), load_prompts("code", "held-out", texts // len(SAMPLERS))):
+    rows, run = [], {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    for (sampling, sampler), domain in product(SAMPLERS.items(), DOMAINS):
+        [prompt] = load_prompts(domain, "held-out", 1)
         [recording] = record([prompt], ladder, sampler, max_new_tokens=max_new_tokens, progress=False)
-        run = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
         for setting in CHECKED:
-            chance = Chance(seeds([prompt], 0)[0], sampler)
-            rounds = decode(ladder.target, setting.draft(ladder), ladder.encode(prompt), chance, **run).rounds
+            rounds = decode(ladder.target, setting.draft(ladder), ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler), **run).rounds
             played = replay(recording, setting)
-            real = sum(one.usage[name].passes for one in rounds for name in played.passes)
-            labels = {"sampling": sampling, "prompt": prompt.name, "drafters": " + ".join(setting.drafters), "matrix": written(setting.matrix)}
-            labels |= {"lenience": setting.lenience, "exempt": setting.exempt_max_gram}
-            equal = played.emitted == tuple(len(one.emitted) for one in rounds)
-            rows.append(labels | {"rounds": len(rounds), "equal": equal, "passes": real, "replayed_passes": sum(played.passes.values())})
+            labels = {"sampling": sampling, "domain": domain, "drafters": " + ".join(setting.drafters), "matrix": written(setting.matrix)}
+            labels |= {"lenience": setting.lenience, "exempt": setting.exempt_max_gram, "rounds": len(rounds)}
+            counts = {"equal": played.emitted == tuple(len(one.emitted) for one in rounds)}
+            for name, replayed_passes in played.passes.items():
+                real = sum(one.usage[name].passes for one in rounds)
+                counts |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed_passes}
+            rows.append(labels | counts)
     return pd.DataFrame(rows)
 
 
@@ -152,7 +172,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
-    cache = given.cache / hashlib.sha256(repr((ladder.card["files"], PROMPTS, given.tokens)).encode()).hexdigest()[:12]
+    cache = given.cache / hashlib.sha256(repr((ladder.card["files"], PROMPTS, CHECKED, LENGTHS, given.tokens)).encode()).hexdigest()[:12]
     seconds = kept(cache / "prices.csv", lambda: prices([ladder.target, ladder.middle, ladder.draft], repeats=201))
     lists, found = price_lists(ladder, seconds), {}
     for (sampling, sampler), domain in tqdm(list(product(SAMPLERS.items(), DOMAINS)), desc="domains"):
@@ -161,7 +181,8 @@ def main() -> None:
             texts = {
                 split: record(load_prompts(domain, split, count), ladder, sampler, max_new_tokens=given.tokens) for split, count in PROMPTS.items()
             }
-            for name, table in unit(texts["held-out"], texts["development"], lists).items():
+            asked = lists if sampling == "greedy" else {"measured": lists["measured"]}  # the paper's own lists are for its greedy runs
+            for name, table in unit(texts["held-out"], texts["development"], asked).items():
                 kept(places[name], lambda table=table: table)
         for name, place in places.items():
             found.setdefault(name, []).append(pd.read_csv(place).assign(domain=domain, sampling=sampling))

@@ -4,12 +4,13 @@ Tokens per round are exact, up to rounding at near-ties. Calls of drafters are n
 say what they say behind the right one, which changes how many calls the rest of that round takes, and nothing else.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from specdec_lib.cascade import converted
-from specdec_lib.replay.recording import MAX_GRAM, CascadeSetting, Choices, Recording
+from specdec_lib.replay.recording import LONGEST_COPY, MAX_GRAM, CascadeSetting, Choices, Recording
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -95,8 +96,10 @@ class _Replaying:
         if len(matrix) != len(setting.drafters) or unknown or MAX_GRAM in setting.drafters[:-1]:
             known = ", ".join([*recording.choices, f"{MAX_GRAM} (the last)"])
             raise ValueError(f"a setting has a row per drafter of {known}; got {len(matrix)} rows and {', '.join(setting.drafters)}")
-        if not setting.lenience >= 1:
-            raise ValueError(f"lenience is at least 1 (no lenience), got {setting.lenience}")
+        if not 1 <= setting.lenience < math.inf:
+            raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {setting.lenience}")
+        if setting.drafters[-1] == MAX_GRAM and max(row[-1] for row in matrix) > LONGEST_COPY:
+            raise ValueError(f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens, a K matrix asks for {max(row[-1] for row in matrix)}")
         if not any(matrix[0]):
             raise ValueError(f"an empty cascade proposes nothing: the first row of the K matrix is {matrix[0]}")
         models = tuple(None if name == MAX_GRAM else recording.choices[name] for name in setting.drafters)

@@ -25,10 +25,9 @@ def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30,
         start, accepted, tried = 0, [0] * length, [0] * length
         for emitted in replay(recording, setting).emitted:
             left = len(recording.tokens) - start
-            whole = emitted == left  # the text's end hides whether the round's last token was accepted, and what follows it
-            for position in range(min(length, left - 1)):
+            for position in range(min(length, left - 1)):  # no round may guess the text's last token
                 tried[position] += 1
-                accepted[position] += position < emitted - 1 or whole
+                accepted[position] += position < emitted - 1
             start += emitted
         found.append((accepted, tried))
     rows = []

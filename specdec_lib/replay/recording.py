@@ -23,7 +23,7 @@ from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 MAX_GRAM = "Max-Gram"
 MODELS = ("middle", "draft")
-LONGEST_COPY = 32  # tokens that Max-Gram is asked for at each place
+LONGEST_COPY = 64  # tokens that Max-Gram is asked for at each place: no setting may ask it for more
 AHEAD = 16  # places behind the text's end that are recorded too: drafters guess past it, and what they guess there costs passes
 UNWARPED = Sampler(1.0)
 

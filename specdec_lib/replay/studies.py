@@ -72,22 +72,24 @@ def versus(
 
 
 def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
-    """A cascade of two models and Max-Gram, and what is left without each of its ideas.
+    """A cascade of models above Max-Gram, and what is left without each of its ideas.
 
-    Without the horizontal cascade, each reviewer is handed tokens of the next drafter alone; without the vertical one, every model guesses token
-    by token; without Max-Gram, the weaker model takes its place at the bottom.
-    Raises ValueError if there is no model above Max-Gram.
+    Without the horizontal cascade, each reviewer is handed tokens of the first drafter alone that it asks; without the vertical one, every model
+    guesses token by token; without Max-Gram, the weakest model takes its place at the bottom.
+    Raises ValueError if there is no model above Max-Gram, or the target asks none.
     """
-    if len(setting.drafters) < 2 or setting.drafters[-1] != MAX_GRAM:
-        raise ValueError(f"an ablation needs a cascade of models above {MAX_GRAM}, got {', '.join(setting.drafters)}")
+    if len(setting.drafters) < 2 or setting.drafters[-1] != MAX_GRAM or not any(setting.matrix[0][:-1]):
+        raise ValueError(f"an ablation needs a cascade of models above {MAX_GRAM}, got {', '.join(setting.drafters)} and {setting.matrix[0]}")
     matrix, size = setting.matrix, len(setting.drafters)
-    diagonal = tuple(tuple(max(matrix[row][row], 1) if column == row else 0 for column in range(size)) for row in range(size))
-    flat = (matrix[0], *((0,) * size for _ in range(size - 1)))
-    without = tuple(row[:-1] for row in matrix[:-1])
-    found = {"full": setting, "no horizontal": replace(setting, matrix=diagonal), "no vertical": replace(setting, matrix=flat)}
-    if any(without[0]):
-        found["no Max-Gram"] = replace(setting, drafters=setting.drafters[:-1], matrix=without)
-    return found | {"no lenience": replace(setting, lenience=1.0)}
+    first = [next((column for column, length in enumerate(row) if length), 0) for row in matrix]
+    alone = tuple(tuple(length if column == first[number] else 0 for column, length in enumerate(row)) for number, row in enumerate(matrix))
+    return {
+        "full": setting,
+        "no horizontal": replace(setting, matrix=alone),
+        "no vertical": replace(setting, matrix=(matrix[0], *((0,) * size for _ in range(size - 1)))),
+        "no Max-Gram": replace(setting, drafters=setting.drafters[:-1], matrix=tuple(row[:-1] for row in matrix[:-1])),
+        "no lenience": replace(setting, lenience=1.0),
+    }
 
 
 def _costs(table: "DataFrame", prices: Mapping[str, float]) -> Costs:

@@ -12,7 +12,7 @@ from specdec_lib.replay.playing import replay
 from specdec_lib.replay.recording import MAX_GRAM, CascadeSetting, Recording
 from specdec_lib.theory import swi
 
-LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 
 
@@ -60,9 +60,14 @@ def tune(
     leniences    of reviews, tried where a model reviews
     starts       settings to climb from, besides one of our own
 
-    Raises ValueError as `swi_of` and `replay` do.
+    Raises ValueError if a start has other drafters, and as `swi_of` and `replay` do.
     """
     from tqdm.auto import tqdm
+
+    starts = (_start(tuple(drafters)), *starts)
+    for start in starts:
+        if start.drafters != tuple(drafters):
+            raise ValueError(f"the drafters tuned are {', '.join(drafters)}, a start has {', '.join(start.drafters)}")
 
     known: dict[CascadeSetting, float] = {}
     with tqdm(desc=f"tuning {' + '.join(drafters)}", unit="setting", disable=not progress, mininterval=1) as bar:
@@ -73,7 +78,7 @@ def tune(
                 bar.update()
             return known[setting]
 
-        for start in (_start(tuple(drafters)), *starts):
+        for start in starts:
             here = start
             while (better := max(_neighbours(here, lengths, leniences), key=worth)) and worth(better) > worth(here):
                 here = better
