@@ -133,7 +133,7 @@ def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
             labels |= {"lenience": setting.lenience, "exempt": setting.exempt_max_gram, "rounds": len(rounds)}
             counts = {"equal": played.emitted == tuple(len(one.emitted) for one in rounds)}
             for name, replayed_passes in played.passes.items():
-                real = sum(one.usage[name].passes for one in rounds)
+                real = sum(one.usage[name].passes for one in rounds if name in one.usage)  # who is never asked is in no record
                 counts |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed_passes}
             rows.append(labels | counts)
     return pd.DataFrame(rows)
