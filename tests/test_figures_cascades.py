@@ -198,6 +198,13 @@ def test_a_surface_writes_its_values_and_frames_the_optimum() -> None:
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("tokens of the middle", "tokens of the draft")
 
 
+def test_a_surface_with_gaps_between_its_numbers_writes_each_into_its_cell() -> None:
+    uneven = SURFACE.assign(k2=SURFACE.k2 * 8)
+    figure = surface(uneven, best=(2, 8))
+    written = {(note.x, note.y): note.text for note in figure.layout.annotations}
+    assert written == {(0, 1): "1.01", (1, 0): "1.10", (1, 1): "1.11", (2, 0): "1.20", (2, 1): "1.21"} and list(figure.data[0].y) == ["0", "8"]
+
+
 def test_a_setting_is_a_bar_per_quantity_with_the_first_on_top() -> None:
     figure = figures.setting(SETTING, title="target ← <middle>")
     (bars,) = figure.data

@@ -60,11 +60,13 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
 def _write_cells(figure: go.Figure, grid: pd.DataFrame) -> None:
     """The numbers in the cells, white on the dark ones."""
     least, most = float(grid.min().min()), float(grid.max().max())
-    for k1 in grid.columns:
-        for k2, number in grid[k1].dropna().items():
-            dark = most > least and (number - least) / (most - least) > WHITE_TEXT
-            font = {"color": "#FFFFFF" if dark else DARK, "size": 11}
-            figure.add_annotation(x=f"{k1}", y=f"{k2}", text=f"{number:.2f}", showarrow=False, font=font)
+    for column, k1 in enumerate(grid.columns):
+        for row, number in enumerate(grid[k1]):
+            if number == number:
+                dark = most > least and (number - least) / (most - least) > WHITE_TEXT
+                font = {"color": "#FFFFFF" if dark else DARK, "size": 11}
+                # by place: a name like "8" would be taken for the place 8
+                figure.add_annotation(x=column, y=row, text=f"{number:.2f}", showarrow=False, font=font)
 
 
 def setting(table: pd.DataFrame, *, title: str = "") -> go.Figure:
