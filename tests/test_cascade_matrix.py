@@ -115,3 +115,14 @@ def test_what_no_matrix_says_is_not_read_as_one():
     ):
         with pytest.raises(ValueError, match=complaint):
             to_matrix(cascade, (big, small, copies))
+
+
+@pytest.mark.parametrize("matrix", [(4,), None, 4])
+def test_what_is_no_matrix_at_all_is_refused(matrix, unchecked):
+    with pytest.raises(ValueError, match="a row of counts per drafter"):
+        from_matrix((table_model(4, 0),), matrix)
+
+
+def test_the_name_of_a_drafter_is_no_drafter(unchecked):
+    with pytest.raises(ValueError, match="a drafter is a model or a draft, got 'Max-Gram'"):
+        from_matrix((table_model(4, 0), "Max-Gram"), ((1, 2), (0, 2)))

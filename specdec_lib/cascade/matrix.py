@@ -6,7 +6,7 @@ so far ("cumulative"), its code what is added ("increments"): 5 tokens of the fi
 Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, where a tail of 10 copied tokens is always understood.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -50,6 +50,8 @@ def from_matrix(
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     if len(drafters) != len(increments):
         raise ValueError(f"a K matrix has a row and a column per drafter: {len(drafters)} drafters, {len(increments)} rows")
+    if not isinstance(drafters[-1], LanguageModel | Draft):
+        raise ValueError(f"a drafter is a model or a draft, got {drafters[-1]!r}")
     for drafter in drafters[:-1]:
         if not isinstance(drafter, LanguageModel):
             raise ValueError(f"only a model can review, so only the last drafter may be another draft; got {type(drafter).__name__} before it")
@@ -102,6 +104,8 @@ def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matr
     for name in (convention, to):
         if name not in CONVENTIONS:
             raise ValueError(f"the conventions of a K matrix are {' and '.join(CONVENTIONS)}, got {name!r}")
+    if not isinstance(matrix, Iterable) or not all(isinstance(row, Iterable) for row in matrix):
+        raise ValueError(f"a K matrix is a row of counts per drafter, such as ((2, 10), (0, 10)), got {matrix!r}")
     rows = [tuple(row) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")
