@@ -1,6 +1,6 @@
 """What has been said so far, and how much of it was given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Context:
     tokens: tuple[int, ...]
     prompt_tokens: int
     source: tuple[int, ...] | None = None
+    begun: tuple[int, ...] | None = field(default=None, init=False, compare=False, repr=False)  # the very tuple that `extended` went on from
 
     def __post_init__(self) -> None:
         if not self.tokens:
@@ -32,8 +33,14 @@ class Context:
         return cls(tuple(prompt), len(prompt), source)
 
     def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
-        """This context with generated tokens appended."""
-        return Context(self.tokens + tuple(tokens), self.prompt_tokens, self.source)
+        """This context with generated tokens appended.  Raises ValueError if one is negative."""
+        if tokens and min(tokens) < 0:
+            raise ValueError(f"tokens are numbers from 0 on, got {min(tokens)}")
+        longer = object.__new__(Context)  # not checked again: all tokens so far were
+        whole = {"tokens": self.tokens + tuple(tokens), "prompt_tokens": self.prompt_tokens, "source": self.source, "begun": self.tokens}
+        for name, value in whole.items():
+            object.__setattr__(longer, name, value)
+        return longer
 
     @property
     def prompt(self) -> tuple[int, ...]:
