@@ -70,11 +70,7 @@ class Seq2SeqModel:
         """
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
-        try:
-            return self._paths.score(context.tokens, tree, self._forward)
-        except BaseException:
-            self.forget()  # an interrupted pass leaves slots half filled
-            raise
+        return self._paths.score(context.tokens, tree, self._forward)
 
     @torch.no_grad()
     def read_source(self, context: Context) -> None:

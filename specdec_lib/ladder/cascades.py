@@ -145,10 +145,15 @@ def kept(path: Path, make: Callable[[], "DataFrame"]) -> "DataFrame":
 
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        make().to_csv(partial, index=False)
-        os.replace(partial, path)
+        store(make(), path)
     return pd.read_csv(path)
+
+
+def store(table: "DataFrame", path: Path) -> None:
+    """Write a table whole or not at all."""
+    partial = path.with_suffix(".partial")
+    table.to_csv(partial, index=False)
+    os.replace(partial, path)
 
 
 def write(tables: Mapping[str, Sequence["DataFrame"]], folder: Path) -> None:
@@ -156,9 +161,7 @@ def write(tables: Mapping[str, Sequence["DataFrame"]], folder: Path) -> None:
     import pandas as pd
 
     for name, parts in tables.items():
-        partial = folder / f"{name}.partial"
-        pd.concat(parts, ignore_index=True).round(5).to_csv(partial, index=False)
-        os.replace(partial, folder / f"{name}.csv")
+        store(pd.concat(parts, ignore_index=True).round(5), folder / f"{name}.csv")
 
 
 def main() -> None:

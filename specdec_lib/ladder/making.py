@@ -86,10 +86,7 @@ class Maker:
 
     def recipe(self, name: str) -> Recipe:
         """The recipe of one model at this run's scale."""
-        recipe = RECIPES[name]
-        least = 2 * recipe.batch_tokens
-        tokens, taught = (count and max(least, int(count * self.scale)) for count in (recipe.tokens, recipe.taught_tokens))
-        return replace(recipe, tokens=tokens, taught_tokens=taught)
+        return RECIPES[name].scaled(self.scale)
 
     def katz(self, stream: np.ndarray) -> tuple[Katz, Katz]:
         """The trigram of the draft's own samples: whole in the cache, pruned in the folder."""

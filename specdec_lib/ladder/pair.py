@@ -79,9 +79,7 @@ class PairMaker:
 
     def recipe(self, name: str) -> Recipe:
         """The recipe of one model at this run's scale."""
-        recipe = RECIPES[name]
-        tokens, taught = (count and max(2 * recipe.batch_tokens, int(count * self.scale)) for count in (recipe.tokens, recipe.taught_tokens))
-        return replace(recipe, tokens=tokens, taught_tokens=taught)
+        return RECIPES[name].scaled(self.scale)
 
     def _fitted(
         self,

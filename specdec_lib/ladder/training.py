@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
@@ -47,6 +47,11 @@ class Recipe:
     other_rate: float = 8e-3  # AdamW: embeddings, norms, biases
     decay: float = 0.4  # last part of the run, rates fall linearly to zero
     seed: int = 0
+
+    def scaled(self, share: float) -> "Recipe":
+        """The same on that share of its tokens, on two batches at least where it has any."""
+        tokens, taught = (count and max(2 * self.batch_tokens, int(count * share)) for count in (self.tokens, self.taught_tokens))
+        return replace(self, tokens=tokens, taught_tokens=taught)
 
 
 @runtime_checkable

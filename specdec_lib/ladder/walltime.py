@@ -5,7 +5,6 @@ path, so that ratios are worth something and absolute times little.
 """
 
 import argparse
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import torch
 
 from specdec_lib.cascade import from_matrix
 from specdec_lib.draft import ChainDraft, Draft, NoDraft
+from specdec_lib.ladder.cascades import store
 from specdec_lib.sweep import Setting, sweep
 from specdec_lib.workload import DATA, Ladder, load_ladder, load_prompts
 
@@ -57,9 +57,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=20, help="the first so many held-out prompts of each domain")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    partial = PLACE.with_suffix(".partial")
-    timed(load_ladder(device="cpu"), given.prompts).round(5).to_csv(partial, index=False)
-    os.replace(partial, PLACE)
+    store(timed(load_ladder(device="cpu"), given.prompts).round(5), PLACE)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.context import Context
-from specdec_lib.lm.paths import SCRATCH, PathMemory
+from specdec_lib.lm.paths import PathMemory
 from specdec_lib.lm.protocol import Usage, check_root
 from specdec_lib.lm.slots import SlotCache
 from specdec_lib.tree import TokenTree
+
+SCRATCH = 128  # slots allocated at first beyond the prompt
 
 
 class CachedModel:
@@ -46,11 +48,7 @@ class CachedModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
-        try:
-            return self._paths.score(context.tokens, tree, self._forward)
-        except BaseException:
-            self.forget()  # an interrupted pass leaves slots half filled
-            raise
+        return self._paths.score(context.tokens, tree, self._forward)
 
     @torch.no_grad()
     def _forward(self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int) -> range:

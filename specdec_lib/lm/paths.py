@@ -10,7 +10,6 @@ from specdec_lib.lm.slots import BEFORE, SlotCache
 from specdec_lib.tree import TokenTree
 
 SLACK = 32  # slots of dead branches that are carried along rather than moved away
-SCRATCH = 128  # slots allocated at first beyond the prompt
 
 Forward = Callable[[Sequence[int], Sequence[int], Sequence[int], int], range]
 """One pass over new rows: their parents' slots, tokens and positions, and of how many of the last of them the logits are kept; their slots."""
@@ -39,8 +38,12 @@ class PathMemory:
 
     def score(self, tokens: tuple[int, ...], tree: TokenTree, forward: Forward) -> Float[Tensor, "nodes vocab"]:
         """The logits after every node of a tree that is rooted at the end of `tokens`; `forward` is asked for unknown rows only."""
-        path = self._read(tokens, forward)
-        return torch.stack([self.slots.logits[slot] for slot in self._run(tokens, path, tree, forward)])
+        try:
+            path = self._read(tokens, forward)
+            return torch.stack([self.slots.logits[slot] for slot in self._run(tokens, path, tree, forward)])
+        except BaseException:
+            self.forget()  # an interrupted pass leaves slots half filled
+            raise
 
     def _read(self, tokens: tuple[int, ...], forward: Forward) -> list[int]:
         """The slots of all but the last few of `tokens`: known ones found, long unknown stretches read in chunks."""
