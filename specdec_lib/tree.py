@@ -82,20 +82,25 @@ class TokenTree:
     rows: tuple[Tensor | None, ...] = field(default=(None,), compare=False)
 
     def __post_init__(self) -> None:
-        lengths = {name: len(getattr(self, name)) for name in ("tokens", "parents", "sources", "scores", "rows")}
-        if len(set(lengths.values())) != 1 or not self.tokens:
-            raise ValueError(f"a tree needs one token, parent, source, score and row per node, and a root; got {lengths}")
+        self._check_nodes(0)
         if self.root_position < 0:
             raise ValueError(f"root_position counts from 0, got {self.root_position}")
         if self.parents[ROOT] != NO_PARENT:
             raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {self.parents[ROOT]}")
-        for node, parent in enumerate(self.parents[1:], 1):
+
+    def _check_nodes(self, first: int) -> None:
+        """Raises ValueError unless the columns are of one length and the nodes from `first` on are sound."""
+        lengths = {name: len(getattr(self, name)) for name in ("tokens", "parents", "sources", "scores", "rows")}
+        if len(set(lengths.values())) != 1 or not self.tokens:
+            raise ValueError(f"a tree needs one token, parent, source, score and row per node, and a root; got {lengths}")
+        for node in range(max(1, first), len(self.tokens)):
+            parent = self.parents[node]
             if not 0 <= parent < node:
                 raise ValueError(f"a parent must precede its child: node {node} has parent {parent}, allowed are 0…{node - 1}")
             if not 0 <= self.scores[node] <= self.scores[parent]:
                 raise ValueError(f"a score lies between 0 and the parent's {self.scores[parent]}: node {node} has {self.scores[node]}")
-        if min(self.tokens) < 0:
-            raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
+        if min(self.tokens[first:], default=0) < 0:
+            raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
 
     @classmethod
     def rooted(cls, context: Context) -> "TokenTree":
@@ -111,15 +116,21 @@ class TokenTree:
         scores: Sequence[float],
         rows: Sequence[Tensor | None] | None = None,
     ) -> "TokenTree":
-        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is one for all or one for each."""
-        return replace(
-            self,
-            tokens=(*self.tokens, *tokens),
-            parents=(*self.parents, *parents),
-            sources=(*self.sources, *((source,) * len(tokens) if isinstance(source, str) else source)),
-            scores=(*self.scores, *scores),
-            rows=(*self.rows, *([None] * len(tokens) if rows is None else rows)),
-        )
+        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is one for all or one for each.
+
+        Raises ValueError as for a tree that is made whole.
+        """
+        longer = object.__new__(TokenTree)  # the nodes so far were checked before
+        columns = {
+            "tokens": (*self.tokens, *tokens),
+            "parents": (*self.parents, *parents),
+            "sources": (*self.sources, *((source,) * len(tokens) if isinstance(source, str) else source)),
+            "scores": (*self.scores, *scores),
+            "rows": (*self.rows, *([None] * len(tokens) if rows is None else rows)),
+        }
+        vars(longer).update(root_position=self.root_position, **columns)
+        longer._check_nodes(len(self))
+        return longer
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -190,12 +201,17 @@ class TokenTree:
 
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
         """The tree of these nodes and their ancestors, and the number that each kept node has in it."""
-        kept = sorted({ROOT, *nodes, *(node for end in nodes for node in self.path(end))})
+        found = {ROOT}
+        for node in nodes:
+            while node not in found:
+                found.add(node)
+                node = self.parents[node]
+        kept = sorted(found)
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
         """Without the nodes deeper than `depth`: fair with rows too, because it looks at no token."""
-        return self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
+        return self if max(self.depths) <= depth else self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
         """The `budget` best-scored guesses and the root; a tie goes to the earlier node.

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from specdec_lib.chance.sampler import Sampler, best, checked
+from specdec_lib.chance.candidates import Candidates, largest
+from specdec_lib.chance.sampler import Sampler, checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -43,7 +45,9 @@ class Chance:
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
         """The token at `position` (absolute): a sample of the warped law that all models with the same law agree on."""
-        return int(self._perturbed(logits, position).argmax())
+        tokens, values = self._perturbed(logits, position)
+        place = int(values.argmax())
+        return place if tokens is None else int(tokens[place])
 
     def rank(self, logits: Float[Tensor, " vocab"], position: int, k: int) -> tuple[list[int], list[float]]:
         """The k best tokens for `position` under the same noise, and each one's gap to the best in nats.
@@ -52,15 +56,16 @@ class Chance:
         these are the k largest logits, and the gaps are those of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
-        perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
-        tokens, values = best(perturbed, k)
-        return tokens, [values[0] - value for value in values]
+        allowed, perturbed = self._perturbed(logits, position)
+        places, values = largest(perturbed, k)
+        return places if allowed is None else allowed[places].tolist(), [values[0] - value for value in values]
 
     def gaps(self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]) -> list[float]:
         """How many nats each of these tokens lies below what `choose` returns, under the same noise; inf where the warped law excludes it."""
-        perturbed = checked(logits) if self.sampler.temperature == 0 else self._perturbed(logits, position)
+        allowed, perturbed = self._perturbed(logits, position)
         best_value = float(perturbed.max())
-        return [best_value - value for value in perturbed[list(tokens)].tolist()]
+        known = None if allowed is None else dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
+        return [best_value - (float(perturbed[token]) if known is None else known.get(token, -math.inf)) for token in tokens]
 
     def rank_among(
         self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
@@ -70,7 +75,7 @@ class Chance:
         log_probs    of these tokens, warped already; at temperature 0 unwarped
         """
         if self.sampler.temperature > 0:
-            noise = gumbel_noise(self.seed, int(position), vocabulary)[list(tokens)].tolist()
+            noise = _noise(self.seed, int(position), np.array(tokens)).tolist()
             log_probs = [law + one for law, one in zip(log_probs, noise, strict=True)]
         ordered = sorted(zip((-value for value in log_probs), tokens, strict=True))[:k]
         found = [(token, -negative) for negative, token in ordered if negative < math.inf]
@@ -97,12 +102,37 @@ class Chance:
         """The same noise for a part of a composite draft, with coins and draws of its own."""
         return replace(self, nesting=(*self.nesting, (part, slots)))
 
-    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Float[Tensor, " vocab"]:
-        law = self.sampler.log_probs(logits)
-        return law if self.sampler.temperature == 0 else law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device))
+    def noise_key(self, position: int) -> int:
+        """The 64 bits that all noise of a position follows from: for a runtime that makes the noise itself, as `gumbel_noise` does."""
+        return _key("noise", self.seed, int(position))
+
+    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
+        """What is compared: unwarped logits at temperature 0, else log-probabilities and noise, of the tokens that the law allows."""
+        if self.sampler.temperature == 0:
+            return Candidates(None, checked(logits).cpu().numpy())
+        if logits.device.type != "cpu":
+            law = self.sampler.log_probs(logits)
+            return Candidates(None, (law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device))).cpu().numpy())
+        tokens, law = self.sampler.candidates(logits)
+        noise = _whole_noise(self.seed, int(position), len(law)) if tokens is None else _noise(self.seed, int(position), tokens)
+        return Candidates(tokens, law.astype(np.float64) + noise)
 
     def _uniform(self, use: str, committed: int, slots: Slots) -> float:
         return (_key("uniform", self.seed, use, self.nesting, int(committed), slots) >> 11) * 2.0**-53
+
+
+def _noise(seed: int, position: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:
+    """`gumbel_noise` of these tokens alone."""
+    state = np.uint64(_key("noise", seed, position)) + (tokens.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits = (state ^ (state >> np.uint64(31))) >> np.uint64(12)
+    return -np.log(-np.log((bits.astype(np.float64) + 0.5) * 2.0**-52))
+
+
+@functools.lru_cache(maxsize=64)
+def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarray, " vocab"]:
+    return _noise(seed, position, np.arange(vocabulary))
 
 
 @functools.lru_cache(maxsize=64)

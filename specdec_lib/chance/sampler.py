@@ -4,9 +4,12 @@ import math
 from dataclasses import dataclass
 from numbers import Integral
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from specdec_lib.chance.candidates import Candidates, largest, warped
 
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
@@ -44,6 +47,17 @@ class Sampler:
             law = torch.full_like(logits, -math.inf)
             law[logits.argmax()] = 0.0
             return law
+        if logits.device.type == "cpu":
+            kept = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
+            return torch.from_numpy(kept.log_probs) if kept.tokens is None else spread(kept, len(logits))
+        return self._log_probs(logits)
+
+    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+        """The warped law of logits on the CPU as the few tokens it allows, at a temperature above 0.  Raises ValueError as `log_probs` does."""
+        return warped(checked(logits).numpy(), self.temperature, self.top_k, self.top_p)
+
+    def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The same where the logits are, without a look at their values."""
         law = (logits - logits.max()) / self.temperature
         if self.top_k is not None and self.top_k < len(law):
             law = law.masked_fill(law < law.topk(self.top_k).values[-1], -math.inf)
@@ -57,21 +71,35 @@ class Sampler:
 
     def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The warped law itself: not negative, sums to 1."""
-        return self.log_probs(logits).exp()
+        law = self.log_probs(logits)
+        return torch.from_numpy(np.exp(law.numpy())) if law.device.type == "cpu" else law.exp()
 
 
 def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-    """Logits as float64 if they are, else float32.  Raises ValueError if one is NaN or +inf, or if none is finite."""
+    """Logits as float64 if they are, else float32, apart from gradients.  Raises ValueError if one is NaN or +inf, or if none is finite."""
+    logits = logits.detach()
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    if not math.isfinite(logits.max()):
-        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(logits.max())}")
+    highest = logits.numpy().max() if logits.device.type == "cpu" else logits.max()
+    if not math.isfinite(highest):
+        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(highest)}")
     return logits
+
+
+def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
+    """The k tokens of the largest logits, and their unwarped probabilities.  Raises ValueError as `Sampler.log_probs` does."""
+    values = checked(logits).cpu().numpy()
+    tokens, found = largest(values, k)
+    total = np.exp(values - values.max()).sum()
+    return tokens, [math.exp(value - found[0]) / float(total) for value in found]
+
+
+def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
+    """A law over the whole vocabulary, −inf for what is not among the candidates."""
+    law = np.full(vocabulary, -math.inf, kept.log_probs.dtype)
+    law[kept.tokens] = kept.log_probs
+    return torch.from_numpy(law)
 
 
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
     """The tokens of the k largest values and the values, best first; a tie goes to the lower token, −inf is left out."""
-    least = values.topk(min(k, len(values))).values[-1]
-    tokens = (values >= least).nonzero().flatten()
-    ordered, places = values[tokens].sort(descending=True, stable=True)
-    found = [(token, value) for token, value in zip(tokens[places[:k]].tolist(), ordered[:k].tolist(), strict=True) if value > -math.inf]
-    return [token for token, _ in found], [value for _, value in found]
+    return largest(values.detach().cpu().numpy(), k)

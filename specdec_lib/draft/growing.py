@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from specdec_lib.chance import Chance, Sampler, best
+from specdec_lib.chance import Chance, best, likeliest
 from specdec_lib.context import Context
 from specdec_lib.draft.slots import SlotWidths, best_slots, slots_of
-from specdec_lib.lm import LanguageModel
+from specdec_lib.lm import LanguageModel, TreeGrower
 from specdec_lib.theory import Shape
 from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
@@ -75,7 +75,16 @@ class TreeDraft:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A tree of the given shape; at most one pass per depth."""
-        return self.grow(context, chance, partial(self._ask, context, chance))
+        tree = self._grown_whole(context, chance)
+        return self.grow(context, chance, partial(self._ask, context, chance)) if tree is None else tree
+
+    def _grown_whole(self, context: Context, chance: Chance) -> TokenTree | None:
+        """The same tree from a model that grows trees itself, which is faster; None from any other."""
+        if self.siblings != "ranked" or self.shape is not None or not isinstance(self.model, TreeGrower):
+            return None
+        reach = self.reach(context)
+        widths = self.widths[:reach] if self.widths is not None else (self.budget,) * reach
+        return self.model.grow(context, chance, widths=widths, budget=self.budget, floor=self.floor, match=self.match)
 
     def grow(self, context: Context, chance: Chance, ask: Ask) -> TokenTree:
         """The tree that follows from the children that `ask` gives; it is asked level by level, for all nodes of a level that are to have some.
@@ -146,9 +155,10 @@ class TreeDraft:
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
             tokens, gaps = leading(*chance.rank(logits, tree.position(node) + 1, max(2, width)), width)
             factors = [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        elif chance.sampler.temperature == 0:
+            tokens, factors = likeliest(logits, width)
         else:
-            law = (Sampler(1.0) if chance.sampler.temperature == 0 else chance.sampler).probs(logits)
-            tokens, factors = best(law, width)
+            tokens, factors = best(chance.sampler.probs(logits), width)
         return [Child(token, factor, None, self.model.name) for token, factor in zip(tokens, factors, strict=True) if factor > 0]
 
     def _drawn(self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int) -> list[Child]:

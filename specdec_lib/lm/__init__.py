@@ -2,8 +2,8 @@
 
 from specdec_lib.lm.cached import CachedModel
 from specdec_lib.lm.paths import PathMemory
-from specdec_lib.lm.protocol import LanguageModel, Usage, check_root
+from specdec_lib.lm.protocol import LanguageModel, TreeGrower, Usage, check_root
 from specdec_lib.lm.slots import SlotCache
 from specdec_lib.lm.table import TableModel, joint_law
 
-__all__ = ["CachedModel", "LanguageModel", "PathMemory", "SlotCache", "TableModel", "Usage", "check_root", "joint_law"]
+__all__ = ["CachedModel", "LanguageModel", "PathMemory", "SlotCache", "TableModel", "TreeGrower", "Usage", "check_root", "joint_law"]

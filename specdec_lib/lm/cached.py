@@ -41,6 +41,11 @@ class CachedModel:
         self._slots = SlotCache(min(self.max_positions, 1024) + SCRATCH)
         self._paths = PathMemory(self._slots, chunk_rows)
 
+    @property
+    def runtime(self) -> str:
+        """What runs, in words."""
+        return f"reference: Hugging Face in {str(self.model.dtype).removeprefix('torch.')} on {self.model.device}"
+
     def forget(self) -> None:
         """Drop everything remembered; results stay the same, up to rounding."""
         self._paths.forget()

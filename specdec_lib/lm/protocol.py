@@ -1,13 +1,15 @@
 """What a language model is to the algorithms: context and tree in, one row of logits per node out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
+from specdec_lib.chance import Chance
 from specdec_lib.context import Context
-from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.tree import ROOT, MatchTable, TokenTree
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,20 @@ class LanguageModel(Protocol):
 
         A pure function of its arguments: a model may remember what it has read, and that never changes a result.
         Raises ValueError if the tree is not rooted at the context's end, or a token or position is out of range.
+        """
+        ...
+
+
+@runtime_checkable
+class TreeGrower(Protocol):
+    """A model that can also grow a tree of its own guesses in one go."""
+
+    def grow(
+        self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
+    ) -> TokenTree | None:
+        """The very tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level, or None where it cannot.
+
+        widths    children per node at each depth; with a budget, as many as it, and the best `budget` guesses are kept
         """
         ...
 

@@ -4,6 +4,7 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerFast
 
@@ -12,8 +13,11 @@ from specdec_lib.lm import CachedModel
 from specdec_lib.ngram import Katz, MaxGram
 from specdec_lib.tree import MatchTable
 from specdec_lib.workload.files import DATA, checked_card
-from specdec_lib.workload.models import load_model
+from specdec_lib.workload.models import faster, load_model
 from specdec_lib.workload.prompts import Prompt
+
+if TYPE_CHECKING:
+    from specdec_lib.runtime.fast import FastModel
 
 MATCH = "match.json"
 
@@ -54,9 +58,9 @@ class Ladder:
     measured       match tables measured on development prompts: see `match`
     """
 
-    target: CachedModel
-    middle: CachedModel
-    draft: CachedModel
+    target: "CachedModel | FastModel"
+    middle: "CachedModel | FastModel"
+    draft: "CachedModel | FastModel"
     katz: Katz
     tokenizer: PreTrainedTokenizerFast
     stop_tokens: tuple[int, ...]
@@ -80,6 +84,14 @@ class Ladder:
         """Max-Gram with the bigram table of the Katz model."""
         return MaxGram(self.katz.bigrams())
 
+    @functools.cached_property
+    def quantised(self) -> "FastModel":
+        """The target with weights of eight bits, on the fast runtime: a guesser that nobody had to train.
+
+        Raises ValueError where the fast runtime does not know the target.
+        """
+        return faster(self.target, name="quantised", stored="int8")
+
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt."""
         return tuple(self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text))
@@ -89,17 +101,18 @@ class Ladder:
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
-def load_ladder(*, device: str = "auto", dtype: str = "float32", folder: Path = DATA / "ladder") -> Ladder:
+def load_ladder(*, device: str = "auto", dtype: str = "float32", runtime: str = "reference", folder: Path = DATA / "ladder") -> Ladder:
     """The embedded ladder, every file checked against its card.
 
-    device    "auto" takes a GPU if there is one; "cpu", "cuda", …
-    dtype     "float32", "float64" or "bfloat16"
+    device     "auto" takes a GPU if there is one; "cpu", "cuda", …
+    dtype      "float32", "float64" or "bfloat16"
+    runtime    "reference", or "fast": float32 on the CPU, several times faster, and the very bits of a row whatever is computed beside it
 
-    Raises ValueError if a file is missing or damaged, or device or dtype are unknown.
+    Raises ValueError if a file is missing or damaged, or device, dtype or runtime are unknown or do not go together.
     """
     card = checked_card(folder)
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
-    models = {name: load_model(folder / name, name, device=device, dtype=dtype) for name in ("target", "middle", "draft")}
+    models = {name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime) for name in ("target", "middle", "draft")}
     katz = Katz.load(folder / "katz.npz")
     measured = tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8")))) if MATCH in card["files"] else ()
     return Ladder(**models, katz=katz, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card, measured=measured)

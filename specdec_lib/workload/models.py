@@ -1,6 +1,7 @@
-"""A model from a folder or from the hub: device and dtype are decided here, once."""
+"""A model from a folder or from the hub: device, dtype and runtime are decided here, once."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -10,16 +11,40 @@ from transformers.utils.logging import disable_progress_bar
 from specdec_lib.lm import CachedModel
 from specdec_lib.seq2seq import Seq2SeqModel
 
+if TYPE_CHECKING:
+    from specdec_lib.runtime.fast import FastModel
+
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+RUNTIMES = ("reference", "fast")
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 
 
-def load_model(source: str | Path, name: str, *, device: str = "auto", dtype: str = "float32") -> CachedModel:
+def load_model(
+    source: str | Path, name: str, *, device: str = "auto", dtype: str = "float32", runtime: str = "reference"
+) -> "CachedModel | FastModel":
     """A decoder-only model from a local folder in hub format, or from the hub if `source` names no folder.
 
-    Raises ValueError if it cannot be read, or device or dtype are unknown.
+    runtime    "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama models in float32 on the CPU
+
+    Raises ValueError if it cannot be read, or device, dtype or runtime are unknown or do not go together.
     """
-    return CachedModel(_loaded(AutoModelForCausalLM, source, device, dtype), name)
+    if runtime not in RUNTIMES:
+        raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
+    if runtime == "reference":
+        return CachedModel(_loaded(AutoModelForCausalLM, source, device, dtype), name)
+    if device not in ("auto", "cpu") or dtype != "float32":
+        raise ValueError(f"the fast runtime computes in float32 on the CPU, got device={device!r} and dtype={dtype!r}")
+    return faster(CachedModel(_loaded(AutoModelForCausalLM, source, "cpu", dtype), name))
+
+
+def faster(model: "CachedModel | FastModel", *, name: str | None = None, stored: str = "exact") -> "FastModel":
+    """The same model on the fast runtime of the CPU; with `stored="int8"` a cheap guesser of what it takes, under a name of its own.
+
+    Raises ValueError if the fast runtime does not know the model.
+    """
+    from specdec_lib.runtime.fast import FastModel  # Numba takes a second to import
+
+    return FastModel(model.model, name or model.name, stored=stored)
 
 
 def load_seq2seq(source: str | Path, name: str, *, device: str = "auto", dtype: str = "float32", max_positions: int = 512) -> Seq2SeqModel:

@@ -1,0 +1,163 @@
+"""The same model, faster, on a CPU: float32 arithmetic in one compiled call per pass, and the very bits of a row whatever is computed beside it."""
+
+import math
+import time
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from specdec_lib.chance import Chance
+from specdec_lib.context import Context
+from specdec_lib.lm import Usage, check_root
+from specdec_lib.runtime import kernels, trees
+from specdec_lib.runtime.memory import Memory
+from specdec_lib.runtime.weights import COLUMNS, read
+from specdec_lib.tree import MatchTable, TokenTree
+
+CHUNK_ROWS = 48  # a longer prompt is read in pieces: eight tiles of six rows
+SCRATCH = 128  # slots allocated at first beyond the model's positions
+SMALL = 8_000_000  # bytes of weights below which a second thread costs more than it saves; replaced by calibration where it ran
+NO_BINS = np.empty(0), np.empty((0, 0))
+
+
+class FastModel:
+    """A decoder of GPT-2's or Llama's kind behind a memory of paths; batch size 1. The interface and the counts are those of `CachedModel`.
+
+    model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
+    name       how records and figures call it
+    stored     "exact", or "int8": weights of eight bits, which is another law and a cheap draft of its own target
+    threads    1, or more; None takes PyTorch's number for a large model and one for a small one
+
+    Raises ValueError for a model of another kind, or one that the compiled pass does not know.
+    """
+
+    def __init__(self, model: PreTrainedModel, name: str, *, stored: str = "exact", threads: int | None = None) -> None:
+        self.weights = read(model.eval(), stored)
+        self.model = model
+        self.name = name
+        self.vocabulary = self.weights.vocabulary
+        self.max_positions = int(model.config.max_position_embeddings)
+        self.threads = threads or (torch.get_num_threads() if self.weights.nbytes > SMALL else 1)
+        self.usage = Usage()
+        self._memory = Memory()
+        self._slots = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
+        self._keys, self._values = self.weights.buffers(self._slots)
+        self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
+
+    @property
+    def runtime(self) -> str:
+        """What runs, in words."""
+        return f"fast: float32 sums over {self.weights.stored} weights, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+    def forget(self) -> None:
+        """Drop everything remembered; results stay the same, to the bit."""
+        self._memory = Memory()
+
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+        """One row of logits per node, root first; see `LanguageModel.score`."""
+        check_root(context, tree, self.vocabulary, self.max_positions)
+        memory = self._memory
+        try:
+            self._settle(context)
+            tokens, positions, parents, keep, nodes = memory.plan(context, tree)
+            if tokens:
+                block = self._run(tokens, positions, memory.paths(parents, memory.used), keep)
+                memory.add(parents, tokens)
+                new = range(memory.used - keep, memory.used)
+                memory.ready.update((slot, (block, row)) for row, slot in enumerate(new))
+                if nodes == [*new]:
+                    return block
+            return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
+        except BaseException:
+            self.forget()  # an interrupted pass leaves slots half filled
+            raise
+
+    def grow(
+        self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
+    ) -> TokenTree | None:
+        """The tree that `TreeDraft` would grow level by level from "ranked" siblings, in one call; None where only the long way will do.
+
+        widths    children per node at each depth; with a budget, the depth counts and the budget is filled best-first
+        """
+        sampler, memory = chance.sampler, self._memory
+        gaps = sampler.temperature == 0 or (match.edges and sampler.top_p == 1 and sampler.top_k is not None and sampler.top_k <= trees.MOST)
+        if not gaps or self.threads > 1 or not widths:
+            return None
+        check_root(context, TokenTree.rooted(context), self.vocabulary, self.max_positions)
+        try:
+            self._settle(context)
+            rest, positions, parents, _, _ = memory.plan(context, TokenTree.rooted(context))
+            if not rest:
+                return None
+            start = memory.used
+            self._reserve(start + len(rest) + (budget or math.prod(widths)) * len(widths))
+            wide = np.array([budget] * len(widths) if budget else widths)
+            below = range(len(context), len(context) + len(widths))
+            keys = np.array([chance.noise_key(position) for position in below] if sampler.temperature else [0], np.uint64)
+            bins = (np.array(match.edges), np.array(match.binned)) if sampler.temperature else NO_BINS
+            weights = self.weights
+            began = time.perf_counter()
+            tokens, above, scores, read, hung, passes = trees.planted(
+                *(np.array(rest), positions[0], start, len(memory.trunk), np.array(memory.paths(parents, start)[-1]), wide, budget or 0, floor),
+                *(float(sampler.temperature), sampler.top_k or 0, keys, *bins, (weights.shape, weights.tables, weights.layers, weights.head)),
+                *((self._keys, self._values), (self.vocabulary, weights.head[0].shape[0] * COLUMNS)),
+            )
+            self.usage += Usage(passes, len(rest) + len(read), time.perf_counter() - began)
+            memory.add(parents, rest)
+            memory.add(hung.tolist(), read.tolist())
+        except BaseException:
+            self.forget()  # an interrupted pass leaves slots half filled
+            raise
+        return TokenTree.rooted(context).grown(tokens[1:].tolist(), above[1:].tolist(), source=self.name, scores=scores[1:].tolist())
+
+    def _settle(self, context: Context) -> None:
+        """Move what is known of a context together, and read a long unknown stretch of it."""
+        first, sources = self._memory.settle(context)
+        if sources:
+            kernels.moved(self._keys, self._values, np.array(sources), first)
+        if len(context) - len(self._memory.trunk) > CHUNK_ROWS:
+            self._read_ahead(context.tokens)
+
+    def _read_ahead(self, tokens: tuple[int, ...]) -> None:
+        """A long unknown stretch, in pieces; the last one is left to the pass that reads the tree."""
+        memory = self._memory
+        memory.forget_guesses()
+        while (left := len(tokens) - memory.used) > CHUNK_ROWS:
+            piece = tokens[memory.used : memory.used + min(CHUNK_ROWS, left - 1)]
+            new = range(memory.used, memory.used + len(piece))
+            self._run(piece, new, [[*range(new.start, slot + 1)] for slot in new], 1)
+            memory.append(piece)
+
+    def _run(self, tokens: Sequence[int], positions: Sequence[int], paths: Sequence[Sequence[int]], keep: int) -> Float[Tensor, "keep vocab"]:
+        """One pass over new rows, in the next slots; the logits of the last `keep` of them."""
+        start, weights = self._memory.used, self.weights
+        self._reserve(start + len(tokens))
+        lengths = [len(path) for path in paths]
+        longest = max(lengths)
+        above = np.array([path + [0] * (longest - len(path)) for path in paths])
+        counts = np.array(lengths)
+        logits = np.empty((keep, weights.head[0].shape[0] * COLUMNS), np.float32)
+        rows, places = np.array(tokens), np.array(positions)
+        trunk = len(self._memory.trunk)
+        began = time.perf_counter()
+        if self.threads > 1:
+            numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
+        self._pass(
+            *(rows, places, start, trunk, above, counts, keep, weights.shape),
+            *(weights.tables, weights.layers, weights.head, self._keys, self._values, logits),
+        )
+        self.usage += Usage(1, len(tokens), time.perf_counter() - began)
+        return torch.from_numpy(logits)[:, : self.vocabulary]
+
+    def _reserve(self, slots: int) -> None:
+        if slots > self._slots:
+            old = self._keys, self._values
+            while self._slots < slots:
+                self._slots *= 2
+            self._keys, self._values = self.weights.buffers(self._slots)
+            self._keys[:, :, : old[0].shape[2]], self._values[:, :, :, : old[1].shape[3]] = old

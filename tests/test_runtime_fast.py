@@ -1,0 +1,255 @@
+"""The fast CPU runtime: the reference's numbers, and the very bits of a row whatever is computed beside it."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, OPTConfig, OPTForCausalLM, PreTrainedModel
+
+from specdec_lib.cascade import Relay
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode
+from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.lm import CachedModel
+from specdec_lib.ngram import MaxGram
+from specdec_lib.runtime.fast import FastModel
+from specdec_lib.runtime.weights import read
+from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.workload import Ladder, Prompt, load_ladder, load_model, load_prompts
+
+MATCH = MatchTable((0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)))
+SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
+
+
+def gpt2(exact: bool = True, **changes: object) -> PreTrainedModel:
+    """A random GPT-2 of 61 tokens; `exact` weights are those that bfloat16 holds."""
+    torch.manual_seed(5)
+    sizes = {"n_embd": 48, "n_head": 3, "n_layer": 2, "n_positions": 96, "vocab_size": 61, "initializer_range": 0.2}
+    model = GPT2LMHeadModel(GPT2Config(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
+    return model.bfloat16().float() if exact else model
+
+
+def llama(**changes: object) -> PreTrainedModel:
+    """A random Llama with shared key heads."""
+    torch.manual_seed(6)
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "num_hidden_layers": 2}
+    sizes |= {"max_position_embeddings": 96, "vocab_size": 61, "initializer_range": 0.2}
+    return LlamaForCausalLM(LlamaConfig(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
+
+
+MODELS = {
+    "gpt2": gpt2,
+    "gpt2 in float32": lambda: gpt2(exact=False),
+    "gpt2 with erf": lambda: gpt2(activation_function="gelu"),
+    "gpt2 with relu": lambda: gpt2(activation_function="relu", n_layer=1),
+    "llama": llama,
+    "llama with biases": lambda: llama(attention_bias=True, num_key_value_heads=4),
+}
+
+
+def walk(steps: int, seed: int, vocabulary: int = 61, room: int = 96) -> Iterator[tuple[Context, TokenTree]]:
+    """Contexts and trees as a loop would ask for them, and as it would not: going on, growing, going back, another prompt."""
+    rng = random.Random(seed)
+    context = Context.of([rng.randrange(vocabulary) for _ in range(60)])
+    for _ in range(steps):
+        tree = TokenTree.rooted(context)
+        for _ in range(rng.randint(0, 9)):
+            shallow = [node for node in range(len(tree)) if tree.position(node) < room - 1]
+            tree = tree.grown([rng.randrange(4)], [rng.choice(shallow)], source="test", scores=[0.0])
+            if rng.random() < 0.3:
+                yield context, tree
+        yield context, tree
+        chosen = rng.random()
+        if chosen < 0.2:
+            context = Context.of(context.tokens[: rng.randint(1, len(context))])
+        elif chosen < 0.3 or len(context) > room - 15:
+            context = Context.of([rng.randrange(vocabulary) for _ in range(rng.randint(1, 70))])
+        else:
+            context = context.extended((*tree.path_tokens(rng.randrange(len(tree))), rng.randrange(4)))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_logits_are_the_references(kind: str) -> None:
+    model = MODELS[kind]()
+    fast, reference = FastModel(model, "fast", threads=1), CachedModel(model, "reference")
+    for context, tree in walk(25, seed=1):
+        assert (fast.score(context, tree) - reference.score(context, tree)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("stored", ["exact", "int8"])
+@pytest.mark.parametrize("kind", ["gpt2", "gpt2 in float32", "llama"])
+def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, stored: str) -> None:
+    model = MODELS[kind]()
+    fast, alone = FastModel(model, "fast", stored=stored, threads=1), FastModel(model, "alone", stored=stored, threads=1)
+    for context, tree in walk(20, seed=2):
+        together = fast.score(context, tree)
+        for node in range(len(tree)):
+            alone.forget()
+            path = Context.of((*context.tokens, *tree.path_tokens(node)))
+            assert torch.equal(together[node], alone.score(path, TokenTree.rooted(path))[0])
+
+
+def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(ladder: Ladder, prompts: list[Prompt]) -> None:
+    context = Context.of(ladder.encode(prompts[0]))
+    tree = TokenTree.rooted(context).grown([5, 6, 7], [0, 0, 1], source="test", scores=[0.0] * 3)
+    together = ladder.target.score(context, tree)
+    longer = context.extended(tree.path_tokens(3))
+    ladder.target.forget()
+    assert not torch.equal(together[3], ladder.target.score(longer, TokenTree.rooted(longer))[0])
+
+
+def test_threads_change_no_bit() -> None:
+    one, two = (FastModel(gpt2(), "fast", threads=threads) for threads in (1, 2))
+    for context, tree in walk(10, seed=3):
+        assert torch.equal(one.score(context, tree), two.score(context, tree))
+
+
+def test_weights_are_halved_only_where_that_changes_none() -> None:
+    assert read(gpt2()).stored == "bfloat16"
+    assert read(gpt2(exact=False)).stored == "float32"
+    assert read(gpt2()).layers[1][0].nbytes * 2 == read(gpt2(exact=False)).layers[1][0].nbytes
+
+
+def test_eight_bits_are_another_law_and_a_near_one() -> None:
+    model = gpt2()
+    context = Context.of([*range(1, 40)])
+    exact, rounded = (FastModel(model, stored, stored=stored).score(context, TokenTree.rooted(context)) for stored in ("exact", "int8"))
+    assert 0 < (exact - rounded).abs().max() < 0.2 * exact.std()
+
+
+def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
+    """The same draft over a model that cannot grow trees itself."""
+
+    class Plain:
+        name, vocabulary, max_positions, score = model.name, model.vocabulary, model.max_positions, staticmethod(model.score)
+
+    return TreeDraft(Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match)
+
+
+SHAPES = [
+    {"widths": (1, 1, 1, 1)},
+    {"widths": (1, 1, 1, 1), "floor": 0.3},
+    {"widths": (3, 2, 1)},
+    {"budget": 7, "depth": 4},
+    {"budget": 12, "depth": 6, "floor": 0.02},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(sampler: Sampler, shape: dict) -> None:
+    grown, slow = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "draft", threads=1)
+    quick = TreeDraft(grown, match=MATCH, **shape)
+    for number, (context, _) in enumerate(walk(30, seed=4)):
+        chance = Chance(number, sampler)
+        tree, wanted = quick.propose(context, chance), long_way(quick, slow).propose(context, chance)
+        assert (tree.tokens, tree.parents, tree.sources) == (wanted.tokens, wanted.parents, wanted.sources)
+        assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
+        grown.score(context, tree)  # what was read on the way is known, and right
+    assert grown.usage.passes > 30
+
+
+def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = Chance.noise_key
+    monkeypatch.setattr(Chance, "noise_key", lambda self, position: keys(self, position + 1))
+    with pytest.raises(AssertionError):
+        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(SAMPLERS[1], SHAPES[3])
+
+
+def test_what_was_read_while_growing_is_remembered_rightly() -> None:
+    model, fresh = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "fresh", threads=1)
+    draft = TreeDraft(model, budget=9, depth=4)
+    for context, _ in walk(20, seed=8):
+        tree = draft.propose(context, Chance(0))
+        fresh.forget()
+        assert torch.equal(model.score(context, tree), fresh.score(context, tree))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_output_is_the_targets_own_on_the_ladder(sampler: Sampler) -> None:
+    fast = load_ladder(device="cpu", runtime="fast")
+    match = fast.match("draft", sampler)
+    drafts = {
+        "chain": ChainDraft(fast.draft, 4, match=match),
+        "tree": TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
+        "self": ChainDraft(fast.quantised, 4),
+        "cascade": Relay((TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)),
+    }
+    for number, prompt in enumerate(load_prompts("code", "development", 2)):
+        tokens, chance = fast.encode(prompt), Chance(number, sampler)
+        plain = decode(fast.target, NoDraft(), tokens, chance, max_new_tokens=40)
+        for draft in drafts.values():
+            assert decode(fast.target, draft, tokens, chance, max_new_tokens=40).tokens == plain.tokens
+
+
+def test_passes_and_rows_are_those_of_the_reference(ladder: Ladder, prompts: list[Prompt]) -> None:
+    fast = load_ladder(device="cpu", runtime="fast")
+    for one, draft in ((fast, fast.draft), (ladder, ladder.draft)):
+        one.target.usage = draft.usage = type(draft.usage)()
+    runs = [
+        decode(one.target, TreeDraft(one.draft, budget=8, depth=4), one.encode(prompts[0]), Chance(0), max_new_tokens=30) for one in (fast, ladder)
+    ]
+    assert runs[0].tokens == runs[1].tokens and len(runs[0].rounds) == len(runs[1].rounds)
+    for mine, theirs in zip(*(run.rounds for run in runs), strict=True):
+        assert mine.usage["target"].passes == theirs.usage["target"].passes == 1
+        assert mine.usage["target"].rows == theirs.usage["target"].rows
+        assert mine.usage["draft"].passes == theirs.usage["draft"].passes
+
+
+def test_an_interrupted_pass_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, fresh = FastModel(gpt2(), "fast", threads=1), FastModel(gpt2(), "fresh", threads=1)
+    context = Context.of([*range(1, 20)])
+    tree = TokenTree.rooted(context).grown([3, 4], [0, 1], source="test", scores=[0.0, 0.0])
+    whole = model._pass
+
+    def broken(*given: object) -> None:
+        whole(*given)
+        raise KeyboardInterrupt
+
+    model._pass = broken
+    with pytest.raises(KeyboardInterrupt):
+        model.score(context, tree)
+    model._pass = whole
+    assert torch.equal(model.score(context, tree), fresh.score(context, tree))
+
+
+def test_more_room_is_made_when_it_is_needed() -> None:
+    model, fresh = FastModel(gpt2(n_positions=600), "fast", threads=1), FastModel(gpt2(n_positions=600), "fresh", threads=1)
+    model._slots = 32
+    model._keys, model._values = model.weights.buffers(32)
+    context = Context.of([number % 61 for number in range(300)])
+    assert torch.equal(model.score(context, TokenTree.rooted(context)), fresh.score(context, TokenTree.rooted(context)))
+    assert model._slots == 512
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (lambda: OPTForCausalLM(OPTConfig(hidden_size=16, ffn_dim=16, num_attention_heads=1, num_hidden_layers=1, vocab_size=9)), "'opt'"),
+        (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
+        (lambda: gpt2(activation_function="silu"), "silu"),
+        (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
+        (lambda: llama(hidden_act="gelu"), "gelu"),
+        (lambda: gpt2().double(), "float64"),
+    ],
+)
+def test_a_model_that_it_does_not_know_is_refused_by_name(model: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        FastModel(model(), "fast")
+
+
+def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
+    with pytest.raises(ValueError, match="reference, fast"):
+        load_ladder(runtime="quick")
+    with pytest.raises(ValueError, match="float32 on the CPU"):
+        load_ladder(runtime="fast", dtype="bfloat16")
+    with pytest.raises(ValueError, match="exact or int8"):
+        FastModel(gpt2(), "fast", stored="int4")
+
+
+def test_what_runs_is_said_in_words(ladder: Ladder) -> None:
+    assert ladder.target.runtime == "reference: Hugging Face in float32 on cpu"
+    assert FastModel(gpt2(), "fast", threads=2).runtime == "fast: float32 sums over bfloat16 weights, 2 threads"
+    assert load_model("data/ladder/draft", "draft", runtime="fast").runtime.endswith("1 thread")
