@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from specdec_lib.sweep import Setting, sweep
 from specdec_lib.sweep.__main__ import BEGIN, END, markdown, put
 from specdec_lib.sweep.comparison import drafts
-from specdec_lib.sweep.grid import Setting, sweep
 from specdec_lib.sweep.statistics import summary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +39,7 @@ def test_the_python_examples_run_one_after_the_other():
     for example in examples:
         exec(compile(example, "README.md", "exec"), names)
     text, tokens_per_round, *same = printed
-    assert len(examples) == 3 and text and float(tokens_per_round.split()[0]) > 1 and same == [True, True]
+    assert len(examples) == 4 and text and float(tokens_per_round.split()[0]) > 1 and same == [True, True]
 
 
 def test_the_table_was_written_by_its_command_and_stands_beside_it(ladder):

@@ -20,7 +20,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from specdec_lib.chance.candidates import Candidates, largest
-from specdec_lib.chance.sampler import Sampler, checked
+from specdec_lib.chance.sampler import Sampler, check_highest, checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -45,6 +45,11 @@ class Chance:
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
         """The token at `position` (absolute): a sample of the warped law that all models with the same law agree on."""
+        if self.sampler.temperature == 0 and logits.device.type == "cpu":
+            values = logits.detach().numpy() if logits.dtype == torch.float32 else logits.detach().double().numpy()
+            place = int(values.argmax())
+            check_highest(values[place])
+            return place
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])

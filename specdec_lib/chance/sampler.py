@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 import torch
@@ -79,10 +79,14 @@ def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
     """Logits as float64 if they are, else float32, apart from gradients.  Raises ValueError if one is NaN or +inf, or if none is finite."""
     logits = logits.detach()
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    highest = logits.numpy().max() if logits.device.type == "cpu" else logits.max()
+    check_highest(logits.numpy().max() if logits.device.type == "cpu" else logits.max())
+    return logits
+
+
+def check_highest(highest: Real | Tensor | np.floating) -> None:
+    """Raises ValueError unless the largest of some logits is finite: it is NaN where one is."""
     if not math.isfinite(highest):
         raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(highest)}")
-    return logits
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:

@@ -19,7 +19,7 @@ from specdec_lib.runtime.memory import Memory
 from specdec_lib.runtime.weights import COLUMNS, read
 from specdec_lib.tree import MatchTable, TokenTree
 
-CHUNK_ROWS = 48  # a longer prompt is read in pieces: eight tiles of six rows
+CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # slots allocated at first beyond the model's positions
 SMALL = 8_000_000  # bytes of weights below which a second thread costs more than it saves; replaced by calibration where it ran
 NO_BINS = np.empty(0), np.empty((0, 0))

@@ -13,7 +13,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit, prange
 
-from specdec_lib.runtime.tiles import COLUMNS, ROWS, tile1, tile2, tile3, tile4, tile5, tile6
+from specdec_lib.runtime.tiles import COLUMNS, ROWS, tile1, tile2, tile3, tile4
 
 NONE, GELU_TANH, GELU, RELU = range(4)
 LINEAR_IN_ORDER = {"contract"}  # sums stay in their order
@@ -52,7 +52,7 @@ def activated(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panel, depth, x, sums):
-    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most six, as even as can be."""
+    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most four, as even as can be."""
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
@@ -66,12 +66,8 @@ def panel_sums(panel, depth, x, sums):
             tile2(panel, depth, source, step, out, out_step)
         elif rows == 3:
             tile3(panel, depth, source, step, out, out_step)
-        elif rows == 4:
-            tile4(panel, depth, source, step, out, out_step)
-        elif rows == 5:
-            tile5(panel, depth, source, step, out, out_step)
         else:
-            tile6(panel, depth, source, step, out, out_step)
+            tile4(panel, depth, source, step, out, out_step)
         first += rows
         left -= rows
         tiles -= 1

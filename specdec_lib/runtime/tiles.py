@@ -1,9 +1,9 @@
-"""The inner loop of the fast CPU runtime: sums of products kept in registers, for one to six rows and sixteen columns.
+"""The inner loop of the fast CPU runtime: sums of products kept in registers, for one to four rows and sixteen columns.
 
 Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], and come in three forms: float32; bfloat16 in pairs; and eight bits with a scale
 per column. Each is turned into float32 on its way into a register. The sums are taken in the order of the depth, whatever the number of rows.
 
-The tile of 6 × 16 sums is that of Van Zee and van de Geijn 2015 (BLIS); the next panel is fetched while this one is used.
+A tile of sums kept in registers is that of Van Zee and van de Geijn 2015 (BLIS); the next panel is fetched while this one is used.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 COLUMNS = 16  # of a panel: two vectors of eight
-ROWS = 6  # of a tile: with two vectors of columns, as many sums as an AVX2 processor has registers for
+ROWS = 4  # of a tile: eight sums hide the time of one; with twelve, two threads are slower
 
 HERE = Path(__file__).parent
 COMPILED = ("tiles.py", "kernels.py", "trees.py")
@@ -99,4 +99,4 @@ def _tile(rows):
     return tile
 
 
-tile1, tile2, tile3, tile4, tile5, tile6 = (_tile(rows) for rows in range(1, ROWS + 1))
+tile1, tile2, tile3, tile4 = (_tile(rows) for rows in range(1, ROWS + 1))

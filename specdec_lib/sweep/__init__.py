@@ -1,17 +1,23 @@
 """A grid of settings in, one tidy table out; counts and seconds in separate columns."""
 
 from specdec_lib.intervals import bootstrap
-from specdec_lib.sweep.grid import Setting, generations, labelled, sweep
+from specdec_lib.sweep.cluster import SCHEDULER, local_cluster
+from specdec_lib.sweep.grid import Setting, generations, labelled
 from specdec_lib.sweep.ratios import per_prompt, ratios, relative, sampling_of, with_sampling
+from specdec_lib.sweep.recipe import Recipe
+from specdec_lib.sweep.running import sweep
 from specdec_lib.sweep.statistics import LOOPING, repetition, summary
 from specdec_lib.sweep.traffic import model_shape, moved, seconds_at
 
 __all__ = [
     "LOOPING",
+    "SCHEDULER",
+    "Recipe",
     "Setting",
     "bootstrap",
     "generations",
     "labelled",
+    "local_cluster",
     "model_shape",
     "moved",
     "per_prompt",

@@ -1,15 +1,20 @@
-"""`python -m specdec_lib.sweep`: the README's table, measured on the held-out code prompts and written into the README."""
+"""`python -m specdec_lib.sweep`: the README's table, measured on the held-out code prompts and written into the README.
+
+An interrupted run goes on where it was.
+"""
 
 import argparse
 import math
 import os
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_lib.sweep.comparison import TEMPERATURES, swept
+import torch
+
+from specdec_lib.sweep.cluster import LADDER, shared_by
+from specdec_lib.sweep.comparison import TEMPERATURES
+from specdec_lib.sweep.recipe import Recipe
+from specdec_lib.sweep.running import sweep
 from specdec_lib.sweep.statistics import summary
 from specdec_lib.workload import DATA, load_prompts
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 README = DATA.parent / "README.md"
+KEPT = DATA / "cache" / "sweep"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
@@ -52,8 +58,6 @@ def put(text: str, page: Path = README) -> None:
 
 def main() -> None:
     """Parse the command line, measure, and write the table."""
-    import pandas as pd
-
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.sweep", description=__doc__)
     parser.add_argument("--prompts", type=int, default=60, help="the first so many held-out code prompts (default: 60)")
     parser.add_argument("--max-new-tokens", type=int, default=128)
@@ -66,12 +70,10 @@ def main() -> None:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
     if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (usual.prompts, usual.max_new_tokens, usual.seed):
         parser.error("only the usual run is written into the README; add --dry-run to print another one")
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        parts = list(
-            pool.map(partial(swept, prompts=given.prompts, seed=given.seed, max_new_tokens=given.max_new_tokens, parts=given.jobs), range(given.jobs))
-        )
-    order = [prompt.name for prompt in load_prompts("code", "held-out", given.prompts)]
-    rows = pd.concat(parts).sort_values("prompt", key=lambda names: names.map(order.index), kind="stable", ignore_index=True)
+    torch.set_num_threads(1)
+    settings, prompts = Recipe("specdec_lib.sweep.comparison:settings"), load_prompts("code", "held-out", given.prompts)
+    with shared_by(given.jobs) as client:
+        rows = sweep(settings, prompts, LADDER, seed=given.seed, max_new_tokens=given.max_new_tokens, keep=KEPT, client=client)
     table = summary(rows)
     text = markdown(table, "make table")
     print(text)

@@ -1,17 +1,10 @@
-"""The drafts that the README's table compares, and one process's share of their sweep."""
-
-from typing import TYPE_CHECKING
-
-import torch
+"""The drafts that the README's table compares, greedily and at temperature 1."""
 
 from specdec_lib.chance import Sampler
 from specdec_lib.draft import ChainDraft, Draft, TreeDraft
 from specdec_lib.sweep import stacks
-from specdec_lib.sweep.grid import Setting, sweep
-from specdec_lib.workload import Ladder, load_ladder, load_prompts
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from specdec_lib.sweep.grid import Setting
+from specdec_lib.workload import Ladder
 
 TEMPERATURES = (0.0, 1.0)
 
@@ -30,11 +23,6 @@ def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
     }
 
 
-def swept(part: int, *, parts: int, prompts: int, seed: int, max_new_tokens: int) -> "DataFrame":
-    """The rows of every `parts`-th of the held-out code prompts, from number `part` on; in a module of its own, for processes to find it."""
-    torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
-    samplers = [Sampler(temperature) for temperature in TEMPERATURES]
-    settings = [Setting(name, draft, sampler) for sampler in samplers for name, draft in drafts(ladder, sampler).items()]
-    share = load_prompts("code", "held-out", prompts)[part::parts]
-    return sweep(settings, share, ladder, seed=seed, max_new_tokens=max_new_tokens, progress=part == 0)
+def settings(ladder: Ladder) -> list[Setting]:
+    """The table's grid; in a module of its own, for workers to find it."""
+    return [Setting(name, draft, sampler) for sampler in map(Sampler, TEMPERATURES) for name, draft in drafts(ladder, sampler).items()]

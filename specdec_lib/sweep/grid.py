@@ -1,8 +1,7 @@
-"""A grid of settings in, one tidy table out: a row per setting and prompt, counts and seconds in separate columns."""
+"""The points of a grid, a prompt decoded under each of them, and the row that a generation becomes: counts and seconds in separate columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.decode import Generation, decode
@@ -10,9 +9,6 @@ from specdec_lib.draft import Draft
 from specdec_lib.sweep.statistics import repetition
 from specdec_lib.verify import Rule, look_up
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -23,30 +19,6 @@ class Setting:
     draft: Draft
     sampler: Sampler = Sampler()
     rule: Rule = look_up
-
-
-def sweep(
-    settings: Sequence[Setting],
-    prompts: Sequence[Prompt],
-    ladder: Ladder | Pair,
-    *,
-    seed: int = 0,
-    max_new_tokens: int = 128,
-    progress: bool = True,
-) -> "DataFrame":
-    """Decode every prompt under every setting, the settings interleaved within a prompt.
-
-    ladder    or the encoder-decoder pair, whose drafts and prompts are then given
-
-    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model its
-    passes, its rows, and the length up to the round's root summed over its passes); repetition, stop; seconds (in all, prefill apart, overhead,
-    and per model).
-    Raises ValueError if there is no setting or prompt, or two settings have the same name, sampler and rule.
-    """
-    import pandas as pd
-
-    played = generations(settings, prompts, ladder, seed=seed, max_new_tokens=max_new_tokens, progress=progress)
-    return pd.DataFrame([row(setting, prompt, generation) for setting, prompt, generation in played])
 
 
 def generations(
@@ -61,19 +33,35 @@ def generations(
     """What `sweep` makes its rows of: every prompt decoded under every setting, with all rounds."""
     from tqdm.auto import tqdm
 
-    keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
-    if not settings or not prompts or len(set(keys)) < len(keys):
-        raise ValueError(f"a sweep needs prompts and settings with different names, got {len(prompts)} prompts and {[key[0] for key in keys]}")
-    with tqdm(total=len(settings) * len(prompts), desc="sweep", disable=not progress, mininterval=1) as bar:
-        for prompt, prompt_seed in zip(prompts, seeds(prompts, seed), strict=True):
-            tokens = ladder.encode(prompt)
-            for setting in settings:
-                chance = Chance(prompt_seed, setting.sampler)
-                generation = decode(
-                    ladder.target, setting.draft, tokens, chance, max_new_tokens=max_new_tokens, rule=setting.rule, stop_tokens=ladder.stop_tokens
-                )
+    if not prompts:
+        raise ValueError("a sweep needs prompts, got none")
+    with tqdm(total=len(checked(settings)) * len(prompts), desc="sweep", disable=not progress, mininterval=1) as bar:
+        for prompt in prompts:
+            for setting, generation in played(settings, prompt, ladder, seed=seed, max_new_tokens=max_new_tokens):
                 yield setting, prompt, generation
                 bar.update()
+
+
+def played(
+    settings: Sequence[Setting], prompt: Prompt, ladder: Ladder | Pair, *, seed: int, max_new_tokens: int
+) -> Iterator[tuple[Setting, Generation]]:
+    """One prompt decoded under every setting, with noise that follows from its name and `seed`."""
+    tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
+    for setting in settings:
+        chance = Chance(own, setting.sampler)
+        yield (
+            setting,
+            decode(ladder.target, setting.draft, tokens, chance, max_new_tokens=max_new_tokens, rule=setting.rule, stop_tokens=ladder.stop_tokens),
+        )
+
+
+def checked(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """The settings.  Raises ValueError if there is none, or two have the same name, sampler and rule."""
+    settings = tuple(settings)
+    keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
+    if not settings or len(set(keys)) < len(keys):
+        raise ValueError(f"a sweep needs settings with different names, samplers or rules, got {[key[0] for key in keys]}")
+    return settings
 
 
 def labelled(played: Iterable[tuple[Setting, Prompt, Generation]]) -> Iterator[tuple[dict[str, object], Generation]]:

@@ -1,0 +1,238 @@
+"""A sweep that is killed, damaged or grown gives the table of one that was left alone, and nothing kept is mistaken for something else."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from specdec_lib.cascade import from_matrix
+from specdec_lib.chance import Sampler
+from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.ngram import MaxGram
+from specdec_lib.sweep import Recipe, Setting, grid, stacks, sweep
+from specdec_lib.sweep.identity import fingerprint
+from specdec_lib.sweep.kept import Kept, _digest
+from specdec_lib.sweep.runs import Run
+from specdec_lib.tree import MatchTable
+from specdec_lib.verify import look_up, reject
+from specdec_lib.workload import load_ladder, load_model
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+LENGTH = {"max_new_tokens": 5, "progress": False}
+
+
+def settings(ladder):
+    return [Setting("none", NoDraft()), Setting("copies", ladder.max_gram), Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50))]
+
+
+def counts(table):
+    return table.drop(columns=[name for name in table if name.endswith("seconds")])
+
+
+def same(one, other):
+    pd.testing.assert_frame_equal(counts(one), counts(other))
+
+
+def files(keep):
+    return sorted(keep.glob("*/*.json"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ladder, prompts):
+    return sweep(settings(ladder), prompts[:6], ladder, **LENGTH)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many generations were decoded."""
+    real, made = grid.decode, []
+    monkeypatch.setattr(grid, "decode", lambda *args, **named: made.append(1) or real(*args, **named))
+    return made
+
+
+def killed(after, delay, keep, *grid):
+    """A process that sweeps, killed some time after so many prompts were kept."""
+    process = multiprocessing.get_context("fork").Process(target=sweep, args=grid, kwargs={"keep": keep, **LENGTH})
+    process.start()
+    deadline = time.monotonic() + 60
+    while len(files(keep)) < after and process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    time.sleep(delay)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return process.exitcode
+
+
+def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(ladder, prompts, undisturbed, tmp_path, decoded):
+    asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
+    moments, seen = random.Random(), []
+    for after in (0, 1, 2, 3):
+        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *asked) == -signal.SIGKILL
+        seen.append(len(files(tmp_path)))
+    assert seen == sorted(seen) and 3 <= seen[-1] < 6
+    table = sweep(*asked, keep=tmp_path, **LENGTH)
+    same(table, undisturbed)
+    assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
+    pd.testing.assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)  # the seconds too: nothing was decoded
+    assert len(decoded) == 3 * (6 - seen[-1])
+
+
+def forged(text):
+    """The same file with other counts and the digest that fits them."""
+    rows = json.loads(text.split("\n", 1)[1])
+    body = json.dumps([row | {"accepted": row["accepted"] + 1} for row in rows])
+    return f"{_digest(body)}\n{body}"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"accepted": 0', '"accepted": 1', 1),
+        lambda text: text.split("\n")[0],
+        lambda text: "\n[]",
+        lambda text: f"{_digest('[]')}\n[]",
+        lambda text: "\udcff",
+    ],
+)
+def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, undisturbed, tmp_path, decoded):
+    asked = settings(ladder), prompts[:1], ladder
+    table = sweep(*asked, keep=tmp_path, **LENGTH)
+    (path,) = files(tmp_path)
+    whole = path.read_text()
+    assert damage(whole) != whole
+    path.write_bytes(damage(whole).encode(errors="surrogateescape"))
+    decoded.clear()
+    same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+    assert len(decoded) == 3 and path.read_text() != damage(whole)
+
+
+def test_a_forged_file_would_be_seen_in_the_table(ladder, prompts, undisturbed, tmp_path):
+    """What the comparisons here are worth: rows that are kept are rows that are shown."""
+    asked = settings(ladder), prompts[:1], ladder
+    table = sweep(*asked, keep=tmp_path, **LENGTH)
+    (path,) = files(tmp_path)
+    path.write_text(forged(path.read_text()))
+    with pytest.raises(AssertionError, match="accepted"):
+        same(sweep(*asked, keep=tmp_path, **LENGTH), table)
+
+
+def test_an_interrupted_write_leaves_what_was_there(prompts, tmp_path, monkeypatch):
+    kept = Kept(tmp_path / "made", 1)
+    assert kept.read(prompts[0]) is None and not kept.folder.exists()
+    kept.write(prompts[0], [{"tokens": np.int64(3), "seconds": 0.1 + 0.2, "top_k": None}])
+    assert kept.read(prompts[0]) == [{"tokens": 3, "seconds": 0.1 + 0.2, "top_k": None}]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kept.write(prompts[0], [{"tokens": 4}])
+    assert kept.read(prompts[0])[0]["tokens"] == 3 and len(list(kept.folder.iterdir())) == 1
+    assert kept.read(prompts[1]) is None and kept.read(replace(prompts[0], text="another")) is None
+
+
+def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(ladder, prompts, undisturbed, tmp_path, decoded):
+    grid = settings(ladder)
+    sweep(grid, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
+    assert len(decoded) == 6
+    grown = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
+    assert len(decoded) == 12 and len(files(tmp_path)) == 4
+    same(grown, undisturbed[:12])
+    backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
+    assert len(decoded) == 12 and backwards.prompt.unique().tolist() == [prompt.name for prompt in prompts[3::-1]]
+    sweep(grid, prompts[:1], ladder, keep=tmp_path, seed=1, **LENGTH)
+    assert len(decoded) == 15 and len(files(tmp_path)) == 5
+
+
+def test_recipes_make_the_same_table_and_keep_it_in_the_same_place(ladder, prompts, undisturbed, tmp_path, decoded):
+    same(sweep(Recipe("test_sweep_kept:settings"), prompts[:2], ladder, keep=tmp_path, **LENGTH), undisturbed[:6])
+    here = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
+    same(sweep(Recipe("test_sweep_kept:settings"), prompts[:2], here, keep=tmp_path, **LENGTH), undisturbed[:6])
+    assert len(decoded) == 6 and len(files(tmp_path)) == 2
+
+
+@dataclass(frozen=True)
+class Own:
+    """A draft from outside the library."""
+
+    inner: object
+
+    def propose(self, context, chance):
+        return self.inner.propose(context, chance)
+
+
+def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
+    chain, drafts = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
+    exact = load_ladder(device="cpu", dtype="float64")
+    renamed = load_model(ladder.draft.model.name_or_path, "other", device="cpu")
+    moved = load_model(ladder.draft.model.name_or_path, "draft", device="cpu")
+    with torch.no_grad():
+        next(moved.model.parameters()).view(-1)[7] += 1e-6
+    settings = {
+        "chain": chain,
+        "longer": ChainDraft(ladder.draft, 4),
+        "drawn": ChainDraft(ladder.draft, 3, siblings="iid"),
+        "matched": ChainDraft(ladder.draft, 3, match=MatchTable((0.7, 0.2))),
+        "middle": ChainDraft(ladder.middle, 3),
+        "renamed": ChainDraft(renamed, 3),
+        "one weight": ChainDraft(moved, 3),
+        "float64": ChainDraft(exact.draft, 3),
+        "tree": TreeDraft(ladder.draft, budget=8),
+        "copies": MaxGram(None, 8),
+        "bigrams": MaxGram(ladder.katz.bigrams(), 8),
+        "cascade": from_matrix(drafts, ((2, 4), (0, 4))),
+        "lenient": from_matrix(drafts, ((2, 4), (0, 4)), lenience=2.0),
+        "outside": Own(chain),
+    }
+    runs = [Run([Setting("x", draft)], ladder) for draft in settings.values()]
+    first, second = Setting("x", chain), Setting("y", chain)
+    runs += [Run([replace(first, sampler=sampler)], ladder) for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9))]
+    runs += [Run([replace(first, rule=reject)], ladder), Run([first, second], ladder), Run([second, first], ladder), Run([first], exact)]
+    runs += [Run([first], ladder, seed=1), Run([first], ladder, max_new_tokens=7)]
+    found = [run.fingerprint() for run in runs]
+    assert len(set(found)) == len(found)
+
+
+def test_the_fingerprint_of_the_same_is_the_same(ladder):
+    again = load_ladder(device="cpu")
+    again.target.usage, again.max_gram.index._texts[:] = replace(again.target.usage, passes=9), []
+    assert Run(stacks.settings(ladder), ladder).fingerprint() == Run(stacks.settings(again), again).fingerprint()
+    assert fingerprint({"a": 1, "b": (2.0, None)}, look_up) == fingerprint({"b": [np.float64(2), None], "a": np.int32(1)}, look_up)
+    assert fingerprint(np.zeros((2, 3))) != fingerprint(np.zeros((3, 2))) != fingerprint(np.zeros((3, 2), np.float32))
+
+
+def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts, tmp_path):
+    for strange in (object(), lambda: None, prompts[0].text.upper):
+        odd = [Setting("odd", Own(NoDraft())), Setting("odder", _Odd(strange))]
+        assert len(sweep(odd, prompts[:1], ladder, max_new_tokens=2, progress=False)) == 2
+        with pytest.raises(ValueError, match="cannot be told apart"):
+            sweep(odd, prompts[:1], ladder, keep=tmp_path, **LENGTH)
+
+
+@dataclass(frozen=True)
+class _Odd(NoDraft):
+    strange: object
+
+
+def test_what_makes_no_sense_is_refused(ladder, prompts):
+    here = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
+    with pytest.raises(ValueError, match="the ladder is a recipe and the settings are not"):
+        sweep([Setting("none", NoDraft())], prompts[:1], here)
+    with pytest.raises(ValueError, match="needs prompts, got none"):
+        sweep([Setting("none", NoDraft())], [], ladder)
+    with pytest.raises(ValueError, match=r'"package\.module:name", got \'stacks.settings\''):
+        Recipe("stacks.settings")
+    for wrong in ("no.such.module:settings", "specdec_lib.sweep.stacks:no_such"):
+        with pytest.raises(ValueError, match="cannot be imported here"):
+            sweep(Recipe(wrong), prompts[:1], ladder)
