@@ -10,7 +10,7 @@ from fakes import fixed_model, table_model
 
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft, best_slots
+from specdec_lib.draft import ChainDraft, Draft, FirstDraft, NoDraft, TreeDraft, best_slots
 from specdec_lib.draft.slots import slots_of
 from specdec_lib.ngram import Katz, NgramDraft
 from specdec_lib.theory import Shape
@@ -45,6 +45,27 @@ def test_widths_give_the_shape_and_one_pass_per_depth(chance, siblings):
     tree = TreeDraft(model, widths=(3, 2, 1), siblings=siblings).propose(CONTEXT, chance)
     assert [tree.depths.count(depth) for depth in range(4)] == [1, 3, 6, 6]
     assert model.passes == 3 and not tree.has_rows
+
+
+def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
+    asked = []
+
+    class Guesser:
+        def __init__(self, name: str, guesses: int) -> None:
+            self.name, self.guesses = name, guesses
+
+        def propose(self, context: Context, chance: Chance) -> TokenTree:
+            asked.append((self.name, chance.nesting))
+            return TokenTree.rooted(context).grown([1] * self.guesses, range(self.guesses), source=self.name, scores=[1.0] * self.guesses)
+
+    parts = Guesser("none", 0), Guesser("two", 2), Guesser("three", 3)
+    context = Context.of([1, 2])
+    assert FirstDraft(parts).propose(context, Chance(0)).sources[1:] == ("two", "two")
+    assert asked == [("none", (("part", (0,)),)), ("two", (("part", (1,)),))]
+    assert FirstDraft(parts, least=3).propose(context, Chance(0)).guesses == 3
+    assert FirstDraft(parts[:1]).propose(context, Chance(0)).guesses == 0
+    with pytest.raises(ValueError, match="got 0 and least=1"):
+        FirstDraft(())
 
 
 def test_a_chain_is_the_tree_of_width_one():

@@ -10,7 +10,7 @@ from fakes import PROMPT, Scripted, distance, first_round, speculative_law, tabl
 from specdec_lib.chance import Chance, Sampler, every_outcome
 from specdec_lib.context import Context
 from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
+from specdec_lib.draft import ChainDraft, Draft, FirstDraft, MergedDraft, NoDraft, TreeDraft
 from specdec_lib.lm import TableModel, joint_law
 from specdec_lib.ngram import Katz, MaxGram, NgramDraft
 from specdec_lib.staged import StagedChain, StagedTree
@@ -34,6 +34,7 @@ DRAFTS = {
     "2×2 without replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 2), siblings="distinct")),
     "fixed shape with replacement": (3, 2, lambda model: TreeDraft(model, shape=ODD, siblings="iid")),
     "fixed shape without replacement": (4, 3, lambda model: TreeDraft(model, shape=ODD, siblings="distinct")),
+    "a copy, else a chain": (3, None, lambda model: FirstDraft((MaxGram(None, 2), ChainDraft(model, 2, siblings="iid")))),
     "fixed shape point mass": (4, None, lambda model: TreeDraft(model, shape=ODD, siblings="top")),
 }
 
@@ -66,6 +67,7 @@ def test_look_up_emits_every_possible_sequence_of_target_choices(unchecked):
         TreeDraft(draft, shape=ODD, siblings="distinct"),
         TreeDraft(draft, budget=4, depth=3, match=BY_GAP),
         MergedDraft((MaxGram(None, 3), TreeDraft(draft, budget=3, depth=2, match=BY_GAP))),
+        FirstDraft((MaxGram(None, 3), TreeDraft(draft, budget=3, depth=2, match=BY_GAP))),
     )
     for choices in itertools.product(range(3), repeat=4):
         chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))

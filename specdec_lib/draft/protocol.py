@@ -53,3 +53,28 @@ class MergedDraft:
             parents = [place[parent] for parent in guessed.parents[1:]]
             tree = tree.grown(guessed.tokens[1:], parents, source=guessed.sources[1:], scores=guessed.scores[1:], rows=guessed.rows[1:])
         return tree.merged()
+
+
+@dataclass(frozen=True)
+class FirstDraft:
+    """The guesses of the first of several drafts that has any: a copy where the text repeats itself, else a model's.
+
+    least    guesses that a part must have for its turn to be taken; the last part is always taken
+
+    Raises ValueError if there is no part or `least` is below 1.
+    """
+
+    parts: tuple[Draft, ...]
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.parts or self.least < 1:
+            raise ValueError(f"the first of several drafts needs at least one part and 1 guess, got {len(self.parts)} and least={self.least}")
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """What that draft guesses."""
+        for number, part in enumerate(self.parts[:-1]):
+            tree = part.propose(context, chance.inner("part", (number,)))
+            if tree.guesses >= self.least:
+                return tree
+        return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

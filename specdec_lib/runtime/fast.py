@@ -21,7 +21,7 @@ from specdec_lib.tree import MatchTable, TokenTree
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # slots allocated at first beyond the model's positions
-SMALL = 8_000_000  # bytes of weights below which a second thread costs more than it saves; replaced by calibration where it ran
+SMALL = 8_000_000  # bytes of weights below which a second thread costs more than it saves; `calibration` measures it
 NO_BINS = np.empty(0), np.empty((0, 0))
 
 
@@ -42,11 +42,17 @@ class FastModel:
         self.name = name
         self.vocabulary = self.weights.vocabulary
         self.max_positions = int(model.config.max_position_embeddings)
-        self.threads = threads or (torch.get_num_threads() if self.weights.nbytes > SMALL else 1)
+        self.use(threads or (torch.get_num_threads() if self.weights.nbytes > SMALL else 1))
         self.usage = Usage()
         self._memory = Memory()
         self._slots = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._keys, self._values = self.weights.buffers(self._slots)
+
+    def use(self, threads: int) -> None:
+        """Compute on so many threads from now on; no bit of a result depends on it.  Raises ValueError below 1."""
+        if threads < 1:
+            raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
+        self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
 
     @property
@@ -145,8 +151,8 @@ class FastModel:
         rows, places = np.array(tokens), np.array(positions)
         trunk = len(self._memory.trunk)
         began = time.perf_counter()
-        if self.threads > 1:
-            numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
+        if 1 < self.threads != numba.get_num_threads():
+            numba.set_num_threads(self.threads)
         self._pass(
             *(rows, places, start, trunk, above, counts, keep, weights.shape),
             *(weights.tables, weights.layers, weights.head, self._keys, self._values, logits),

@@ -2,7 +2,7 @@
 
 from specdec_lib.workload.files import DATA, REMEDY, checked_card, file_digest
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured, load_ladder
-from specdec_lib.workload.models import DTYPES, RUNTIMES, faster, load_model, load_seq2seq
+from specdec_lib.workload.models import DTYPES, RUNTIMES, calibrated, faster, load_model, load_seq2seq
 from specdec_lib.workload.pair import Pair, load_pair
 from specdec_lib.workload.prompts import DOCSTRING, DOMAINS, SPLITS, Prompt, load_prompts, seeds
 
@@ -19,6 +19,7 @@ __all__ = [
     "Measured",
     "Pair",
     "Prompt",
+    "calibrated",
     "checked_card",
     "faster",
     "file_digest",

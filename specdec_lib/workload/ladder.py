@@ -106,7 +106,8 @@ def load_ladder(*, device: str = "auto", dtype: str = "float32", runtime: str = 
 
     device     "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype      "float32", "float64" or "bfloat16"
-    runtime    "reference", or "fast": float32 on the CPU, several times faster, and the very bits of a row whatever is computed beside it
+    runtime    "reference"; "fast": float32 on the CPU, several times faster, and the very bits of a row whatever is computed beside it; or "auto",
+               which measures once which is faster for each model
 
     Raises ValueError if a file is missing or damaged, or device, dtype or runtime are unknown or do not go together.
     """

@@ -10,12 +10,14 @@ from transformers.utils.logging import disable_progress_bar
 
 from specdec_lib.lm import CachedModel
 from specdec_lib.seq2seq import Seq2SeqModel
+from specdec_lib.workload.files import DATA
 
 if TYPE_CHECKING:
     from specdec_lib.runtime.fast import FastModel
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
-RUNTIMES = ("reference", "fast")
+RUNTIMES = ("reference", "fast", "auto")
+CALIBRATION = DATA / "cache" / "runtime.json"
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 
 
@@ -24,7 +26,8 @@ def load_model(
 ) -> "CachedModel | FastModel":
     """A decoder-only model from a local folder in hub format, or from the hub if `source` names no folder.
 
-    runtime    "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama models in float32 on the CPU
+    runtime    "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama models in float32 on the CPU; "auto" measures, once
+               on a machine, which is faster and on how many threads, and takes the reference where the fast one cannot run; `.runtime` says which ran
 
     Raises ValueError if it cannot be read, or device, dtype or runtime are unknown or do not go together.
     """
@@ -32,18 +35,39 @@ def load_model(
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     if runtime == "reference":
         return CachedModel(_loaded(AutoModelForCausalLM, source, device, dtype), name)
-    if device not in ("auto", "cpu") or dtype != "float32":
+    elsewhere = device not in ("auto", "cpu") or dtype != "float32"
+    if runtime == "auto":
+        model = CachedModel(_loaded(AutoModelForCausalLM, source, device, dtype), name)
+        return model if elsewhere or model.model.device.type != "cpu" else calibrated(model)
+    if elsewhere:
         raise ValueError(f"the fast runtime computes in float32 on the CPU, got device={device!r} and dtype={dtype!r}")
     return faster(CachedModel(_loaded(AutoModelForCausalLM, source, "cpu", dtype), name))
+
+
+def calibrated(model: CachedModel, *, cache: Path | None = CALIBRATION) -> "CachedModel | FastModel":
+    """The same model on the runtime that is fastest here: the reference, or the fast one on one thread or on all of PyTorch's."""
+    from specdec_lib.runtime.calibration import fastest
+
+    try:
+        counts = sorted({1, torch.get_num_threads()})
+        fast = {f"fast, {threads} thread{'s' if threads > 1 else ''}": (faster(model), threads) for threads in counts}
+    except ValueError:
+        return model  # which the fast runtime does not know
+    for one, threads in fast.values():
+        one.use(threads)
+    chosen = fastest({"reference": model} | {name: one for name, (one, _) in fast.items()}, cache=cache)
+    return model if chosen == "reference" else fast[chosen][0]
 
 
 def faster(model: "CachedModel | FastModel", *, name: str | None = None, stored: str = "exact") -> "FastModel":
     """The same model on the fast runtime of the CPU; with `stored="int8"` a cheap guesser of what it takes, under a name of its own.
 
-    Raises ValueError if the fast runtime does not know the model.
+    Raises ValueError if the fast runtime does not know the model, or Numba is not installed.
     """
-    from specdec_lib.runtime.fast import FastModel  # Numba takes a second to import
-
+    try:
+        from specdec_lib.runtime.fast import FastModel  # Numba takes a second to import
+    except ImportError as error:
+        raise ValueError(f"the fast runtime needs Numba, which is not here ({error}); the reference runtime does without") from error
     return FastModel(model.model, name or model.name, stored=stored)
 
 

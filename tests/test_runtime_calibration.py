@@ -1,0 +1,84 @@
+"""Which runtime is picked, and that the answer is kept."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from specdec_lib.context import Context
+from specdec_lib.lm import CachedModel
+from specdec_lib.runtime.calibration import REPEATS, ROWS, WARM_UPS, fastest
+from specdec_lib.runtime.fast import FastModel
+from specdec_lib.tree import TokenTree
+from specdec_lib.workload import calibrated, load_ladder, load_model
+
+
+class Timed:
+    """A model whose passes take so many seconds by a clock that it moves itself."""
+
+    vocabulary, max_positions = 50, 200
+
+    def __init__(self, name: str, one: float, eight: float, hands: list[float]) -> None:
+        self.name, self.hands, self.passes = name, hands, 0
+        self.seconds = {1: one, 8: eight}
+
+    def score(self, context: Context, tree: TokenTree) -> Tensor:
+        self.passes += 1
+        self.hands[0] += self.seconds[len(tree)]
+        return torch.zeros(len(tree), self.vocabulary)
+
+    def forget(self) -> None:
+        self.forgotten = True
+
+
+def clocked(**seconds: tuple[float, float]) -> tuple[dict[str, Timed], Callable[[], float]]:
+    hands = [0.0]
+    return {name: Timed(name, one, eight, hands) for name, (one, eight) in seconds.items()}, lambda: hands[0]
+
+
+def test_the_least_time_for_one_row_and_eight_together_wins() -> None:
+    models, clock = clocked(steep=(1.0, 9.0), flat=(3.0, 4.0), slow=(5.0, 6.0))
+    assert fastest(models, clock=clock) == "flat"
+    assert all(model.forgotten and model.passes == 2 * len(ROWS) * (REPEATS + WARM_UPS) for model in models.values())
+
+
+def test_the_answer_is_kept_and_asked_for_only_once(tmp_path: Path) -> None:
+    cache = tmp_path / "folder" / "runtime.json"
+    models, clock = clocked(slow=(2.0, 2.0), quick=(1.0, 1.0))
+    assert fastest(models, cache=cache, clock=clock) == "quick"
+    again, clock = clocked(slow=(1.0, 1.0), quick=(2.0, 2.0))
+    assert fastest(again, cache=cache, clock=clock) == "quick" and not again["quick"].passes
+    other, clock = clocked(slow=(1.0, 1.0), quick=(2.0, 2.0), third=(3.0, 3.0))
+    assert fastest(other, cache=cache, clock=clock) == "slow"
+    assert len(json.loads(cache.read_text())) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": "no such runtime"}', "\x00"])
+def test_a_damaged_cache_is_measured_anew(tmp_path: Path, text: str) -> None:
+    cache = tmp_path / "runtime.json"
+    cache.write_text(text)
+    models, clock = clocked(slow=(2.0, 2.0), quick=(1.0, 1.0))
+    assert fastest(models, cache=cache, clock=clock) == "quick"
+    assert "quick" in json.loads(cache.read_text()).values()
+
+
+def test_nothing_to_choose_from_is_refused() -> None:
+    with pytest.raises(ValueError, match="got none"):
+        fastest({})
+
+
+def test_a_model_says_what_runs_and_gives_the_same_tokens(tmp_path: Path) -> None:
+    reference = load_model("data/ladder/draft", "draft")
+    found = calibrated(reference, cache=tmp_path / "runtime.json")
+    assert isinstance(found, FastModel | CachedModel) and found.runtime.startswith(("fast", "reference"))
+    context = Context.of([1, 2, 3])
+    assert (found.score(context, TokenTree.rooted(context)) - reference.score(context, TokenTree.rooted(context))).abs().max() < 1e-4
+
+
+def test_the_ladder_can_be_loaded_on_what_is_fastest() -> None:
+    ladder = load_ladder(device="cpu", runtime="auto")
+    assert {ladder.target.name, ladder.middle.name, ladder.draft.name} == {"target", "middle", "draft"}
+    assert load_ladder(device="cpu", dtype="float64", runtime="auto").target.runtime == "reference: Hugging Face in float64 on cpu"
