@@ -6,7 +6,7 @@ ARGS ?=
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test check lab table measured lossless ladder
+.PHONY: help figures full refresh test check lab table measured bench lossless ladder
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -40,6 +40,9 @@ measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/me
 	$(PYTHON) -m specdec_lib.ladder.growth
 	$(PYTHON) -m specdec_lib.ladder.cascades
 	$(PYTHON) -m specdec_lib.ladder.walltime
+
+bench: .venv/.stamp ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
+	$(PYTHON) -m specdec_lib.bench $(if $(SMOKE),--smoke) $(ARGS)
 
 lossless: .venv/.stamp ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)
