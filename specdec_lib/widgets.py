@@ -16,7 +16,7 @@ from specdec_lib.context import Context
 from specdec_lib.decode import rounds
 from specdec_lib.draft import Draft
 from specdec_lib.replay import MAX_GRAM
-from specdec_lib.theory import Rates, best_tree
+from specdec_lib.theory import Gain, Overhead, PassTable, Rates, best_tree
 from specdec_lib.workload import Ladder
 
 Matrix = tuple[tuple[int, ...], ...]
@@ -134,6 +134,25 @@ def one_round(ladder: Ladder, draft: Draft, context: Context, *, seed: int, temp
     kept = "".join(ladder.text(token) for token in played.emitted)
     title = f"{played.accepted} of {played.proposed} guesses accepted, {len(played.emitted)} tokens emitted: {kept!r}"
     return figures.tree(played.tree, labels=labels, path=played.path, title=title)
+
+
+def faster_draft(
+    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
+    tables: Mapping[str, PassTable],
+    overheads: tuple[Overhead, Overhead],
+    *,
+    draft: float,
+    host: float,
+) -> go.Figure:
+    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and all outside the models `host` times.
+
+    gains        (tables, overhead of a tree's round, overhead of a plain one) to gains, one per budget and depth, such as of `theory.tree_gains`
+    overheads    both, as measured
+    """
+    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
+    found = pd.DataFrame(gains(faster, *(Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads)))
+    said = f"draft {draft:g} × as fast, host {host:g} ×: {max(found.speed_up):.2f} times plain decoding"
+    return figures.speed_ups(found.drop(columns="width")).update_layout(title={"text": said}, height=500, margin={"t": 96})
 
 
 def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:

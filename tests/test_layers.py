@@ -20,7 +20,7 @@ LAYERS = (
     {"latency", "acceptance", "replay", "sweep", "published"},
     {"ladder", "figures"},
     {"bench", "widgets", "hf", "gallery"},
-    {"reproduce"},
+    {"reproduce", "gpu"},
 )
 LAYER = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
 HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}

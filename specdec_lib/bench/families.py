@@ -19,6 +19,7 @@ Drafts = Mapping[str, Draft]
 
 PLAIN = "token by token"
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
+WISER = ((3, 3), (4, 4), (6, 5), (8, 6))  # of the middle model, which is right more often and costs twice as much
 FLOORS = (0.0, 0.05, 0.15)
 MATRICES = (((1, 4), (0, 4)), ((1, 8), (0, 4)), ((2, 4), (0, 4)), ((1, 0), (0, 4)), ((2, 0), (0, 8)), ((3, 4), (0, 4)), ((1, 12), (0, 8)))
 DEEPER = (((1, 1, 4), (0, 1, 4), (0, 0, 4)), ((1, 0, 4), (0, 1, 4), (0, 0, 4)), ((2, 0, 8), (0, 2, 4), (0, 0, 4)))
@@ -50,12 +51,14 @@ def chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 
 def trees(ladder: Ladder, sampler: Sampler, *, shapes: Sequence[tuple[int, int]] = TREES, floors: Sequence[float] = FLOORS) -> dict[str, TreeDraft]:
-    """Best-first trees of the draft."""
+    """Best-first trees of the draft, and fewer of the middle model."""
+    settings = [("draft", *shape, floor) for shape, floor in product(shapes, floors)]
+    settings += [("middle", *shape, floor) for shape, floor in product(WISER, floors[::2])]
     return {
-        f"budget {budget}, depth {depth}{_above(floor)}": TreeDraft(
-            ladder.draft, budget=budget, depth=depth, floor=floor, match=ladder.match("draft", sampler)
+        f"{model}, budget {budget}, depth {depth}{_above(floor)}": TreeDraft(
+            getattr(ladder, model), budget=budget, depth=depth, floor=floor, match=ladder.match(model, sampler)
         )
-        for (budget, depth), floor in product(shapes, floors)
+        for model, budget, depth, floor in settings
     }
 
 

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -105,7 +105,9 @@ class Chance:
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
         """The same noise for a part of a composite draft, with coins and draws of its own."""
-        return replace(self, nesting=(*self.nesting, (part, slots)))
+        longer = object.__new__(type(self))  # all but the nesting was checked before
+        vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
+        return longer
 
     def noise_key(self, position: int) -> int:
         """The 64 bits that all noise of a position follows from: for a runtime that makes the noise itself, as `gumbel_noise` does."""

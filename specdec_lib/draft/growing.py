@@ -10,7 +10,7 @@ from torch import Tensor
 from specdec_lib.chance import Chance, best, likeliest
 from specdec_lib.context import Context
 from specdec_lib.draft.slots import SlotWidths, best_slots, slots_of
-from specdec_lib.lm import LanguageModel, TreeGrower
+from specdec_lib.lm import LanguageModel
 from specdec_lib.theory import Shape
 from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
 
@@ -80,11 +80,12 @@ class TreeDraft:
 
     def _grown_whole(self, context: Context, chance: Chance) -> TokenTree | None:
         """The same tree from a model that grows trees itself, which is faster; None from any other."""
-        if self.siblings != "ranked" or self.shape is not None or not isinstance(self.model, TreeGrower):
+        grow = getattr(self.model, "grow", None)  # a `TreeGrower`'s; asking the protocol costs as much as growing
+        if grow is None or self.siblings != "ranked" or self.shape is not None:
             return None
         reach = self.reach(context)
         widths = self.widths[:reach] if self.widths is not None else (self.budget,) * reach
-        return self.model.grow(context, chance, widths=widths, budget=self.budget, floor=self.floor, match=self.match)
+        return grow(context, chance, widths=widths, budget=self.budget, floor=self.floor, match=self.match)
 
     def grow(self, context: Context, chance: Chance, ask: Ask) -> TokenTree:
         """The tree that follows from the children that `ask` gives; it is asked level by level, for all nodes of a level that are to have some.

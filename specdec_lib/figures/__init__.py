@@ -6,16 +6,19 @@ an image on white paper and as the table behind it. Colour never carries a meani
 
 from specdec_lib.figures.ablations import ablation, passes, stages
 from specdec_lib.figures.agreement import calibration, predicted
+from specdec_lib.figures.bench import versus
 from specdec_lib.figures.cascades import ewif, lenience, position, sensitivity
 from specdec_lib.figures.charts import laws, tokens_per_round
 from specdec_lib.figures.curves import acceptance, budget_curves
 from specdec_lib.figures.gains import cascade_ablation, walltime
 from specdec_lib.figures.gaps import gap_table, gaps, kinds
+from specdec_lib.figures.latency import latency, ledger
 from specdec_lib.figures.paper import paper_and_ours, relative_performance
 from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save
 from specdec_lib.figures.settings import setting, surface
 from specdec_lib.figures.shapes import shapes, slots, speed_ups
+from specdec_lib.figures.speeds import break_even, predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
 from specdec_lib.figures.swi import swi
 from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
@@ -27,6 +30,7 @@ __all__ = [
     "SCREEN",
     "ablation",
     "acceptance",
+    "break_even",
     "budget_curves",
     "calibration",
     "cascade_ablation",
@@ -38,7 +42,9 @@ __all__ = [
     "gap_table",
     "gaps",
     "kinds",
+    "latency",
     "laws",
+    "ledger",
     "lenience",
     "mask",
     "nodes",
@@ -47,19 +53,24 @@ __all__ = [
     "passes",
     "position",
     "predicted",
+    "predicted_speeds",
     "relative_performance",
     "roofline",
     "save",
     "sensitivity",
     "setting",
+    "setting_speed_ups",
     "shapes",
     "slots",
+    "speed_surface",
+    "speed_sweep",
     "speed_ups",
     "stages",
     "surface",
     "swi",
     "tokens_per_round",
     "tree",
+    "versus",
     "walk",
     "walltime",
 ]

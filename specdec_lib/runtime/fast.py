@@ -21,7 +21,7 @@ from specdec_lib.tree import MatchTable, TokenTree
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # slots allocated at first beyond the model's positions
-SMALL = 8_000_000  # bytes of weights below which a second thread costs more than it saves; `calibration` measures it
+SMALL = 16_000_000  # bytes of weights up to which a second thread hardly pays, and trees are grown in one call on one thread
 NO_BINS = np.empty(0), np.empty((0, 0))
 
 
@@ -92,7 +92,7 @@ class FastModel:
         """
         sampler, memory = chance.sampler, self._memory
         gaps = sampler.temperature == 0 or (match.edges and sampler.top_p == 1 and sampler.top_k is not None and sampler.top_k <= trees.MOST)
-        if not gaps or self.threads > 1 or not widths:
+        if not gaps or self.weights.nbytes > SMALL or not widths:
             return None
         check_root(context, TokenTree.rooted(context), self.vocabulary, self.max_positions)
         try:

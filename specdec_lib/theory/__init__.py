@@ -39,6 +39,7 @@ from specdec_lib.theory.hierarchies import Level, best_hierarchy, cheapest_draft
 from specdec_lib.theory.optima import BestCascade, BestLengths, best_cascade, best_relay, best_vertical, climbed_cascade
 from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.shapes import Shape
+from specdec_lib.theory.speed import Gain, Overhead, PassTable, Work, best_chain_speed_up, plain_work, tree_gains, tree_work
 from specdec_lib.theory.trees import Plan, best_budget, best_tree, expected_tokens, tokens_by_budget, tree_table
 
 __all__ = [
@@ -47,16 +48,21 @@ __all__ = [
     "BestLengths",
     "CascadeShape",
     "ExpectedRound",
+    "Gain",
     "Level",
     "Machine",
     "ModelShape",
+    "Overhead",
+    "PassTable",
     "Plan",
     "Rates",
     "Shape",
     "Verify",
+    "Work",
     "arithmetic_intensity",
     "best_budget",
     "best_cascade",
+    "best_chain_speed_up",
     "best_hierarchy",
     "best_relay",
     "best_tree",
@@ -79,6 +85,7 @@ __all__ = [
     "pass_bytes",
     "pass_flops",
     "phi",
+    "plain_work",
     "relay_speed_up",
     "roofline_seconds",
     "speed_up",
@@ -87,7 +94,9 @@ __all__ = [
     "swi",
     "tokens_by_budget",
     "tokens_limit",
+    "tree_gains",
     "tree_table",
+    "tree_work",
     "vertical_speed_up",
     "vertical_tokens",
 ]

@@ -4,6 +4,7 @@ Every model takes its turn in every repeat, so that a machine that slows down sl
 ended, as in decoding: it computes the rows asked for and nothing else, which is checked for every model that counts.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ def pass_seconds(
             "timing needs models of different names and at least 1 row, 1 token of context and 1 repeat,"
             f" got models {names}, rows {list(rows)}, context_tokens={context_tokens}, repeats={repeats}"
         )
-    readers = [_Reader(model, clock, int(context_tokens)) for model in models]
+    readers = [Reader(model, clock, int(context_tokens)) for model in models]
     for reader in readers:
         reader.start((WARM_UPS + int(repeats)) * len(rows), max(rows))
     timed = []
@@ -108,7 +109,7 @@ def pass_seconds(
     return table[table.repeat >= 0][["model", "rows", "context_tokens", "repeat", "seconds"]].reset_index(drop=True)
 
 
-def _turns(readers: Sequence["_Reader"], rows: Sequence[Integral], repeat: int) -> Iterator[dict[str, object]]:
+def _turns(readers: Sequence["Reader"], rows: Sequence[Integral], repeat: int) -> Iterator[dict[str, object]]:
     """One pass of each model over each number of rows; who goes first changes from repeat to repeat."""
     turns = list(product(readers, map(int, rows)))
     first = repeat % len(turns)
@@ -117,7 +118,7 @@ def _turns(readers: Sequence["_Reader"], rows: Sequence[Integral], repeat: int) 
 
 
 @dataclass
-class _Reader:
+class Reader:
     """A model that reads on, a token per pass.
 
     tokens    that it has read
@@ -141,7 +142,7 @@ class _Reader:
         self.model.score(context, TokenTree.rooted(context))
 
     def run(self, rows: int) -> dict[str, object]:
-        """One timed pass over the next token and guesses below it."""
+        """One timed pass over the next token and guesses below it; `network_seconds` is what the model itself counts, NaN if it does not."""
         cached = self.tokens
         self.tokens += 1
         context = self._context()
@@ -149,12 +150,13 @@ class _Reader:
         before = getattr(self.model, "usage", None)
         started = self.clock()
         float(self.model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
-        seconds = self.clock() - started
+        seconds, network = self.clock() - started, math.nan
         if before is not None:
             spent = self.model.usage - before
+            network = spent.seconds
             if (spent.passes, spent.rows) != (1, rows):
                 raise ValueError(f"one pass over {rows} rows was to be timed, {self.model.name} ran {spent.passes} over {spent.rows} in all")
-        return {"model": self.model.name, "rows": rows, "context_tokens": cached, "seconds": seconds}
+        return {"model": self.model.name, "rows": rows, "context_tokens": cached, "seconds": seconds, "network_seconds": network}
 
     def _context(self) -> Context:
         return Context.of(tuple(self._token(place) for place in range(self.tokens)))

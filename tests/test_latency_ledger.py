@@ -1,0 +1,230 @@
+"""The ledger, with a clock that models, drafts and rules turn themselves: every second lies where it was spent."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+import torch
+from fakes import table_model
+
+from specdec_lib.cascade import Relay, from_matrix
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode, models_in
+from specdec_lib.draft import ChainDraft, MergedDraft, NoDraft, TreeDraft
+from specdec_lib.latency import PARTS, Stopwatch, ledger, shares, watched, watched_chance, watched_rule
+from specdec_lib.lm import Usage
+from specdec_lib.ngram import MaxGram
+from specdec_lib.staged import StagedTree
+from specdec_lib.tree import TokenTree
+from specdec_lib.verify import look_up, reject
+
+PROMPT = (1, 0, 2)
+
+
+@dataclass
+class Clock:
+    """Stands still unless somebody takes time."""
+
+    now: float = 5.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Slow:
+    """A model that takes a while for a pass, and more around it."""
+
+    name: str
+    clock: Clock
+    pass_seconds: float
+    around_seconds: float = 0.0
+    vocabulary: int = 5
+    max_positions: int = 1000
+    usage: Usage = field(default_factory=Usage)
+
+    def score(self, context, tree):
+        self.clock.now += self.pass_seconds + self.around_seconds
+        self.usage += Usage(1, len(tree), self.pass_seconds)
+        return table_model(5, seed=len(self.name)).score(context, tree)
+
+
+@dataclass(frozen=True)
+class SlowDraft:
+    """Asks its model for a token, and takes a while itself, before and after; then asks chance."""
+
+    model: Slow
+    clock: Clock
+    seconds: float
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        self.clock.now += self.seconds / 2
+        tree = TokenTree.rooted(context)
+        logits = self.model.score(context, tree)
+        self.clock.now += self.seconds / 2
+        return tree.grown([chance.choose(logits[0], len(context))], [0], source="draft", scores=[1.0])
+
+
+@dataclass(frozen=True)
+class SlowGuess:
+    """Guesses without a model, and takes a while."""
+
+    clock: Clock
+    seconds: float
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        self.clock.now += self.seconds
+        return TokenTree.rooted(context).grown([1], [0], source="guess", scores=[1.0])
+
+
+@dataclass
+class Slowly:
+    """A rule that takes a while."""
+
+    clock: Clock
+    seconds: float
+
+    def __call__(self, tree, target_logits, chance):
+        self.clock.now += self.seconds
+        return look_up(tree, target_logits, chance)
+
+
+def booked(clock: Clock | None = None, **changes):
+    """A ledger in which every part takes a different time per round."""
+    clock = clock or Clock()
+    target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
+    draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
+    settings = {"max_new_tokens": 7, "rule": Slowly(clock, 0.0625), "clock": clock, "progress": False} | changes
+    return ledger(target, {"both": draft, "plain": NoDraft()}, [PROMPT, PROMPT[:2]], [Chance(1), Chance(2)], **settings)
+
+
+def test_every_second_lies_where_it_was_spent():
+    table = shares(booked()).set_index(["draft", "part", "model"]).round_seconds
+    both = {part: seconds for part, seconds in table["both"].items() if seconds}
+    assert both == {
+        ("verify", "target"): 8.0,
+        ("draft passes", "small"): 2.0,
+        ("choice and noise", ""): 0.0625,
+        ("KV moves", "target"): 0.5,
+        ("KV moves", "small"): 0.25,
+        ("tree", ""): 1.0,
+        ("n-gram", ""): 0.125,
+    }
+    assert {part: seconds for part, seconds in table["plain"].items() if seconds} == {
+        ("verify", "target"): 8.0,
+        ("choice and noise", ""): 0.0625,
+        ("KV moves", "target"): 0.5,
+    }
+
+
+def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock():
+    table = booked()
+    sums = table.groupby(["draft", "prompt"]).seconds.sum()
+    walls = table.groupby(["draft", "prompt"])[["wall_seconds", "plain_seconds"]].first()
+    assert list(sums) == pytest.approx(list(walls.wall_seconds)) and list(walls.wall_seconds) == pytest.approx(list(walls.plain_seconds))
+    found = shares(table)
+    assert found.accounted.tolist() == pytest.approx([1] * len(found)) and found.watch_cost.tolist() == pytest.approx([0] * len(found))
+    assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])
+    assert set(found.part) <= set(PARTS)
+
+
+def test_a_ledger_that_lost_a_part_does_not_sum():
+    table = booked()
+    found = shares(table[table.part != "draft passes"])
+    assert found[found.draft == "both"].accounted.max() < 0.95
+
+
+def test_what_happens_between_the_parts_is_the_hosts():
+    clock = Clock()
+    watch = Stopwatch(clock)
+    clock.now += 3
+    watch.enter(("tree", ""))
+    clock.now += 5
+    watch.enter(("verify", "target"))
+    clock.now += 7
+    watch.leave()
+    clock.now += 11
+    watch.leave()
+    clock.now += 13
+    assert watch.lap().seconds == {("host", ""): 16, ("tree", ""): 16, ("verify", "target"): 7}
+    assert watch.lap().seconds == {("host", ""): 0}
+
+
+def drafts(ladder, sampler):
+    scout = MergedDraft((MaxGram(None, 4), MaxGram(ladder.katz.bigrams(), 3)))
+    return {
+        "chain": ChainDraft(ladder.draft, 3),
+        "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
+        "cascade": from_matrix((ladder.middle, ladder.draft, MaxGram(None, 4)), ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
+        "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
+    }
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["chain", "staged", "cascade", "relay"])
+def test_watching_changes_nothing(ladder, prompts, name, temperature):
+    chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
+    draft, watch = drafts(ladder, chance.sampler)[name], Stopwatch()
+    plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=12)
+    seen = decode(*watched(ladder.target, draft, watch), prompt, watched_chance(chance, watch), max_new_tokens=12, rule=watched_rule(look_up, watch))
+    assert seen.tokens == plain.tokens
+    assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
+    counted = [(used.passes, used.rows) for played in plain.rounds for used in played.usage.values()]
+    assert [(used.passes, used.rows) for played in seen.rounds for used in played.usage.values()] == counted
+    parts = {part for part, _ in watch.lap().seconds}
+    assert parts == set(PARTS) - (set() if name != "chain" else {"n-gram"})
+
+
+def test_watching_keeps_the_law_of_coins_and_draws(ladder, prompts):
+    chance, prompt, watch = Chance(4, Sampler(1.0)), ladder.encode(prompts[1]), Stopwatch()
+    draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
+    plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=10, rule=reject)
+    seen = decode(*watched(ladder.target, draft, watch), prompt, watched_chance(chance, watch), max_new_tokens=10, rule=watched_rule(reject, watch))
+    assert seen.tokens == plain.tokens
+
+
+def test_every_public_decision_of_chance_is_timed():
+    clock = Clock()
+    watch, chance = Stopwatch(clock), Chance(0, Sampler(1.0))
+    timed = watched_chance(chance, watch).inner("part", (1,))
+    logits = torch.arange(5.0)
+    assert timed.choose(logits, 3) == chance.choose(logits, 3) and timed.nesting == (("part", (1,)),)
+    assert ("choice and noise", "") in watch.lap().seconds
+    public = {name for name in vars(Chance) if not name.startswith("_") and callable(getattr(Chance, name))} - {"inner"}
+    assert {name for name in public if hasattr(getattr(type(timed), name), "__wrapped__")} == public >= {"choose", "rank", "coin", "draw"}
+
+
+def test_one_model_in_two_places_is_watched_once(ladder):
+    draft = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(ladder.draft, 3)))
+    target, seen = watched(ladder.target, draft, Stopwatch())
+    assert list(models_in(target, seen)) == ["target", "draft"]
+    itself = ChainDraft(ladder.target, 2)
+    target, seen = watched(ladder.target, itself, Stopwatch())
+    assert models_in(target, seen) == {"target": target}
+
+
+@pytest.mark.parametrize(
+    "call, complaint",
+    [
+        (lambda: ledger(table_model(5, 0), {}, [PROMPT], [Chance(0)]), "got 0, 1 and 1"),
+        (lambda: ledger(table_model(5, 0), {"a": NoDraft()}, [PROMPT], []), "got 1, 1 and 0"),
+        (lambda: shares(booked().drop(columns="wall_seconds")), "this one lacks wall_seconds"),
+    ],
+)
+def test_what_cannot_be_booked_is_named(call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call()
+
+
+def test_a_target_that_counts_nothing_is_all_passes():
+    table = ledger(table_model(5, 0), {"plain": NoDraft()}, [PROMPT], [Chance(0)], max_new_tokens=3, progress=False)
+    assert "KV moves" not in set(table.part) and "verify" in set(table.part) and table.tokens.iloc[0] == 3
+
+
+def test_a_draft_that_cannot_be_made_anew_is_timed_whole():
+    class Plain:
+        def propose(self, context, chance):
+            return TokenTree.rooted(context)
+
+    _, seen = watched(table_model(5, 0), Plain(), Stopwatch())
+    assert isinstance(seen.draft, Plain) and replace(seen).part == ("tree", "")
