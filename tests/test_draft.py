@@ -68,6 +68,13 @@ def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked(
         FirstDraft(())
 
 
+def test_guesses_that_were_drawn_are_never_passed_over():
+    """It would be biased: whether they are few may depend on what was drawn."""
+    drawn = ChainDraft(table_model(3, 1), 1, siblings="iid")
+    with pytest.raises(ValueError, match="drawn cannot be passed over"):
+        FirstDraft((drawn, NoDraft()), least=2).propose(Context.of([1, 2]), Chance(0, Sampler(1.0)))
+
+
 def test_a_chain_is_the_tree_of_width_one():
     chain = ChainDraft(table_model(5, 1), 4).propose(CONTEXT, SAMPLED)
     assert chain.parents == (-1, 0, 1, 2, 3)

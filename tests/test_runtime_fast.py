@@ -1,5 +1,6 @@
 """The fast CPU runtime: the reference's numbers, and the very bits of a row whatever is computed beside it."""
 
+import os
 import random
 from collections.abc import Iterator
 
@@ -100,6 +101,7 @@ def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(l
     assert not torch.equal(together[3], ladder.target.score(longer, TokenTree.rooted(longer))[0])
 
 
+@pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
 def test_threads_change_no_bit() -> None:
     one, two = (FastModel(gpt2(), "fast", threads=threads) for threads in (1, 2))
     for context, tree in walk(10, seed=3):
@@ -149,6 +151,45 @@ def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(sampler: Samp
         assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
         grown.score(context, tree)  # what was read on the way is known, and right
     assert grown.usage.passes > 30
+
+
+def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
+    model = gpt2()
+    with torch.no_grad():
+        model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
+    quick = TreeDraft(FastModel(model, "draft", threads=1), widths=(4, 1), match=MATCH)
+    context = Context.of([1, 2, 3])
+    tree = quick.propose(context, Chance(3, SAMPLERS[1]))
+    wanted = long_way(quick, FastModel(model, "draft", threads=1)).propose(context, Chance(3, SAMPLERS[1]))
+    assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
+
+
+def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
+    model = gpt2()
+    with torch.no_grad():
+        model.transformer.ln_f.bias[0] = float("nan")
+    draft = FastModel(model, "draft", threads=1)
+    for sampler in SAMPLERS[:2]:
+        with pytest.raises(ValueError, match="no NaN"):
+            TreeDraft(draft, budget=3, match=MATCH).propose(Context.of([1, 2, 3]), Chance(0, sampler))
+
+
+def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
+    model = FastModel(gpt2(), "draft", threads=1)
+    full = Context.of([1] * 94)
+    assert model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses == 3
+    assert model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses == 14
+    short = Context.of([1, 2])
+    assert model.grow(short, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH) is None
+    assert model.grow(short, Chance(0), widths=(100,), budget=None, floor=0.0, match=MATCH).guesses == 61
+
+
+def test_texts_that_have_nothing_in_common_do_not_pile_up() -> None:
+    model = FastModel(gpt2(), "fast", threads=1)
+    for first in range(60):
+        context = Context.of([first, *range(30)])
+        model.score(context, TokenTree.rooted(context))
+    assert model._memory.used < 300 and model._slots < 300
 
 
 def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +272,8 @@ def test_more_room_is_made_when_it_is_needed() -> None:
         (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
         (lambda: gpt2(activation_function="silu"), "silu"),
         (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
+        (lambda: gpt2(n_inner=100), "MLP of 100"),
+        (lambda: llama(rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}), "length of the text"),
         (lambda: llama(hidden_act="gelu"), "gelu"),
         (lambda: gpt2().double(), "float64"),
     ],
@@ -251,5 +294,5 @@ def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
 
 def test_what_runs_is_said_in_words(ladder: Ladder) -> None:
     assert ladder.target.runtime == "reference: Hugging Face in float32 on cpu"
-    assert FastModel(gpt2(), "fast", threads=2).runtime == "fast: float32 sums over bfloat16 weights, 2 threads"
+    assert FastModel(gpt2(), "fast", threads=1).runtime == "fast: float32 sums over bfloat16 weights, 1 thread"
     assert load_model("data/ladder/draft", "draft", runtime="fast").runtime.endswith("1 thread")

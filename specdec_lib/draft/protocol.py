@@ -61,7 +61,7 @@ class FirstDraft:
 
     least    guesses that a part must have for its turn to be taken; the last part is always taken
 
-    Raises ValueError if there is no part or `least` is below 1.
+    Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were drawn by chance would be passed over.
     """
 
     parts: tuple[Draft, ...]
@@ -77,4 +77,6 @@ class FirstDraft:
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least:
                 return tree
+            if tree.has_rows:
+                raise ValueError(f"guesses that were drawn cannot be passed over (it would bias the ratio rules): {tree.guesses} of part {number}")
         return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

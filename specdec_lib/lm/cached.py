@@ -32,7 +32,7 @@ class CachedModel:
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, chunk_rows: int = 256) -> None:
-        _check_attention(model)
+        check_attention(model)
         self.model = model.eval()
         self.name = name
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
@@ -79,7 +79,7 @@ class CachedModel:
         return new
 
 
-def _check_attention(model: PreTrainedModel) -> None:
+def check_attention(model: PreTrainedModel) -> None:
     """Raises ValueError naming what a token tree cannot work with."""
     config, kind = model.config.get_text_config(), model.config.model_type
     taken = inspect.signature(model.forward).parameters

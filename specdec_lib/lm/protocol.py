@@ -56,7 +56,9 @@ class TreeGrower(Protocol):
     def grow(
         self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
     ) -> TokenTree | None:
-        """The very tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level, or None where it cannot.
+        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level, up to rounding of scores; None where it cannot.
+
+        Its time counts as the model's passes, choices and planting included.
 
         widths    children per node at each depth; with a budget, as many as it, and the best `budget` guesses are kept
         """

@@ -37,9 +37,9 @@ def fastest(candidates: Mapping[str, LanguageModel], *, cache: Path | None = Non
     if not candidates:
         raise ValueError("a calibration needs at least one runtime to choose from, got none")
     key = _key(candidates)
-    known = _read(cache)
-    if known.get(key) in candidates:
-        return known[key]
+    known = _read(cache).get(key)
+    if known in candidates:
+        return known
     taken: dict[tuple[str, int], list[float]] = {(name, rows): [] for name in candidates for rows in ROWS}
     for repeat in range(REPEATS + WARM_UPS):
         for (name, rows), seconds in taken.items():
@@ -55,8 +55,11 @@ def fastest(candidates: Mapping[str, LanguageModel], *, cache: Path | None = Non
 
 
 def _pass_seconds(model: LanguageModel, rows: int, repeat: int, clock: Clock) -> float:
-    """One pass over so many rows that the model does not know yet; it reads the context before the clock starts."""
+    """One pass over so many rows, after a context that is read before the clock starts.  Raises ValueError where so many do not fit."""
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
+    if size < 2:
+        raise ValueError(f"a calibration needs {max(ROWS) + 2} positions, {model.name} has {model.max_positions}")
+    model.forget()
     start = Context.of([(place + repeat) % model.vocabulary for place in range(size - 1)])
     model.score(start, TokenTree.rooted(start))
     context = start.extended(((size + repeat) % model.vocabulary,))
@@ -69,6 +72,7 @@ def _pass_seconds(model: LanguageModel, rows: int, repeat: int, clock: Clock) ->
 
 def _key(candidates: Mapping[str, LanguageModel]) -> str:
     """What the answer depends on: the machine, the versions, and the sizes of the model."""
+    code = [f"{getattr(model, 'runtime', '')} {getattr(model, 'edition', '')}" for model in candidates.values()]
     sizes = [repr(getattr(getattr(model, "model", None), "config", model.name)) for model in candidates.values()][:1]
     parts = [
         platform.machine(),
@@ -77,6 +81,7 @@ def _key(candidates: Mapping[str, LanguageModel]) -> str:
         str(torch.get_num_threads()),
         *map(_version, ("torch", "numba")),
         *candidates,
+        *code,
         *sizes,
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -1,8 +1,9 @@
 """The same model, faster, on a CPU: float32 arithmetic in one compiled call per pass, and the very bits of a row whatever is computed beside it."""
 
-import math
 import time
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 
 import numba
 import numpy as np
@@ -14,7 +15,7 @@ from transformers import PreTrainedModel
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.lm import Usage, check_root
-from specdec_lib.runtime import kernels, trees
+from specdec_lib.runtime import attention, kernels, tiles, trees
 from specdec_lib.runtime.memory import Memory
 from specdec_lib.runtime.weights import COLUMNS, read
 from specdec_lib.tree import MatchTable, TokenTree
@@ -22,6 +23,7 @@ from specdec_lib.tree import MatchTable, TokenTree
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # slots allocated at first beyond the model's positions
 SMALL = 16_000_000  # bytes of weights up to which a second thread hardly pays, and trees are grown in one call on one thread
+MOST = 4096  # nodes of a tree that is grown in one call
 NO_BINS = np.empty(0), np.empty((0, 0))
 
 
@@ -42,18 +44,23 @@ class FastModel:
         self.name = name
         self.vocabulary = self.weights.vocabulary
         self.max_positions = int(model.config.max_position_embeddings)
-        self.use(threads or (torch.get_num_threads() if self.weights.nbytes > SMALL else 1))
+        self.use((torch.get_num_threads() if self.weights.nbytes > SMALL else 1) if threads is None else threads)
         self.usage = Usage()
         self._memory = Memory()
         self._slots = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._keys, self._values = self.weights.buffers(self._slots)
 
     def use(self, threads: int) -> None:
-        """Compute on so many threads from now on; no bit of a result depends on it.  Raises ValueError below 1."""
+        """Compute on so many threads from now on, or as many as the machine has; no bit of a result depends on it.  Raises ValueError below 1."""
         if threads < 1:
             raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
+
+    @property
+    def edition(self) -> str:
+        """Of the compiled code."""
+        return tiles.DIGEST
 
     @property
     def runtime(self) -> str:
@@ -77,7 +84,7 @@ class FastModel:
                 new = range(memory.used - keep, memory.used)
                 memory.ready.update((slot, (block, row)) for row, slot in enumerate(new))
                 if nodes == [*new]:
-                    return block
+                    return block.clone()
             return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
         except BaseException:
             self.forget()  # an interrupted pass leaves slots half filled
@@ -86,13 +93,17 @@ class FastModel:
     def grow(
         self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow level by level from "ranked" siblings, in one call; None where only the long way will do.
+        """The tree that `TreeDraft` would grow level by level from "ranked" siblings, up to rounding of scores; None where only the long way will do.
+
+        Its seconds in `usage` hold the choices and the planting too, which are no more than a few percent.
 
         widths    children per node at each depth; with a budget, the depth counts and the budget is filled best-first
         """
-        sampler, memory = chance.sampler, self._memory
-        gaps = sampler.temperature == 0 or (match.edges and sampler.top_p == 1 and sampler.top_k is not None and sampler.top_k <= trees.MOST)
-        if not gaps or self.weights.nbytes > SMALL or not widths:
+        sampler, memory, weights = chance.sampler, self._memory, self.weights
+        short = [min(width, self.vocabulary) for width in widths[: max(0, self.max_positions - len(context) + 1)]]
+        most = 2 + ((budget + 1) * budget if budget else sum(accumulate(short, mul)))
+        ranked = sampler.temperature == 0 or (match.edges and sampler.top_p == 1 and sampler.top_k is not None)
+        if not ranked or weights.nbytes > SMALL or not short or max(most, *short) > MOST:
             return None
         check_root(context, TokenTree.rooted(context), self.vocabulary, self.max_positions)
         try:
@@ -100,32 +111,34 @@ class FastModel:
             rest, positions, parents, _, _ = memory.plan(context, TokenTree.rooted(context))
             if not rest:
                 return None
-            start = memory.used
-            self._reserve(start + len(rest) + (budget or math.prod(widths)) * len(widths))
-            wide = np.array([budget] * len(widths) if budget else widths)
-            below = range(len(context), len(context) + len(widths))
-            keys = np.array([chance.noise_key(position) for position in below] if sampler.temperature else [0], np.uint64)
+            start, wide = memory.used, np.array(short)
+            self._reserve(start + len(rest) + most)
+            keys = [chance.noise_key(len(context) + depth) for depth in range(len(short))] if sampler.temperature else [0]
             bins = (np.array(match.edges), np.array(match.binned)) if sampler.temperature else NO_BINS
-            weights = self.weights
+            root_path = np.array(memory.paths(parents, start)[-1])
             began = time.perf_counter()
-            tokens, above, scores, read, hung, passes = trees.planted(
-                *(np.array(rest), positions[0], start, len(memory.trunk), np.array(memory.paths(parents, start)[-1]), wide, budget or 0, floor),
-                *(float(sampler.temperature), sampler.top_k or 0, keys, *bins, (weights.shape, weights.tables, weights.layers, weights.head)),
-                *((self._keys, self._values), (self.vocabulary, weights.head[0].shape[0] * COLUMNS)),
+            nodes, scores, read, passes = trees.planted(
+                *(np.array(rest), positions[0], start, len(memory.trunk), root_path, wide, budget or 0, float(floor)),
+                *((float(sampler.temperature), min(sampler.top_k or 0, self.vocabulary), *bins), np.array(keys, np.uint64)),
+                *((weights.shape, weights.tables, weights.layers, weights.head), (self._keys, self._values)),
+                (self.vocabulary, weights.head[0].shape[0] * COLUMNS, most),
             )
-            self.usage += Usage(passes, len(rest) + len(read), time.perf_counter() - began)
+            if passes < 0:
+                raise ValueError(f"logits must hold no NaN or +inf and at least one finite value; those of {self.name} do not")
+            self.usage += Usage(passes, len(rest) + read.shape[1], time.perf_counter() - began)
             memory.add(parents, rest)
-            memory.add(hung.tolist(), read.tolist())
+            memory.add(read[1].tolist(), read[0].tolist())
         except BaseException:
             self.forget()  # an interrupted pass leaves slots half filled
             raise
-        return TokenTree.rooted(context).grown(tokens[1:].tolist(), above[1:].tolist(), source=self.name, scores=scores[1:].tolist())
+        tokens, above = nodes[:, 1:].tolist()
+        return TokenTree.rooted(context).grown(tokens, above, source=self.name, scores=scores[1:].tolist())
 
     def _settle(self, context: Context) -> None:
         """Move what is known of a context together, and read a long unknown stretch of it."""
         first, sources = self._memory.settle(context)
         if sources:
-            kernels.moved(self._keys, self._values, np.array(sources), first)
+            attention.moved(self._keys, self._values, np.array(sources), first)
         if len(context) - len(self._memory.trunk) > CHUNK_ROWS:
             self._read_ahead(context.tokens)
 
@@ -133,8 +146,8 @@ class FastModel:
         """A long unknown stretch, in pieces; the last one is left to the pass that reads the tree."""
         memory = self._memory
         memory.forget_guesses()
-        while (left := len(tokens) - memory.used) > CHUNK_ROWS:
-            piece = tokens[memory.used : memory.used + min(CHUNK_ROWS, left - 1)]
+        while len(tokens) - memory.used > CHUNK_ROWS:
+            piece = tokens[memory.used : memory.used + CHUNK_ROWS]
             new = range(memory.used, memory.used + len(piece))
             self._run(piece, new, [[*range(new.start, slot + 1)] for slot in new], 1)
             memory.append(piece)

@@ -13,6 +13,7 @@ from torch import Tensor
 from specdec_lib.context import Context
 from specdec_lib.tree import TokenTree
 
+SLACK = 128  # slots of guesses that are kept where a context takes none of them
 KEPT = 16  # logits of the trunk's end, so that a caller may go back a little
 
 
@@ -64,6 +65,9 @@ class Memory:
             if slot < 0:
                 break
             found.append(slot)
+        if not found and self.used - shared > SLACK:
+            self.forget_guesses()
+            return 0, []
         self.trunk.extend(tokens[shared : shared + len(found)])
         return self._renumber(shared, found, self._above(found[-1] if found else shared - 1, set(found)))
 

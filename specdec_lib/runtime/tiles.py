@@ -20,9 +20,9 @@ COLUMNS = 16  # of a panel: two vectors of eight
 ROWS = 4  # of a tile: eight sums hide the time of one; with twelve, two threads are slower
 
 HERE = Path(__file__).parent
-COMPILED = ("tiles.py", "kernels.py", "trees.py")
+COMPILED = ("tiles.py", "arithmetic.py", "attention.py", "kernels.py", "trees.py")
 DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
-if not config.CACHE_DIR and os.access(HERE, os.W_OK):  # Numba looks at one file's date; what is compiled here depends on all three
+if not config.CACHE_DIR and os.access(HERE, os.W_OK):  # Numba looks at one file's date; what is compiled here depends on all of these
     config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
 
 FLOAT, INT, BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(8)

@@ -9,6 +9,8 @@ from jaxtyping import Float32
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from specdec_lib.lm import check_attention
+
 COLUMNS = 16  # of a panel, as in tiles.py
 STORED = ("exact", "int8")
 ACTIVATIONS = {"gelu_new": 1, "gelu_pytorch_tanh": 1, "gelu": 2, "relu": 3}  # numbered as in kernels.py
@@ -64,6 +66,7 @@ def read(model: PreTrainedModel, stored: str = "exact") -> Weights:
         raise ValueError(f"the fast runtime knows {' and '.join(known)} models, got {kind!r}; the reference runtime runs any decoder")
     if model.dtype not in (torch.float32, torch.bfloat16) or model.device.type != "cpu":
         raise ValueError(f"the fast runtime computes in float32 on a CPU, got a model in {model.dtype} on {model.device}")
+    check_attention(model)
     with torch.no_grad():
         return known[kind](model, stored)
 
@@ -74,6 +77,7 @@ def _gpt2(model: PreTrainedModel, stored: str) -> Weights:
         f"the activation {config.activation_function!r}": config.activation_function not in ACTIVATIONS,
         "attention scaled by layer": config.scale_attn_by_inverse_layer_idx or not config.scale_attn_weights,
         "cross-attention": config.add_cross_attention,
+        f"an MLP of {config.n_inner}, not a multiple of {COLUMNS}": (config.n_inner or 0) % COLUMNS > 0,
         f"heads of {config.n_embd // config.n_head}, not a multiple of {COLUMNS}": config.n_embd // config.n_head % COLUMNS > 0,
     }
     _refuse(refused, model)

@@ -6,12 +6,12 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
 import torch
-import transformers
 from transformers import PreTrainedTokenizerFast
 
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -32,13 +32,18 @@ def fingerprint(*things: object) -> str:
     return _digest(json.dumps([_described(thing, known) for thing in things]).encode())
 
 
-@functools.cache
 def code() -> str:
-    """A digest of the library's code that rows follow from, and of the versions of what it computes with."""
+    """A digest of the library's code that rows follow from, of the versions of what it computes with, and of PyTorch's number of threads."""
+    return _digest(json.dumps([_sources(), torch.get_num_threads()]).encode())
+
+
+@functools.cache
+def _sources() -> str:
     paths = (path.relative_to(LIBRARY) for path in sorted(LIBRARY.rglob("*.py")))
     told = [path for path in paths if path.parts[0].removesuffix(".py") in ROOMS or path.as_posix() in FILES]
     sources = [[path.as_posix(), (LIBRARY / path).read_text(encoding="utf-8")] for path in told]
-    return _digest(json.dumps([sources, torch.__version__, transformers.__version__]).encode())
+    versions = [version(package) for package in ("torch", "transformers", "tokenizers", "numpy", "numba")]
+    return _digest(json.dumps([sources, versions]).encode())
 
 
 def _digest(content: bytes | memoryview) -> str:

@@ -44,8 +44,11 @@ def load_model(
     return faster(CachedModel(_loaded(AutoModelForCausalLM, source, "cpu", dtype), name))
 
 
-def calibrated(model: CachedModel, *, cache: Path | None = CALIBRATION) -> "CachedModel | FastModel":
-    """The same model on the runtime that is fastest here: the reference, or the fast one on one thread or on all of PyTorch's."""
+def calibrated(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
+    """The same model on the runtime that is fastest here: the reference, or the fast one on one thread or on all of PyTorch's.
+
+    cache    keeps the answer for the next time; None is data/cache/runtime.json
+    """
     from specdec_lib.runtime.calibration import fastest
 
     try:
@@ -55,7 +58,7 @@ def calibrated(model: CachedModel, *, cache: Path | None = CALIBRATION) -> "Cach
         return model  # which the fast runtime does not know
     for one, threads in fast.values():
         one.use(threads)
-    chosen = fastest({"reference": model} | {name: one for name, (one, _) in fast.items()}, cache=cache)
+    chosen = fastest({"reference": model} | {name: one for name, (one, _) in fast.items()}, cache=cache or CALIBRATION)
     return model if chosen == "reference" else fast[chosen][0]
 
 

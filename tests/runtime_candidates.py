@@ -1,0 +1,134 @@
+"""`python tests/runtime_candidates.py`: what was tried for the fast CPU runtime, milliseconds per pass of the embedded target by number of rows.
+
+The products alone (25 of them, 12.4 million weights) in each form that PyTorch has, then whole passes: as Hugging Face wrote it, without the
+ceremony, compiled by PyTorch, and compiled by Numba with weights of 32, 16 and 8 bits. Medians of repeats in turn.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from specdec_lib.latency import pass_seconds
+from specdec_lib.lm import CachedModel, LanguageModel
+from specdec_lib.runtime import weights
+from specdec_lib.runtime.fast import FastModel
+from specdec_lib.runtime.network import lean
+from specdec_lib.workload import load_ladder
+
+ROWS = (1, 2, 4, 8, 12, 16)
+CONTEXT = 256
+PACKED_FOR = 8  # rows
+
+Run = Callable[[int], object]
+
+
+def products(target: CachedModel) -> dict[str, Run]:
+    """The linears of the target, one after the other, on random rows."""
+    blocks = [(one.weight.t().contiguous(), one.bias) for layer in target.model.transformer.h for one in _linears(layer)]
+    blocks.append((target.model.lm_head.weight, torch.zeros(target.vocabulary)))
+    given = {rows: [torch.randn(rows, weight.shape[1]) for weight, _ in blocks] for rows in ROWS}
+    halves = [(weight.bfloat16(), bias.bfloat16()) for weight, bias in blocks]
+    half_given = {rows: [x.bfloat16() for x in xs] for rows, xs in given.items()}
+    packed = [(torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR), bias) for weight, bias in blocks]
+    pack, form = torch.ops.quantized.linear_prepack, torch.quantize_per_channel
+    eights = [pack(form(weight, _scales(weight), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8), bias) for weight, bias in blocks]
+    return {
+        "products: F.linear, float32": lambda rows: [functional.linear(x, *block) for x, block in zip(given[rows], blocks, strict=True)],
+        "products: F.linear, bfloat16": lambda rows: [functional.linear(x, *block) for x, block in zip(half_given[rows], halves, strict=True)],
+        f"products: oneDNN, packed for {PACKED_FOR} rows": lambda rows: [
+            torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "") for x, (weight, bias) in zip(given[rows], packed, strict=True)
+        ],
+        "products: int8, dynamic": lambda rows: [
+            torch.ops.quantized.linear_dynamic(x, eight, True) for x, eight in zip(given[rows], eights, strict=True)
+        ],
+    }
+
+
+def bare(target: CachedModel) -> dict[str, Run]:
+    """The lean pass as PyTorch runs it, over a cache of random numbers."""
+    network = lean(target.model)
+    cache = network.buffer(CONTEXT + max(ROWS))
+
+    def run(rows: int) -> Tensor:
+        places = torch.arange(CONTEXT, CONTEXT + rows)
+        return network(places, places, cache, CONTEXT, None if rows == 1 else torch.zeros(rows, CONTEXT + rows), rows)
+
+    return {"pass: PyTorch without the ceremony, float32": run}
+
+
+def models(target: CachedModel, monkey: ModuleType) -> list[LanguageModel]:
+    """The target as it is, and compiled by Numba with weights of 32, 16 and 8 bits."""
+    target.name = "pass: Hugging Face, float32"
+    form = monkey._form
+    monkey._form = lambda stored, matrices: monkey._float32  # as for weights that bfloat16 does not hold
+    whole = FastModel(target.model, "pass: Numba, weights in float32")
+    monkey._form = form
+    halved = FastModel(target.model, "pass: Numba, weights in bfloat16 (exact)")
+    return [target, whole, halved, FastModel(target.model, "pass: Numba, weights in int8 (another law)", stored="int8")]
+
+
+def compiled(target: CachedModel) -> dict[str, Run]:
+    """The bare pass through `torch.compile`, a kernel per number of rows; takes minutes to make."""
+    import torch._inductor.config
+
+    torch._inductor.config.freezing = True
+    network = lean(target.model)
+    cache = network.buffer(CONTEXT + max(ROWS))
+    made = torch.compile(network.static, dynamic=False)
+
+    def run(rows: int) -> Tensor:
+        places = torch.arange(CONTEXT, CONTEXT + rows)
+        mask = torch.zeros(rows, CONTEXT + max(ROWS)).masked_fill_(torch.arange(CONTEXT + max(ROWS)) >= CONTEXT + rows, -torch.inf)
+        return made(places % target.vocabulary, places, places, cache, mask, keep=rows)
+
+    return {"pass: torch.compile with freezing, float32": run}
+
+
+def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:
+    """Median milliseconds by candidate and rows."""
+    taken = {(name, rows): [] for name in candidates for rows in ROWS}
+    with torch.no_grad():
+        for repeat in range(-2, repeats):
+            for (name, rows), spent in taken.items():
+                began = time.perf_counter()
+                candidates[name](rows)
+                if repeat >= 0:
+                    spent.append(1000 * (time.perf_counter() - began))
+    return {name: [statistics.median(taken[name, rows]) for rows in ROWS] for name in candidates}
+
+
+def _linears(layer: torch.nn.Module) -> tuple[torch.nn.Module, ...]:
+    return layer.attn.c_attn, layer.attn.c_proj, layer.mlp.c_fc, layer.mlp.c_proj
+
+
+def _scales(weight: Tensor) -> Tensor:
+    return weight.abs().amax(1) / 127
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=25)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    np.random.seed(0)
+    target = load_ladder(device="cpu").target
+    with torch.no_grad():
+        candidates = products(target) | bare(target) | (compiled(target) if given.compile else {})
+    print(f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n|---|{'---|' * len(ROWS)}")
+    table = pass_seconds(models(target, weights), ROWS, context_tokens=CONTEXT // 2, repeats=given.repeats, progress=False)
+    whole = {name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS] for name, group in table.groupby("model", sort=False)}
+    for name, row in (timed(candidates, given.repeats) | whole).items():
+        print(f"| {name} | {' | '.join(f'{one:.2f}' for one in row)} |")
+
+
+if __name__ == "__main__":
+    main()
