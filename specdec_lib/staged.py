@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from specdec_lib.chance import Chance, Sampler, Slots
+from specdec_lib.chance import Chance, Sampler, Slots, unwarped
 from specdec_lib.context import Context
 from specdec_lib.draft import ChainDraft, Child, Draft, TreeDraft
 from specdec_lib.lm import LanguageModel
@@ -173,6 +173,6 @@ class StagedChain:
     def _longer(self, chain: TokenTree, token: int, source: str, logits: Tensor, sampler: Sampler) -> TokenTree:
         row = sampler.probs(logits) if self.siblings == "iid" else None
         greedy = self.siblings == "ranked" and sampler.temperature == 0
-        factor = float(Sampler(1.0).probs(logits)[token]) if greedy else self.match.rate(0)
+        factor = unwarped(logits, [token])[0] if greedy else self.match.rate(0)
         last = len(chain) - 1
         return chain.grown([token], [last], source=source, scores=[chain.scores[last] * min(1.0, factor)], rows=[row])

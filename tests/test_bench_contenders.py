@@ -143,7 +143,7 @@ def test_memory_alone_needs_a_table_to_go_by(tmp_path: Path) -> None:
 
 def test_a_process_of_its_own_tells_what_it_used(ladder: Ladder) -> None:
     order = {"method": "staged", "runtime": "reference", "sampler": [0.0, None]}
-    order["setting"] = "tree of budget 3, depth 3; n-gram scout of 4"
+    order["setting"] = "tree of draft, budget 3, depth 3; n-gram scout of 4"
     told = memory.answer({"device": "cpu", "tokens": 4, "threads": 1, "contenders": [order]})
     target, draft = ladder.target.model, ladder.draft.model
     assert told["weights"] == sum(4 * network.num_parameters() for network in (target, draft)) and told["peak"] > told["weights"]

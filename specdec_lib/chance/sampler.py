@@ -1,6 +1,7 @@
 """Temperature, top-k and top-p: logits become the law that is sampled."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -93,8 +94,19 @@ def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[
     """The k tokens of the largest logits, and their unwarped probabilities.  Raises ValueError as `Sampler.log_probs` does."""
     values = checked(logits).cpu().numpy()
     tokens, found = largest(values, k)
-    total = np.exp(values - values.max()).sum()
-    return tokens, [math.exp(value - found[0]) / float(total) for value in found]
+    return tokens, _unwarped(values, found)
+
+
+def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
+    """The unwarped probabilities of these tokens, to the bit those of `likeliest`.  Raises ValueError as `Sampler.log_probs` does."""
+    values = checked(logits).cpu().numpy()
+    return _unwarped(values, values[list(tokens)].tolist())
+
+
+def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> list[float]:
+    highest = values.max()
+    total = float(np.exp(values - highest).sum())
+    return [math.exp(value - float(highest)) / total for value in chosen]
 
 
 def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
