@@ -96,7 +96,7 @@ def decode(
     Every model forgets what it has read before, so that the counts do not depend on what was run earlier.
     """
     prompt = _checked(target, draft, prompt, max_new_tokens)
-    prefill = _read_prompt(target, draft, prompt)
+    prefill = read_prompt(target, draft, prompt)
     context, done, ended = prompt, [], ""
     for played, stop in rounds(target, draft, prompt, chance, max_new_tokens=max_new_tokens, rule=rule, stop_tokens=stop_tokens):
         context, ended = context.extended(played.emitted), stop or ""
@@ -201,8 +201,8 @@ def _play(
     )
 
 
-def _read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model read the source, and the prompt up to its last token, so that no round pays for it."""
+def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
+    """Let every model forget all else and read the source, and the prompt up to its last token, so that no round pays for it; what that took."""
     models = models_in(target, draft)
     before = _usage(models)
     for model in models.values():

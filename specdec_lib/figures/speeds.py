@@ -136,12 +136,21 @@ def break_even(table: pd.DataFrame, points: pd.DataFrame) -> go.Figure:
     figure.add_contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, showscale=False, name="break-even", hoverinfo="skip")
     figure.data[1].showlegend = True
     across, down = (float(grid.columns.min()), float(grid.columns.max())), (float(grid.index.min()), float(grid.index.max()))
+    figure.add_trace(_pairs(points, across, down))
+    figure.update_layout(EMPTY, width=780, height=520)
+    figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
+    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
+    return headed(figure, "Speed-up of the best chain over acceptance rate and cost")
+
+
+def _pairs(points: pd.DataFrame, across: tuple[float, float], down: tuple[float, float]) -> go.Scatter:
+    """Our pairs as diamonds, each name beside its own on a map that reaches from `across` and `down` to their ends."""
     pixels = [
         (PLOT[0] * (row.acceptance_rate - across[0]) / (across[1] - across[0]), PLOT[1] * (row.cost - down[0]) / (down[1] - down[0]))
         for row in points.itertuples()
     ]
     texts = [wrapped(str(name), 24) for name in points["pair"]]
-    figure.add_scatter(
+    return go.Scatter(
         x=points["acceptance_rate"],
         y=points["cost"],
         mode="markers+text",
@@ -153,10 +162,6 @@ def break_even(table: pd.DataFrame, points: pd.DataFrame) -> go.Figure:
         name="our pairs",
         hovertemplate="%{text}<br>acceptance rate %{x:.3f}, cost %{y:.3f}<extra></extra>",
     )
-    figure.update_layout(EMPTY, width=780, height=520)
-    figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
-    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
-    return headed(figure, "Speed-up of the best chain over acceptance rate and cost")
 
 
 def setting_speed_ups(table: pd.DataFrame) -> go.Figure:

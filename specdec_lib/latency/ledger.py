@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
-from specdec_lib.decode import models_in, rounds
+from specdec_lib.decode import read_prompt, rounds
 from specdec_lib.draft import Draft
 from specdec_lib.latency.passes import Clock
 from specdec_lib.latency.wrapping import CHOICE, DRAFTING, HOST, MOVES, TABLES, TREE, VERIFY, Lap, Stopwatch, watched, watched_chance, watched_rule
 from specdec_lib.lm import LanguageModel
-from specdec_lib.tree import TokenTree
 from specdec_lib.verify import Rule, look_up
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def run(
 ) -> tuple[int, int, float, Lap | None]:
     """Tokens, rounds and wall seconds of one generation after its prompt was read, and the stopwatch's lap."""
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    _read(target, draft, context)
+    read_prompt(target, draft, context)
     tokens = played = 0
     if watch is not None:
         watch.lap()
@@ -108,18 +107,6 @@ def run(
         played += 1
     wall = clock() - started
     return tokens, played, wall, None if watch is None else watch.lap()
-
-
-def _read(target: LanguageModel, draft: Draft, context: Context) -> None:
-    """Let every model forget all else and read the source, and the prompt up to its last token."""
-    for model in models_in(target, draft).values():
-        if hasattr(model, "forget"):
-            model.forget()
-        if hasattr(model, "read_source"):
-            model.read_source(context)
-        if 1 < len(context) <= model.max_positions:
-            start = Context(context.tokens[:-1], min(context.prompt_tokens, len(context) - 1), context.source)
-            model.score(start, TokenTree.rooted(start))
 
 
 def shares(table: "DataFrame", by: Sequence[str] = ("draft", "temperature")) -> "DataFrame":

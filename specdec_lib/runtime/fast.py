@@ -95,7 +95,7 @@ class FastModel:
     ) -> TokenTree | None:
         """The tree that `TreeDraft` would grow level by level from "ranked" siblings, up to rounding of scores; None where only the long way will do.
 
-        Its seconds in `usage` hold the choices and the planting too, which are no more than a few percent.
+        Its seconds in `usage` hold the choices and the planting too.
 
         widths    children per node at each depth; with a budget, the depth counts and the budget is filled best-first
         """

@@ -26,6 +26,16 @@ def gate(wide, y):
 
 
 @no_type_check
+@njit(cache=True, error_model="numpy")
+def embedded(tokens, positions, words, places, x):
+    """Rows of token embeddings, and of position embeddings where there are any."""
+    for row in range(len(tokens)):
+        x[row] = words[tokens[row]]
+        if len(places):
+            x[row] += places[positions[row]]
+
+
+@no_type_check
 def _pass(tokens, positions, start, trunk, above, counts, keep, shape, tables, layers, head, keys, values, logits):
     rows = len(tokens)
     heads, key_heads, size, activation, gated, centred, epsilon = shape
@@ -36,10 +46,7 @@ def _pass(tokens, positions, start, trunk, above, counts, keep, shape, tables, l
     read = np.empty((rows, heads * size), np.float32)
     wide = np.empty((rows, up[0].shape[1] * COLUMNS), np.float32)
     middle = np.empty((rows, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
-    for row in range(rows):
-        x[row] = words[tokens[row]]
-        if len(places):
-            x[row] += places[positions[row]]
+    embedded(tokens, positions, words, places, x)
     for layer in range(len(mixed[0])):
         normed(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
         for panel in prange(mixed[0].shape[1]):

@@ -135,6 +135,16 @@ def read(tokens, places, start, trunk, above, counts, keep, network, buffers, pa
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
+def root_row(rest, position, start, trunk, root_path, network, buffers, padded):
+    """One pass over the tokens that were not read yet; the logits after the root, the last of them."""
+    above = root_path.repeat(len(rest)).reshape(len(root_path), len(rest)).T.copy()
+    order = np.arange(len(rest))
+    counts = len(root_path) - len(rest) + 1 + order
+    return read(rest, position + order, start, trunk, above, counts, 1, network, buffers, padded)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
 def level_paths(frontier, level, nodes, root_path):
     """The slots from above the trunk's end down to each node of a level."""
     above = np.empty((len(frontier), len(root_path) + level), np.int64)
@@ -178,9 +188,7 @@ def planted(rest, position, start, trunk, root_path, widths, budget, floor, law,
             batch = nodes[TOKEN][frontier]
             logits = read(batch, places, first, trunk, above, counts, len(frontier), network, buffers, padded)
         else:
-            above = root_path.repeat(len(rest)).reshape(len(root_path), len(rest)).T.copy()
-            counts = len(root_path) - len(rest) + 1 + np.arange(len(rest))
-            logits = read(rest, position + np.arange(len(rest)), start, trunk, above, counts, 1, network, buffers, padded)
+            logits = root_row(rest, position, start, trunk, root_path, network, buffers, padded)
         passes += 1
         for row, node in enumerate(frontier):
             line = logits[row, :vocabulary]
