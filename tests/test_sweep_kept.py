@@ -59,11 +59,14 @@ def decoded(monkeypatch):
 
 
 def killed(after, delay, keep, *grid):
-    """A process that sweeps, killed some time after so many prompts were kept."""
-    process = multiprocessing.get_context("fork").Process(target=sweep, args=grid, kwargs={"keep": keep, **LENGTH})
+    """A process that sweeps, killed some time after so many prompts were kept. It is not forked from this one: PyTorch's threads do not survive that."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["specdec_lib.workload"])
+    process = context.Process(target=sweep, args=grid, kwargs={"keep": keep, **LENGTH})
     process.start()
-    deadline = time.monotonic() + 60
-    while len(files(keep)) < after and process.is_alive() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300
+    while len(files(keep)) < after and process.is_alive():
+        assert time.monotonic() < deadline, f"after five minutes {len(files(keep))} of {after} prompts are kept"
         time.sleep(0.002)
     time.sleep(delay)
     os.kill(process.pid, signal.SIGKILL)
@@ -73,9 +76,10 @@ def killed(after, delay, keep, *grid):
 
 def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(ladder, prompts, undisturbed, tmp_path, decoded):
     asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
+    recipes = Recipe("test_sweep_kept:settings"), prompts[:6], Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
     moments, seen = random.Random(), []
     for after in (0, 1, 2, 3):
-        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *asked) == -signal.SIGKILL
+        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
         seen.append(len(files(tmp_path)))
     assert seen == sorted(seen) and 3 <= seen[-1] < 6
     table = sweep(*asked, keep=tmp_path, **LENGTH)
