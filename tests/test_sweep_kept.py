@@ -59,7 +59,7 @@ def decoded(monkeypatch):
 
 
 def killed(after, delay, keep, *grid):
-    """A process that sweeps, killed some time after so many prompts were kept. It is not forked from this one: PyTorch's threads do not survive that."""
+    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this one, which PyTorch's threads would not survive."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["specdec_lib.workload"])
     process = context.Process(target=sweep, args=grid, kwargs={"keep": keep, **LENGTH})

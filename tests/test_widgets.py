@@ -17,7 +17,7 @@ def test_a_moved_slider_redraws_the_figure():
     box = sliders(
         lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}), {"width": (1, 2), "colour": ("red", "blue")}, start=START
     )
-    width, colour, shown = box.children
+    (width, colour), (shown,) = box.knobs.values(), box.figures
     assert (list(shown.data[0].y), shown.layout.title.text) == ([1], "red")
     width.value, colour.value = 2, "blue"
     assert (list(shown.data[0].y), shown.layout.title.text, len(shown.data)) == ([2], "blue", 1)

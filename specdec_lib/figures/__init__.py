@@ -15,7 +15,7 @@ from specdec_lib.figures.gaps import gap_table, gaps, kinds
 from specdec_lib.figures.latency import latency, ledger
 from specdec_lib.figures.paper import paper_and_ours, relative_performance
 from specdec_lib.figures.roofs import roofline
-from specdec_lib.figures.saving import folder, save
+from specdec_lib.figures.saving import folder, save, still
 from specdec_lib.figures.settings import setting, surface
 from specdec_lib.figures.shapes import shapes, slots, speed_ups
 from specdec_lib.figures.speeds import break_even, predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
@@ -66,6 +66,7 @@ __all__ = [
     "speed_sweep",
     "speed_ups",
     "stages",
+    "still",
     "surface",
     "swi",
     "tokens_per_round",

@@ -1,5 +1,6 @@
 """Figure files: an interactive page, an image and the table behind them, each written whole or not at all."""
 
+import base64
 import functools
 import os
 import re
@@ -45,18 +46,23 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     return place / f"{name}.html"
 
 
+def still(figure: go.Figure) -> dict[str, str]:
+    """The figure as an image for a notebook's output, by MIME type; empty where no image exporter works."""
+    return {"image/png": base64.b64encode(_image(figure, scale=1)).decode()} if _exporter_works() else {}
+
+
 def _with_colour_scheme(page: str, name: str) -> str:
     """The page with a title, following the reader's choice of light or dark."""
     head = f'<meta charset="utf-8" /><title>{name}</title><meta name="color-scheme" content="light dark" />'
     return page.replace('<meta charset="utf-8" />', head, 1)
 
 
-def _image(figure: go.Figure) -> bytes:
-    """The figure as a PNG on white paper, twice as fine as a screen: the one place that talks to the image exporter."""
+def _image(figure: go.Figure, scale: int = 2) -> bytes:
+    """The figure as a PNG on white paper, so many times as fine as a screen: the one place that talks to the image exporter."""
     paper = go.Figure(figure).update_layout(template=PAPER)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # plotly's and the exporter's own, about the exporter's age
-        return paper.to_image(format="png", scale=2)
+        return paper.to_image(format="png", scale=scale)
 
 
 @functools.cache

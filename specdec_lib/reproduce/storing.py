@@ -7,6 +7,7 @@ from pathlib import Path
 
 LARGEST_BYTES = 300_000
 WIDGET = "application/vnd.jupyter.widget-view+json"
+IMAGE = "image/png"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -24,13 +25,19 @@ def store(executed: Path, notebook: Path) -> None:
 
 
 def tidied(executed: dict) -> dict:
-    """A notebook's JSON without the traces of its run: papermill's and widgets' metadata, timings, versions and dead widget views."""
+    """A notebook's JSON without the traces of its run: papermill's and widgets' metadata, timings, versions and dead widget views, which leave their image."""
     notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
         cell["metadata"] = {name: value for name, value in cell["metadata"].items() if name == "tags" and value}
         if cell["cell_type"] == "code":
-            cell["outputs"] = [output for output in cell["outputs"] if WIDGET not in output.get("data", {})]
+            cell["outputs"] = [_still(output) for output in cell["outputs"] if WIDGET not in output.get("data", {}) or IMAGE in output["data"]]
             for output in cell["outputs"]:
                 output.get("metadata", {}).clear()
     return notebook
+
+
+def _still(output: dict) -> dict:
+    """An output without a view of a widget that is gone; its image stays."""
+    output.get("data", {}).pop(WIDGET, None)
+    return output

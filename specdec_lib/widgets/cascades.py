@@ -1,9 +1,8 @@
-"""Sliders over figure functions, never the only way to see a result."""
+"""Knobs for a cascade: order, K matrix, lenience."""
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
-from typing import Any
 
 import ipywidgets
 import pandas as pd
@@ -11,50 +10,13 @@ import plotly.graph_objects as go
 
 from specdec_lib import figures
 from specdec_lib.cascade import converted
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import rounds
-from specdec_lib.draft import Draft
 from specdec_lib.replay import MAX_GRAM
-from specdec_lib.theory import Gain, Overhead, PassTable, Rates, best_tree
-from specdec_lib.workload import Ladder
+from specdec_lib.widgets.panel import replace
 
 Matrix = tuple[tuple[int, ...], ...]
 Evaluate = Callable[[tuple[str, ...], Matrix, float, bool], pd.DataFrame]
 LOOK = {"continuous_update": False, "style": {"description_width": "12em"}}
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
-
-
-def sliders(draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]], *, start: Mapping[str, Any]) -> ipywidgets.VBox:
-    """One slider per parameter of `draw`, and its figure below, drawn anew when a slider comes to rest.
-
-    choices    parameter name to the values its slider offers; usable with the arrow keys
-    start      where each slider stands at first
-
-    Raises ValueError unless each start is among its choices.
-    """
-    for name, values in choices.items():
-        if start.get(name) not in values:
-            raise ValueError(f"the slider {name!r} must start at one of {list(values)}, got {start.get(name)!r}")
-    look = {"continuous_update": False, "style": {"description_width": "8em"}}
-    made = {name: ipywidgets.SelectionSlider(options=list(values), value=start[name], description=name, **look) for name, values in choices.items()}
-    shown = go.FigureWidget(draw(**{name: slider.value for name, slider in made.items()}))
-
-    def redraw(_: object) -> None:
-        figure = draw(**{name: slider.value for name, slider in made.items()})
-        _replace(shown, figure)
-
-    for slider in made.values():
-        slider.observe(redraw, names="value")
-    return ipywidgets.VBox([*made.values(), shown])
-
-
-def _replace(shown: go.FigureWidget, figure: go.Figure) -> None:
-    """Show another figure in the same widget."""
-    with shown.batch_update():
-        shown.data = ()
-        shown.add_traces(figure.data)
-        shown.update_layout(figure.layout, overwrite=True)
 
 
 def cascade_explorer(
@@ -89,7 +51,7 @@ def cascade_explorer(
             slider.description = f"{models[row]} ← {models[column + 1]}"
         wanted = tuple(tuple(entries[row, column].value if column >= row else 0 for column in range(len(matrix))) for row in range(len(matrix)))
         figure, said.value = _explored(evaluate, order.value, wanted, lenience.value, exempt.value)
-        _replace(shown, figure)
+        replace(shown, figure)
 
     redraw()
     for knob in (order, *entries.values(), lenience, exempt):
@@ -124,40 +86,3 @@ def _explored(evaluate: Evaluate, drafters: tuple[str, ...], matrix: Matrix, len
         lines.append(f"{reviewer:24}" + "".join(f"{''.join(f'{entry:4}' for entry in shape[number]):34}" for shape in both))
     title = f"lenience {lenience:g}" + (f", {MAX_GRAM}'s reviewer exempt" if exempt and lenience > 1 else "")
     return figures.setting(table, title=f"{' ← '.join(('target', *drafters))}, {title}"), f"<pre>{html.escape(chr(10).join(lines))}</pre>"
-
-
-def one_round(ladder: Ladder, draft: Draft, context: Context, *, seed: int, temperature: float) -> go.Figure:
-    """The tree of one round after `context`, with the path that the target accepts."""
-    chance = Chance(seed, Sampler(temperature))
-    played, _ = next(rounds(ladder.target, draft, context, chance, max_new_tokens=ladder.target.max_positions))
-    labels = [ladder.text(token) for token in played.tree.tokens]
-    kept = "".join(ladder.text(token) for token in played.emitted)
-    title = f"{played.accepted} of {played.proposed} guesses accepted, {len(played.emitted)} tokens emitted: {kept!r}"
-    return figures.tree(played.tree, labels=labels, path=played.path, title=title)
-
-
-def faster_draft(
-    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
-    tables: Mapping[str, PassTable],
-    overheads: tuple[Overhead, Overhead],
-    *,
-    draft: float,
-    host: float,
-) -> go.Figure:
-    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and all outside the models `host` times.
-
-    gains        (tables, overhead of a tree's round, overhead of a plain one) to gains, one per budget and depth, such as of `theory.tree_gains`
-    overheads    both, as measured
-    """
-    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
-    found = pd.DataFrame(gains(faster, *(Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads)))
-    said = f"draft {draft:g} × as fast, host {host:g} ×: {max(found.speed_up):.2f} times plain decoding"
-    return figures.speed_ups(found.drop(columns="width")).update_layout(title={"text": said}, height=500, margin={"t": 96})
-
-
-def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
-    """The best tree of a budget under these rates, no deeper than `depth` and with at most `width` children per node."""
-    allowed = [list(vector)[:width] for vector in rates]
-    tree = best_tree(allowed, budget, depth)
-    title = f"{tree.guesses} guesses, {tree.depth} deep"
-    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
