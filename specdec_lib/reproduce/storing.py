@@ -25,7 +25,7 @@ def store(executed: Path, notebook: Path) -> None:
 
 
 def tidied(executed: dict) -> dict:
-    """A notebook's JSON without the traces of its run: papermill's and widgets' metadata, timings, versions and dead widget views, which leave their image."""
+    """A notebook's JSON without the traces of its run: metadata, timings, versions; of dead widget views, their image stays."""
     notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
