@@ -6,11 +6,11 @@ ARGS ?=
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test check lab table measured bench lossless ladder
+.PHONY: help figures full refresh test test-ui check lab table measured bench lossless ladder
 .DEFAULT_GOAL := help
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 figures: .venv/.stamp ## run every notebook that changed and make its figures (ARGS="--only 00 --set seed=1" passes options on)
 	$(PYTHON) -m specdec_lib.reproduce $(ARGS)
@@ -23,6 +23,9 @@ refresh: .venv/.stamp ## run every notebook and store its outputs in the noteboo
 
 test: check ## check, all tests, all notebooks; leaves the working tree as it was
 	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+test-ui: .venv/.ui ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
+	SPECDEC_UI=1 $(PYTHON) -m pytest tests/ui $(ARGS)
 
 check: .venv/.stamp ## lint and formatting
 	$(PYTHON) -m ruff check .
@@ -62,4 +65,8 @@ ladder: .venv/.stamp ## train the embedded models again
 	$(PYTHON) -m pip install --quiet --no-deps -e .
 	@settings=.venv/share/jupyter/lab/settings && mkdir -p $$settings && \
 		echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $$settings/overrides.json
+	@touch $@
+
+.venv/.ui: .venv/.stamp
+	$(PYTHON) -m pip install --quiet -c requirements.lock -e '.[ui]'
 	@touch $@

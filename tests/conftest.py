@@ -13,6 +13,7 @@ from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 torch.set_num_threads(1)
 
+collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
 SEEN_NOT_COMPARED = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json", "text/html")
 
 

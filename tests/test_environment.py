@@ -2,13 +2,17 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+import specdec_lib
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -66,3 +70,61 @@ def test_every_make_target_that_is_written_about_exists() -> None:
         assert told <= targets, f"{path.name} names {sorted(told - targets)}"
     assert {"figures", "test", "lab", "check", "refresh", "full", "ladder", "lossless", "table"} <= targets
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_the_metadata_names_the_pythons_that_are_tested() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    named = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    assert named == tested == [f"3.{minor}" for minor in range(30) if allowed.contains(f"3.{minor}")] == ["3.11", "3.12", "3.13"]
+
+
+def test_binder_installs_the_lock_and_the_library() -> None:
+    binder = ROOT / "binder"
+    told = [line for line in (binder / "requirements.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    *options, pins = told
+    assert pins.split()[0] == "-r" and (binder / pins.split()[1]).resolve() == ROOT / "requirements.lock"
+    assert options == ["--extra-index-url https://download.pytorch.org/whl/cpu"]
+    python = (binder / "runtime.txt").read_text(encoding="utf-8").strip()
+    assert SpecifierSet(PROJECT["requires-python"]).contains(python.removeprefix("python-"))
+    after = binder / "postBuild"
+    assert after.stat().st_mode & 0o111 and "--no-deps -e ." in after.read_text(encoding="utf-8")
+
+
+def test_what_ci_calls_is_what_the_readme_says() -> None:
+    told = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.findall(r"^(?:exec )?make ([a-z-]+)", told, re.MULTILINE) == ["test", "test-ui"]
+
+
+def without(*missing: str, notebook: bool) -> str:
+    """What importing the library says where these packages are not installed; "" if it imports."""
+    script = f"""
+import importlib.util, sys
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name in {missing!r} else real(name, *more)
+if {notebook}:
+    import ipykernel
+try:
+    import specdec_lib
+except ModuleNotFoundError as problem:
+    print(problem)
+"""
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def test_a_missing_package_is_named_with_the_line_that_installs_it() -> None:
+    pins = lock()
+    told = without("jaxtyping", "anywidget", notebook=True)
+    assert "needs jaxtyping, anywidget, not installed" in told
+    assert f"%pip install -q anywidget=={pins['anywidget']} jaxtyping=={pins['jaxtyping']}" in told
+    assert f"-m pip install -q torch=={pins['torch']}" in without("torch", notebook=False)
+
+
+def test_nothing_is_said_where_nothing_is_missing() -> None:
+    assert without(notebook=True) == "" == without("plotly", "anywidget", notebook=False)
+
+
+def test_every_package_that_is_looked_for_is_a_dependency() -> None:
+    declared = {canonicalize_name(one.name) for one in requirements()}
+    assert {*specdec_lib.CORE, *specdec_lib.IN_NOTEBOOKS} <= declared

@@ -1,0 +1,24 @@
+// What the tests ask of the page: JupyterLab's own application object, behind short names.
+window.seen = {
+  cells: () => window.jupyterapp?.shell?.currentWidget?.content?.widgets ?? [],
+  session: () => window.jupyterapp?.shell?.currentWidget?.sessionContext,
+  code: () => seen.cells().filter((cell) => cell.model.type === "code" && cell.model.sharedModel.getSource().trim()),
+  outputs: (cell) => cell.model.outputs.toJSON(),
+  ready: () => seen.session()?.isReady && seen.session().session?.kernel?.connectionStatus === "connected" && seen.cells().length > 0,
+  cleared: () => seen.code().every((cell) => !cell.model.executionCount),
+  done: () =>
+    seen.session()?.session?.kernel?.status === "idle" && (seen.code().every((cell) => cell.model.executionCount) || seen.errors().length > 0),
+  errors: () =>
+    seen.code().flatMap((cell) => {
+      const first = cell.model.sharedModel.getSource().split("\n")[0];
+      return seen.outputs(cell).filter((one) => one.output_type === "error").map((one) => `${one.ename}: ${one.evalue}, in ${first}`);
+    }),
+  // The cells that show an explorer: a live widget with a picture to stand in for it.
+  panels: () => {
+    const widget = (one) => "application/vnd.jupyter.widget-view+json" in (one.data ?? {}) && "image/png" in one.data;
+    return seen.code().filter((cell) => seen.outputs(cell).some(widget)).map((cell) => seen.cells().indexOf(cell));
+  },
+  // What figures and words of an explorer look like, without the random names that plotly gives to its clips.
+  shown: (panel) =>
+    [...panel.querySelectorAll(".main-svg, .widget-html-content")].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),
+};

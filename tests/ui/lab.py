@@ -1,0 +1,98 @@
+"""JupyterLab as a person uses it: open a notebook, run it, move a knob, look."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request
+
+SCRIPT = Path(__file__).with_name("lab.js")
+MINUTES = 60_000
+
+
+@dataclass
+class Lab:
+    """A window; `problems` are errors that the page itself reported, and requests that went elsewhere."""
+
+    page: Page
+    address: str
+    pictures: Path
+    problems: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.add_init_script(path=SCRIPT)
+        self.page.on("console", self._said)
+        self.page.on("request", self._asked)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.problems.append(f"console: {message.text[:300]} ({message.location.get('url', '')[:200]})")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
+            self.problems.append(f"a request to {request.url[:200]}")
+
+    def open(self, name: str) -> None:
+        """Open a notebook and wait for its kernel."""
+        self.page.goto(self.address.format(name=name))
+        self.page.wait_for_function("() => seen.ready()", timeout=3 * MINUTES)
+
+    def run_all(self) -> list[str]:
+        """Run all cells; what went wrong comes back."""
+        self._command("notebook:run-all-cells")
+        return self._finished()
+
+    def restart_and_run_all(self) -> list[str]:
+        """Restart the kernel and run all cells; what went wrong comes back."""
+        self.page.evaluate("() => { jupyterapp.commands.execute('notebook:restart-run-all') }")
+        self.page.locator(".jp-Dialog button.jp-mod-accept").click(timeout=MINUTES)
+        self.page.wait_for_function("() => seen.cleared()", timeout=2 * MINUTES)
+        return self._finished()
+
+    def _finished(self) -> list[str]:
+        self.page.wait_for_function("() => seen.done()", timeout=10 * MINUTES, polling=200)
+        return self.page.evaluate("() => seen.errors()")
+
+    def _command(self, name: str, **arguments: str) -> None:
+        self.page.evaluate("([name, args]) => { jupyterapp.commands.execute(name, args) }", [name, arguments])
+
+    def panels(self) -> list[int]:
+        """The cells that show an explorer, by number."""
+        return self.page.evaluate("() => seen.panels()")
+
+    def panel(self, cell: int) -> ElementHandle:
+        """The explorer of a cell, scrolled to and drawn."""
+        self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
+        shown = self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel")
+        shown.first.wait_for(state="visible", timeout=MINUTES)
+        shown.first.locator(".main-svg").first.wait_for(state="visible", timeout=MINUTES)
+        return shown.first.element_handle()
+
+    def shows(self, panel: ElementHandle) -> str:
+        """What its figures and words are, as text that is the same for the same picture."""
+        return panel.evaluate("panel => seen.shown(panel)")
+
+    def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
+        """Seconds until the panel shows something else after a key was pressed on a knob; None if it stays as it is."""
+        before, started = self.shows(panel), time.monotonic()
+        knob.focus()
+        self.page.keyboard.press(key)
+        while time.monotonic() - started < 15:
+            if self.shows(panel) != before:
+                return time.monotonic() - started
+            time.sleep(0.02)
+        return None
+
+    def theme(self, name: str) -> None:
+        """Another theme, "JupyterLab Light" or "JupyterLab Dark"."""
+        self._command("apputils:change-theme", theme=name)
+        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name, timeout=MINUTES)
+
+    def picture(self, name: str) -> None:
+        """A screenshot into the folder of pictures."""
+        self.page.screenshot(path=self.pictures / f"{name}.png")
+
+    def close(self) -> None:
+        """Shut the kernel down and close the window."""
+        self.page.evaluate("() => jupyterapp.shell.currentWidget?.sessionContext?.shutdown()")
+        self.page.close()

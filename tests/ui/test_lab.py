@@ -1,0 +1,49 @@
+"""Every notebook in JupyterLab, in a real browser: it runs, its explorers answer the keyboard, and both themes show them."""
+
+from pathlib import Path
+
+import pytest
+from lab import Lab
+
+NOTEBOOKS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+SLIDER = ".noUi-handle"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: pytest.CaptureFixture) -> None:
+    lab.open(notebook)
+    assert lab.run_all() == []
+    cells = lab.panels()
+    assert cells, f"{notebook} shows no explorer"
+    for number, cell in enumerate(cells, 1):
+        panel = lab.panel(cell)
+        lab.picture(f"{notebook}_{number}_before")
+        knobs = panel.query_selector_all(SLIDER)
+        seconds = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in knobs]
+        lab.picture(f"{notebook}_{number}_after")
+        with capsys.disabled():
+            print(f"\n{notebook}, explorer {number}: seconds until it shows something else, by slider: {seconds}")
+        assert knobs and any(seconds), f"no slider of explorer {number} changes what it shows"
+    lab.theme("JupyterLab Dark")
+    for number, cell in enumerate(cells, 1):
+        lab.panel(cell)
+        lab.picture(f"{notebook}_{number}_dark")
+    lab.theme("JupyterLab Light")
+    assert lab.problems == []
+
+
+def test_explorers_work_after_a_restart(lab: Lab) -> None:
+    lab.open(NOTEBOOKS[0])
+    assert lab.run_all() == []
+    assert lab.restart_and_run_all() == []
+    panel = lab.panel(lab.panels()[0])
+    assert any(lab.press(panel, knob, "ArrowRight") for knob in panel.query_selector_all(SLIDER))
+
+
+def test_a_knob_that_is_not_pressed_changes_nothing(lab: Lab) -> None:
+    """What the comparison above is worth: a picture is the same as long as nobody touches it."""
+    lab.open(NOTEBOOKS[0])
+    assert lab.run_all() == []
+    panel = lab.panel(lab.panels()[0])
+    knob = panel.query_selector_all(SLIDER)[0]
+    assert lab.press(panel, knob, "Shift") is None
