@@ -153,3 +153,45 @@ def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, mes
     for run in (decode, rounds):
         with pytest.raises(ValueError, match=message):
             run(target, draft, prompt, Chance(0), max_new_tokens=length, rule=reject)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A composite draft that keeps its parts in a dictionary, and that in a slot."""
+
+    parts: dict
+
+    def propose(self, context, chance):
+        return self.parts["first"].propose(context, chance)
+
+
+def test_models_in_dictionaries_and_slots_are_found():
+    target, model = table_model(5, 1), table_model(5, 2, name="draft")
+    assert set(models_in(target, Keyed({"first": ChainDraft(model, 2)}))) == {"table", "draft"}
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "asked, complaint",
+    [
+        ({"prompt": "def f():"}, "a prompt is tokens, got text; ladder.encode"),
+        ({"prompt": torch.zeros(1, 3, dtype=torch.long)}, r"an array of shape \(1, 3\); of a batch take one row"),
+        ({"prompt": (1, 2.5)}, "tokens are whole numbers, got 2.5"),
+        ({"target": "gpt2"}, "the target is a language model such as workload.load_model gives, got 'gpt2'"),
+        ({"draft": table_model(5, 2, name="draft")}, "got a TableModel; a model guesses inside a draft: ChainDraft"),
+        ({"draft": None}, r"a draft has propose\(context, chance\), got None$"),
+        ({"chance": 7}, r"chance is Chance\(seed, Sampler\(temperature\)\), got 7"),
+        ({"rule": "reject"}, "a rule is look_up or reject of specdec_lib.verify, or a function like them, got 'reject'"),
+    ],
+)
+def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
+    given = {"target": table_model(5, 1), "draft": NoDraft(), "prompt": PROMPT, "chance": Chance(0), "rule": reject} | asked
+    with pytest.raises(ValueError, match=complaint):
+        decode(given["target"], given["draft"], given["prompt"], given["chance"], rule=given["rule"], max_new_tokens=2)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_row_of_an_array_is_a_prompt():
+    target = table_model(5, 1)
+    asked = [decode(target, NoDraft(), prompt, Chance(0), max_new_tokens=4).tokens for prompt in (PROMPT, torch.tensor(PROMPT), np.array(PROMPT))]
+    assert asked[0] == asked[1] == asked[2]

@@ -39,6 +39,8 @@ class Lab:
 
     def run_all(self) -> list[str]:
         """Run all cells; what went wrong comes back."""
+        self._command("notebook:clear-all-cell-outputs")  # else the stored ones could be taken for new ones
+        self.page.wait_for_function("() => seen.cleared()", timeout=MINUTES)
         self._command("notebook:run-all-cells")
         return self._finished()
 

@@ -1,81 +1,21 @@
-"""The loop, and an honest record of each round.
+"""The loop.
 
 A round proposes, scores and verifies; it emits the accepted tokens and one more. Plain autoregressive decoding is the same loop with `NoDraft`.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
+from specdec_lib.decode.asking import checked, models_in
+from specdec_lib.decode.records import Generation, Round
 from specdec_lib.draft import Draft
 from specdec_lib.lm import LanguageModel, Usage
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.verify import Rule, look_up
 
 BONUS = "target"  # the source of a token that no drafter guessed
-
-
-@dataclass(frozen=True)
-class Round:
-    """What happened in one round.
-
-    tree          what was proposed, without rows
-    path          the accepted nodes, from below the root down
-    emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
-    sources       who guessed each emitted token; "target" for the correction or bonus
-    tried         depths at which something was proposed and looked at: accepted, and one more where all children failed
-    usage         per model: passes, rows and seconds of this round
-    seconds       of the whole round
-    """
-
-    tree: TokenTree
-    path: tuple[int, ...]
-    emitted: tuple[int, ...]
-    sources: tuple[str, ...]
-    tried: int
-    usage: dict[str, Usage]
-    seconds: float
-
-    @property
-    def proposed(self) -> int:
-        """Guesses in the tree that was verified."""
-        return self.tree.guesses
-
-    @property
-    def accepted(self) -> int:
-        """Guesses that were accepted, whether or not a limit let them be emitted."""
-        return len(self.path)
-
-    @property
-    def overhead_seconds(self) -> float:
-        """Seconds in which no model ran."""
-        return self.seconds - sum(used.seconds for used in self.usage.values())
-
-
-@dataclass(frozen=True)
-class Generation:
-    """A decoded continuation and its rounds; every count is a sum over them.
-
-    stop       "stop token", "length" or "context"
-    prefill    per model: what reading the prompt took, before the first round
-    """
-
-    context: Context
-    rounds: tuple[Round, ...]
-    stop: str
-    prefill: dict[str, Usage]
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        """What these rounds emitted."""
-        return tuple(token for played in self.rounds for token in played.emitted)
-
-    @property
-    def tokens_per_round(self) -> float:
-        """Emitted ÷ rounds, the correction or bonus included."""
-        return len(self.tokens) / len(self.rounds)
 
 
 def decode(
@@ -95,7 +35,7 @@ def decode(
 
     Every model forgets what it has read before, so that the counts do not depend on what was run earlier.
     """
-    prompt = _checked(target, draft, prompt, max_new_tokens)
+    prompt = checked(target, draft, prompt, chance, rule=rule, max_new_tokens=max_new_tokens)
     prefill = read_prompt(target, draft, prompt)
     context, done, ended = prompt, [], ""
     for played, stop in rounds(target, draft, prompt, chance, max_new_tokens=max_new_tokens, rule=rule, stop_tokens=stop_tokens):
@@ -125,9 +65,10 @@ def rounds(
                       accepts most from "iid" and "distinct" ones: the other way round is exact too, and slow
     stop_tokens       a token that ends the generation; it is emitted
 
-    Raises ValueError, before any work, if the prompt is empty or does not fit, or the draft's vocabulary is not the target's.
+    Raises ValueError, before any work, if one of these is of another kind, the prompt is empty or does not fit, or the draft's vocabulary is not
+    the target's.
     """
-    context = _checked(target, draft, prompt, max_new_tokens)
+    context = checked(target, draft, prompt, chance, rule=rule, max_new_tokens=max_new_tokens)
     return _rounds(target, draft, context, chance, left=max_new_tokens, rule=rule, stops=frozenset(stop_tokens))
 
 
@@ -144,30 +85,6 @@ def _rounds(
         yield played, stop
         if stop:
             return
-
-
-def parts_of(*parts: object) -> Iterator[object]:
-    """Every draft and model reachable from these through their attributes, lists and tuples included; one may come twice."""
-    for part in parts:
-        if isinstance(part, list | tuple):
-            yield from parts_of(*part)
-        elif isinstance(part, LanguageModel):
-            yield part
-        elif isinstance(part, Draft):
-            yield part
-            yield from parts_of(*vars(part).values())
-
-
-def models_in(*parts: object) -> dict[str, LanguageModel]:
-    """Every model among `parts_of` these, by name.
-
-    Raises ValueError if two different models share a name, because their records would mix.
-    """
-    found: dict[str, LanguageModel] = {}
-    for model in parts_of(*parts):
-        if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
-            raise ValueError(f"two models are called {model.name!r}; give them different names")
-    return found
 
 
 def _play(
@@ -220,20 +137,3 @@ def _usage(models: dict[str, LanguageModel], before: dict[str, Usage] | None = N
     """What each model that counts has done (since `before`); a table that runs no network counts nothing."""
     used = {name: model.usage for name, model in models.items() if hasattr(model, "usage")}
     return used if before is None else {name: now - before[name] for name, now in used.items()}
-
-
-def _checked(target: LanguageModel, draft: Draft, prompt: Context | Sequence[int], max_new_tokens: int) -> Context:
-    context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if max(context.tokens) >= target.vocabulary:
-        raise ValueError(f"the prompt holds token {max(context.tokens)}, the target's vocabulary ends at {target.vocabulary - 1}")
-    if len(context) > target.max_positions:
-        raise ValueError(f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}")
-    models_in(target, draft)
-    for part in parts_of(draft):
-        size = getattr(part, "vocabulary", None)
-        if size not in (None, target.vocabulary):
-            name = getattr(part, "name", type(part).__name__)
-            raise ValueError(f"a draft must share the target's vocabulary: {name} has {size} tokens, {target.name} {target.vocabulary}")
-    return context
