@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from specdec_lib.workload import DATA
+from specdec_lib.places import REPOSITORY
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _items() -> dict:
-    return json.loads((DATA / "paper_numbers.json").read_text(encoding="utf-8"))["items"]
+    return json.loads((REPOSITORY / "data" / "paper_numbers.json").read_text(encoding="utf-8"))["items"]
 
 
 def published(item: str) -> "DataFrame":

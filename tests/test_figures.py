@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib import figures
+from specdec_lib import figures, places
 from specdec_lib.figures import saving, theme
 from specdec_lib.tree import TokenTree
 
@@ -78,6 +78,11 @@ def test_the_exporters_own_warnings_are_the_only_silenced_ones(figures: Path) ->
         saving.save(go.Figure(), "00_bars", LAWS)
 
 
+def test_a_page_leads_back_to_the_gallery_and_says_when_its_script_is_missing(figures: Path) -> None:
+    page = saving.save(go.Figure(), "00_bars", LAWS).read_text()
+    assert page.count('href="index.html#00_bars"') == 1 and "plotly.min.js beside it" in page and page.endswith("</body>\n</html>")
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise OSError("disk full")
@@ -86,7 +91,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     path.write_bytes(b"before")
     monkeypatch.setattr(os, "replace", stop)
     with pytest.raises(OSError, match="disk full"):
-        saving._write(path, b"after")
+        places.write_whole(path, b"after")
     assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import functools
-import os
 import re
 import warnings
 from pathlib import Path
@@ -11,15 +10,12 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from specdec_lib.figures.palette import smaller
 from specdec_lib.figures.theme import PAPER
+from specdec_lib.places import figures_folder as folder
+from specdec_lib.places import write_whole
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
-
-
-def folder() -> Path:
-    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own, wherever the caller stands."""
-    named = os.environ.get("SPECDEC_FIGURES")
-    return Path(named).expanduser().resolve() if named else Path(__file__).resolve().parents[2] / "figures"
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
@@ -35,12 +31,12 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
         raise ValueError(f'a figure is called like "00_laws" (two digits, then small letters and digits joined by "_"), got {name!r}')
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
-    _write_script(place)
+    write_script(place)
     page = figure.to_html(include_plotlyjs="directory", div_id=name.replace("_", "-"), config={"displaylogo": False})
-    _write(place / f"{name}.html", _with_colour_scheme(page, name).encode())
-    _write(place / f"{name}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_whole(place / f"{name}.html", _finished(page, name).encode())
+    write_whole(place / f"{name}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
     if _exporter_works():
-        _write(place / f"{name}.png", _image(figure))
+        write_whole(place / f"{name}.png", _image(figure))
     else:
         warnings.warn(f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png is not", stacklevel=2)
     return place / f"{name}.html"
@@ -48,13 +44,23 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
 
 def still(figure: go.Figure) -> dict[str, str]:
     """The figure as an image for a notebook's output, by MIME type; empty where no image exporter works."""
-    return {"image/png": base64.b64encode(_image(figure, scale=1)).decode()} if _exporter_works() else {}
+    return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()} if _exporter_works() else {}
 
 
-def _with_colour_scheme(page: str, name: str) -> str:
-    """The page with a title, following the reader's choice of light or dark."""
+BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
+<a href="index.html#{name}" style="color:inherit">all figures</a></nav>
+<script>
+if (window.self !== window.top) document.querySelector("nav").remove();
+if (!window.Plotly) document.body.prepend("This figure needs plotly.min.js beside it; make figures writes it.");
+</script>
+"""  # in the gallery's own window the way back is the gallery's
+
+
+def _finished(page: str, name: str) -> str:
+    """The page with a title and a way back to the gallery, following the reader's choice of light or dark."""
     head = f'<meta charset="utf-8" /><title>{name}</title><meta name="color-scheme" content="light dark" />'
-    return page.replace('<meta charset="utf-8" />', head, 1)
+    page = page.replace('<meta charset="utf-8" />', head, 1)
+    return page.replace("</body>", BACK.format(name=name) + "</body>", 1)
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
@@ -75,18 +81,9 @@ def _exporter_works() -> bool:
     return True
 
 
-def _write_script(place: Path) -> None:
+def write_script(place: Path) -> None:
+    """Write the plotly script that every page shares, unless it is there."""
     script = get_plotlyjs().encode()
     shared = place / "plotly.min.js"
     if not shared.exists() or shared.stat().st_size != len(script):
-        _write(shared, script)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """The file written whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        write_whole(shared, script)

@@ -1,20 +1,18 @@
-"""Which notebooks to run, with which parameters: settled, and refused where wrong, before anything runs."""
+"""Which notebooks to run, with which parameters, and why: settled, and refused where wrong, before anything runs."""
 
 import ast
 import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import papermill
-import yaml
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-NOTEBOOKS = REPOSITORY / "notebooks"
-PROFILES = ("smoke", "full")
+from specdec_lib import notebook as written
+from specdec_lib.gallery.manifest import Manifest, digest, remembered
+from specdec_lib.places import REPOSITORY
+from specdec_lib.reproduce.settings import check_names, profile_values, split, value
 
 
 @dataclass(frozen=True)
@@ -43,21 +41,54 @@ class Run:
         """What is remembered of the run."""
         return self.kept.with_suffix(".json")
 
+    @property
+    def values(self) -> dict[str, object]:
+        """Every parameter as the run will have it."""
+        own = {name: ast.literal_eval(one.default) for name, one in written.parameters(self.notebook).items()}
+        return own | dict(self.parameters)
+
     @functools.cached_property
-    def fingerprint(self) -> str:
-        """A hash of all that the run depends on: cells, parameters, library, data, lock; not of stored outputs."""
-        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(self.notebook.read_text(encoding="utf-8"))["cells"]]
-        told = json.dumps([cells, dict(self.parameters), self.profile, _surroundings()], sort_keys=True)
-        return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    def fingerprint(self) -> dict[str, str]:
+        """A hash of each thing that the run depends on: cells, parameters, library, data, lock; not of stored outputs."""
+        cells = [(kind, source) for kind, source, _ in written.cells(self.notebook)]
+        own = {"cells": cells, "parameters": [dict(self.parameters), self.profile]}
+        return {name: _hash(json.dumps(one, sort_keys=True).encode()) for name, one in own.items()} | _surroundings()
+
+    def why(self) -> str:
+        """Why the run is not superfluous; "" if an earlier one with the same fingerprint stands, and its figures are as it left them."""
+        earlier = remembered(self.manifest)
+        if earlier is None:
+            return "never run in this folder"
+        if earlier.state != "finished":
+            return "its last run failed" if earlier.state == "failed" else "its last run was interrupted"
+        changed = [name for name, one in self.fingerprint.items() if earlier.fingerprint.get(name) != one]
+        return f"changed since its last run: {', '.join(changed)}" if changed else self._damage(earlier)
+
+    def _damage(self, earlier: Manifest) -> str:
+        """What has become of an earlier run's figures; "" if nothing."""
+        gone = [name for name in earlier.figures if not (self.figures / name).exists()]
+        if gone:
+            return f"missing: {', '.join(gone)}"
+        other = [name for name, known in earlier.figures.items() if digest(self.figures / name) != known]
+        return f"not as the last run left it: {', '.join(other)}" if other else ""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @functools.cache
-def _surroundings() -> str:
-    """A hash of the library, the data and the lock."""
-    data = REPOSITORY / "data"
-    paths = [*(REPOSITORY / "specdec_lib").rglob("*.py"), *data.rglob("*"), REPOSITORY / "requirements.lock"]
+def _surroundings() -> dict[str, str]:
+    """A hash each of the library (the gallery and the runner left out, which no notebook uses), the data and the lock."""
+    library, data = REPOSITORY / "specdec_lib", REPOSITORY / "data"
+    code = (path for path in library.rglob("*.py") if path.relative_to(library).parts[0] not in ("gallery", "reproduce"))
+    stored = (path for path in data.rglob("*") if not path.is_relative_to(data / "cache"))
+    return {"library": _contents(code), "data": _contents(stored), "lock": _contents([REPOSITORY / "requirements.lock"])}
+
+
+def _contents(paths: Iterable[Path]) -> str:
     told = hashlib.blake2b(digest_size=16)
-    for path in sorted(path for path in paths if path.is_file() and not path.is_relative_to(data / "cache")):
+    for path in sorted(path for path in paths if path.is_file()):
         told.update(f"{path.relative_to(REPOSITORY).as_posix()} {path.stat().st_size}\n".encode())
         told.update(path.read_bytes())
     return told.hexdigest()
@@ -77,94 +108,22 @@ def chosen(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     return [path for path in notebooks if not only or path.stem in only or path.stem[:2] in only]
 
 
-def declared(notebook: Path) -> dict[str, dict[str, str]]:
-    """Each parameter of a notebook with its `inferred_type_name`, `default` and `help`, as papermill reads the tagged cell."""
-    return papermill.inspect_notebook(str(notebook))
-
-
 def planned(notebooks: Sequence[Path], figures: Path, *, profile: str = "smoke", settings: Sequence[str] = ()) -> list[Run]:
     """A run per notebook; a setting goes to every notebook that declares its name, over the profile's own value.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
 
-    Raises ValueError for a setting that no notebook declares, a value of another type than declared, or a profile without its file.
+    Raises ValueError for a setting that no notebook declares or that comes twice, a value of another type than declared, or a profile without
+    its file.
     """
-    given = dict(_split(setting) for setting in settings)
-    types = {path: {name: one["inferred_type_name"] for name, one in declared(path).items()} for path in notebooks}
-    for name in given:
-        if not any(name in known for known in types.values()):
-            allowed = sorted(set().union(*types.values()))
-            raise ValueError(f"no chosen notebook has a parameter {name!r}; there are {', '.join(allowed) or 'none'}")
+    pairs = [split(setting) for setting in settings]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
+    types = {path: {name: one.annotation for name, one in written.parameters(path).items()} for path in notebooks}
+    check_names(given, list(types.values()))
     runs = []
     for path, known in types.items():
-        values = profile_values(path, known, profile) | {name: _value(name, text, known[name], path) for name, text in given.items() if name in known}
-        runs.append(Run(path, figures, profile, values))
+        own = {name: value(name, text, known[name], path) for name, text in given.items() if name in known}
+        runs.append(Run(path, figures, profile, profile_values(path, known, profile) | own))
     return runs
-
-
-def profile_values(notebook: Path, known: Mapping[str, str], profile: str) -> dict[str, object]:
-    """What a profile sets in a notebook: nothing for smoke, `full/NN.yml` beside the notebook for full.
-
-    Raises ValueError for another profile, a missing file, or an entry that the notebook does not declare so.
-    """
-    if profile not in PROFILES:
-        raise ValueError(f"a profile is one of {', '.join(PROFILES)}, got {profile!r}")
-    if profile == "smoke":
-        return {}
-    source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
-    if not source.exists():
-        raise ValueError(f"the profile {profile} of {notebook.stem} would be in {source}, which does not exist")
-    values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
-    for name, value in values.items():
-        if name not in known:
-            raise ValueError(f"{source} sets {name!r}, which {notebook.stem} does not declare; it has {', '.join(known) or 'none'}")
-        _check(name, value, known[name], notebook)
-    return values
-
-
-def fits(value: object, annotation: str) -> bool:
-    """Whether a value is of an annotated type: int, float, str, bool, and list or dict of them. A whole number is a float too.
-
-    Raises ValueError for any other annotation.
-    """
-    return _fits(value, ast.parse(annotation, mode="eval").body)
-
-
-def _fits(value: object, kind: ast.expr) -> bool:
-    match kind:
-        case ast.Name("int"):
-            return type(value) is int
-        case ast.Name("float"):
-            return type(value) in (int, float)
-        case ast.Name("str" | "bool" | "list" | "dict" as name):
-            return type(value).__name__ == name
-        case ast.Subscript(ast.Name("list"), item):
-            return type(value) is list and all(_fits(one, item) for one in value)
-        case ast.Subscript(ast.Name("dict"), ast.Tuple([key, item])):
-            return type(value) is dict and all(_fits(one, key) and _fits(two, item) for one, two in value.items())
-    raise ValueError(f"a parameter is an int, float, str, bool, or a list or dict of them, got the annotation {ast.unparse(kind)}")
-
-
-def _split(setting: str) -> tuple[str, str]:
-    name, equals, text = setting.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(f"--set takes name=value, got {setting!r}")
-    return name, text
-
-
-def _value(name: str, text: str, annotation: str, notebook: Path) -> object:
-    try:
-        value = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        value = text
-    if annotation == "str" and not isinstance(value, str):
-        value = text
-    _check(name, value, annotation, notebook)
-    return value
-
-
-def _check(name: str, value: object, annotation: str, notebook: Path) -> None:
-    if annotation == "None":
-        raise ValueError(f"{notebook.stem} declares {name} without a type; annotate it in the cell tagged parameters")
-    if not fits(value, annotation):
-        raise ValueError(f"{notebook.stem} declares {name}: {annotation}, got {value!r}")

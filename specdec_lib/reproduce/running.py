@@ -1,24 +1,24 @@
 """One run: a notebook executed, its figures made, a manifest written."""
 
 import contextlib
-import json
+import dataclasses
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-import papermill
-from nbclient.exceptions import CellTimeoutError
-from papermill.exceptions import PapermillExecutionError
-from traitlets.config import Config
-
+from specdec_lib.gallery.manifest import Manifest, Origin, digest, remembered
+from specdec_lib.gallery.surroundings import surroundings
+from specdec_lib.places import partial
+from specdec_lib.reproduce.failing import explained
 from specdec_lib.reproduce.plan import Run
+from specdec_lib.reproduce.progress import Progress
 from specdec_lib.reproduce.storing import store
 
 KERNEL = "python3"
 START_SECONDS = 120
 CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
+QUIET = Progress()
 
 
 @dataclass(frozen=True)
@@ -37,38 +37,70 @@ class Outcome:
     error: str = ""
 
 
-def outcome(run: Run, *, resume: bool = True, progress: bool = False) -> Outcome:
-    """Execute a notebook, unless `resume` finds that it was already, with the same fingerprint and with its figures still there.
+def outcome(run: Run, *, resume: bool = True, progress: Progress = QUIET) -> Outcome:
+    """Execute a notebook, unless `resume` finds that it was already, with the same fingerprint and with its figures as it left them.
 
-    A notebook that fails does not raise: the outcome says so, and the executed notebook is kept for reading.
+    A notebook that fails does not raise: the outcome says so, the executed notebook is kept for reading, and what other runs made stays.
     """
-    if resume and (earlier := _earlier(run)):
-        return earlier
-    fingerprint = run.fingerprint  # of the notebook as it is now, before anybody edits it
-    run.kept.parent.mkdir(parents=True, exist_ok=True)
-    run.manifest.unlink(missing_ok=True)
-    started, clock = time.time_ns(), time.monotonic()
-    error = _execute(run, progress)
-    seconds = round(time.monotonic() - clock, 1)
-    result = Outcome(run.name, "failed" if error else "finished", seconds, _written(run, started), error)
-    _remember(run, fingerprint, result)
-    return result
+    earlier = remembered(run.manifest)
+    if resume and earlier and not run.why():
+        return Outcome(run.name, "unchanged", earlier.seconds, tuple(earlier.figures))
+    progress.begin(run.name)
+    clock = time.monotonic()
+    try:
+        return _done(run, _begun(run, earlier), progress)
+    except OSError as problem:  # a disk that is full, a folder that is gone
+        error = explained(problem, notebook=run.notebook, kept=run.kept, parameters=run.parameters)
+        return Outcome(run.name, "failed", round(time.monotonic() - clock, 1), (), error)
 
 
-def refreshed(run: Run, *, progress: bool = False) -> Outcome:
+def refreshed(run: Run, *, progress: Progress = QUIET) -> Outcome:
     """Execute a notebook with its defaults and store the outputs in the notebook itself; one that fails stays as it was."""
     result = outcome(run, resume=False, progress=progress)
     if result.state != "finished":
         return result
     try:
         store(run.kept, run.notebook)
-    except ValueError as problem:
+    except (ValueError, OSError) as problem:
         return Outcome(run.name, "failed", result.seconds, result.figures, str(problem))
     return result
 
 
-def _execute(run: Run, progress: bool) -> str:
+def _begun(run: Run, earlier: Manifest | None) -> Manifest:
+    """The manifest of a run that is about to begin, kept at once: a run that is killed is known to have been."""
+    run.kept.parent.mkdir(parents=True, exist_ok=True)
+    older = earlier.origins() if earlier else {}
+    begun = Manifest(
+        notebook=run.notebook.name,
+        profile=run.profile,
+        parameters=dict(run.parameters),
+        values=run.values,
+        fingerprint=run.fingerprint,  # of the notebook as it is now, before anybody edits it
+        state="running",
+        made=surroundings(),
+        older=older,
+    )
+    begun.write(run.manifest)
+    return begun
+
+
+def _done(run: Run, begun: Manifest, progress: Progress) -> Outcome:
+    started, clock = time.time_ns(), time.monotonic()
+    error = _execute(run, progress)
+    seconds, state = round(time.monotonic() - clock, 1), "failed" if error else "finished"
+    figures = _written(run, started)
+    older: dict[str, Origin] = {name: one for name, one in begun.older.items() if name not in figures} if error else {}
+    dataclasses.replace(begun, state=state, seconds=seconds, figures=figures, older=older, error=error).write(run.manifest)
+    return Outcome(run.name, state, seconds, tuple(figures), error)
+
+
+def _execute(run: Run, progress: Progress) -> str:
     """Run the notebook in its own folder, as Lab does; "" or what went wrong."""
+    import papermill  # late: it takes seconds to import, and nothing but a run needs it
+    from nbclient.exceptions import CellTimeoutError
+    from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
+
     surroundings = {
         "SPECDEC_FIGURES": str(run.figures),
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
@@ -76,25 +108,33 @@ def _execute(run: Run, progress: bool) -> str:
         "JUPYTER_PREFER_ENV_PATH": "1",  # this interpreter's kernel, not one that the user installed for another
     }
     try:
-        with _environment(surroundings):
+        with _environment(surroundings), _kept_whole(run) as unfinished:
             papermill.execute_notebook(
                 str(run.notebook),
-                str(run.kept),
+                unfinished,
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
-                progress_bar={"leave": False, "desc": run.name} if progress else False,
+                progress_bar=progress.bar(run.name),
                 start_timeout=START_SECONDS,
                 execution_timeout=CELL_SECONDS,
                 cwd=str(run.notebook.parent),
                 store_widget_state=False,
                 config=Config({"KernelManager": {"transport_encryption": "auto"}}),
             )
-    except PapermillExecutionError as problem:
-        reason = f"{problem.ename}: {problem.evalue}".splitlines()[0]
-        return f"{run.notebook.name}, cell In [{problem.exec_count}]: {reason}; the run is kept in {run.kept}"
-    except (CellTimeoutError, RuntimeError, KeyError) as problem:  # a cell that hangs, a kernel that died, no kernel
-        return f"{run.notebook.name}: {type(problem).__name__}: {problem}; the run is kept in {run.kept}"
+    except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:  # or a cell that hangs, a dead kernel, none at all
+        return explained(problem, notebook=run.notebook, kept=run.kept, parameters=run.parameters)
     return ""
+
+
+@contextlib.contextmanager
+def _kept_whole(run: Run) -> Iterator[str]:
+    """Where the executed notebook is written while it runs; at the end, however that comes, it gets its name."""
+    unfinished = partial(run.kept, ".ipynb")
+    try:
+        yield str(unfinished)
+    finally:
+        if unfinished.exists():
+            os.replace(unfinished, run.kept)
 
 
 @contextlib.contextmanager
@@ -112,28 +152,8 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _written(run: Run, started: int) -> tuple[str, ...]:
-    """Figure files with the notebook's number that were written since `started`, in nanoseconds of the epoch."""
+def _written(run: Run, started: int) -> dict[str, str]:
+    """Figure files with the notebook's number that were written since `started`, in nanoseconds of the epoch, and their digests."""
     files = (path for path in run.figures.glob(f"{run.name[:2]}_*") if path.suffix in (".html", ".png", ".csv"))
     slack = 2 * 10**9  # a file system may keep whole seconds only
-    return tuple(sorted(path.name for path in files if path.stat().st_mtime_ns >= started - slack))
-
-
-def _remember(run: Run, fingerprint: str, result: Outcome) -> None:
-    told = {"notebook": run.notebook.name, "profile": run.profile, "parameters": dict(run.parameters), "fingerprint": fingerprint}
-    told |= {"state": result.state, "seconds": result.seconds, "figures": result.figures, "error": result.error}
-    partial = run.manifest.with_suffix(".partial")
-    partial.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, run.manifest)
-
-
-def _earlier(run: Run) -> Outcome | None:
-    """The finished run that makes this one superfluous."""
-    try:
-        told = json.loads(run.manifest.read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-    same = told.get("fingerprint") == run.fingerprint and told.get("state") == "finished"
-    if not same or not all(Path(run.figures, name).exists() for name in told["figures"]):
-        return None
-    return Outcome(run.name, "unchanged", told["seconds"], tuple(told["figures"]))
+    return {path.name: digest(path) for path in sorted(files) if path.stat().st_mtime_ns >= started - slack}

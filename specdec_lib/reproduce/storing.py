@@ -2,13 +2,17 @@
 
 import copy
 import json
-import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
+
+from specdec_lib.places import write_whole
 
 LARGEST_BYTES = 300_000
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IMAGE = "image/png"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+HOLE = "compact output {}, to be filled in"
 
 
 def store(executed: Path, notebook: Path) -> None:
@@ -16,12 +20,39 @@ def store(executed: Path, notebook: Path) -> None:
 
     Raises ValueError, and replaces nothing, if it would be larger than 300 KB.
     """
-    told = json.dumps(tidied(json.loads(executed.read_text(encoding="utf-8"))), indent=1, ensure_ascii=False) + "\n"
+    told = written(tidied(json.loads(executed.read_text(encoding="utf-8"))))
     if (size := len(told.encode())) > LARGEST_BYTES:
         raise ValueError(f"{notebook.name} with its outputs is {size} bytes, allowed are {LARGEST_BYTES}: show less, or save it as a figure")
-    partial = notebook.with_name(f".{notebook.name}.partial")
-    partial.write_text(told, encoding="utf-8")
-    os.replace(partial, notebook)
+    write_whole(notebook, told.encode())
+
+
+def written(notebook: dict) -> str:
+    """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for each output's data that is JSON itself.
+
+    A figure's numbers would otherwise take a line each, most of it indentation.
+    """
+    notebook = copy.deepcopy(notebook)
+    full = json.dumps(notebook, ensure_ascii=False)
+    holes = []
+    for data, kind in _json_data(notebook):
+        name = HOLE.format(len(holes))
+        while name in full:
+            name += "."
+        holes.append((name, json.dumps(data[kind], ensure_ascii=False, separators=(",", ":"))))
+        data[kind] = name
+    filling = {json.dumps(name): text for name, text in holes}
+    told = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    if filling:
+        told = re.sub("|".join(map(re.escape, filling)), lambda hole: filling[hole[0]], told)
+    return told
+
+
+def _json_data(notebook: dict) -> Iterator[tuple[dict, str]]:
+    """Each output's data bundle with a kind in it that is JSON itself."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            yield from ((data, kind) for kind in data if isinstance(data[kind], dict))
 
 
 def tidied(executed: dict) -> dict:

@@ -1,0 +1,126 @@
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from toys import GOOD, toys, write_toy
+
+from specdec_lib.gallery import Manifest, digest, remembered
+from specdec_lib.reproduce import command, main, plan, running
+
+__all__ = ["toys"]
+
+
+def keep(run: plan.Run, state: str) -> None:
+    """The manifest of a run that made 00_toy.csv."""
+    run.manifest.parent.mkdir(parents=True, exist_ok=True)
+    (run.figures / "00_toy.csv").write_text("2")
+    files = {"00_toy.csv": digest(run.figures / "00_toy.csv")}
+    Manifest(run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, {}, 1.0, files).write(run.manifest)
+
+
+def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
+    assert run.why() == "never run in this folder"
+    keep(run, "finished")
+    assert run.why() == "" and running.outcome(run).state == "unchanged"
+    assert main(["--dry-run"], notebooks=toys) == 0 and "00_toy: unchanged, would be skipped" in capsys.readouterr().out
+    assert main(["--dry-run", "--set", "width=3"], notebooks=toys) == 0
+    assert "00_toy: would run: changed since its last run: parameters; with width=3" in capsys.readouterr().out
+    (figures / "00_toy.csv").write_text("3")
+    assert run.why() == "not as the last run left it: 00_toy.csv"
+    (figures / "00_toy.csv").unlink()
+    assert run.why() == "missing: 00_toy.csv"
+    for state, reason in (("failed", "its last run failed"), ("running", "its last run was interrupted")):
+        keep(run, state)
+        assert run.why() == reason
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "finished"}', '{"notebook": "x", "figures": ["a.csv"]}'])
+def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str) -> None:
+    run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
+    keep(run, "finished")
+    run.manifest.write_text(text)
+    assert remembered(run.manifest) is None and run.why() == "never run in this folder"
+
+
+def test_a_file_in_the_folders_place_is_refused_before_anything_runs(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_toy(toys, "00_toy", GOOD)
+    figures.write_text("mine")
+    assert main([], notebooks=toys) == 2
+    said = capsys.readouterr().err
+    assert f"the folder {figures} cannot be written to (" in said and "--out DIR" in said and "…" not in said
+    assert figures.read_text() == "mine"
+
+
+def test_a_full_disk_is_refused_before_anything_runs_and_leaves_no_folder(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    write_toy(toys, "00_toy", GOOD)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    assert main([], notebooks=toys) == 2
+    assert "(No space left on device)" in capsys.readouterr().err and not figures.exists()
+
+
+def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Manifest, "write", full)
+    result = running.outcome(plan.Run(write_toy(toys, "00_toy", GOOD), figures))
+    assert result.state == "failed" and "No space left on device" in result.error and "00_toy.ipynb" in result.error
+
+
+RUNNER = "import sys; from pathlib import Path; from specdec_lib.reproduce import main; main([], notebooks=Path(sys.argv[1]))"
+
+
+def test_a_run_that_is_killed_is_resumed_and_swept_up(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
+    slow = plan.Run(write_toy(toys, "01_slow", "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD), figures)
+    process = subprocess.Popen([sys.executable, "-c", RUNNER, str(toys)], env=os.environ | {"SLOW": "1"}, stderr=subprocess.DEVNULL)
+    try:
+        while not (told := remembered(slow.manifest)) and process.poll() is None:
+            time.sleep(0.1)
+        while not list(slow.kept.parent.glob(".01_slow*.partial.ipynb")) and process.poll() is None:
+            time.sleep(0.1)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert told and told.state == "running" and slow.why() == "its last run was interrupted" and quick.why() == ""
+    assert main([], notebooks=toys) == 0
+    said = capsys.readouterr()
+    assert "half-written by a run that was killed" in said.err and "00_toy: unchanged" in said.err and "01_slow: finished" in said.err
+    assert not [path for path in figures.rglob(".*")] and slow.kept.exists()
+
+
+def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(run: plan.Run, **_: object) -> running.Outcome:
+        if run.name == "01_toy":
+            raise KeyboardInterrupt
+        return running.Outcome(run.name, "finished", 1.0)
+
+    for name in ("00_toy", "01_toy", "02_toy"):
+        write_toy(toys, name, GOOD)
+    monkeypatch.setattr(command, "outcome", interrupted)
+    assert main([], notebooks=toys) == 130
+    said = capsys.readouterr()
+    assert "the same command goes on from here" in said.err and [line.split()[0] for line in said.out.splitlines()] == ["notebook", "00_toy"]
+    assert (figures / "index.html").exists()
+
+
+def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(toys: Path, figures: Path) -> None:
+    run = plan.Run(write_toy(toys, "00_toy", "1 / 0"), figures)
+    keep(run, "finished")
+    os.utime(figures / "00_toy.csv", (1, 1))
+    assert running.outcome(plan.Run(run.notebook, figures, parameters={"width": 3}), resume=False).state == "failed"
+    told = remembered(run.manifest)
+    assert told.figures == {} and told.origin(figures / "00_toy.csv")["parameters"] == {}
