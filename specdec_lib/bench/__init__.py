@@ -3,7 +3,7 @@
 from specdec_lib.bench.contenders import AUTOREGRESSIVE, BASELINES, OURS, Contender, Played, Portions, ours
 from specdec_lib.bench.pairing import Timing, timed, warm
 from specdec_lib.bench.table import COLUMNS, raw, rows, write
-from specdec_lib.bench.texts import Text, divergence, texts
+from specdec_lib.bench.texts import Text, divergence, first_difference, texts
 from specdec_lib.bench.tuning import Ranked, tuned
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Text",
     "Timing",
     "divergence",
+    "first_difference",
     "ours",
     "raw",
     "rows",

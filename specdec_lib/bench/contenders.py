@@ -26,14 +26,17 @@ Clock = Callable[[], float]
 class Played:
     """One generation.
 
-    timed_tokens    of all tokens, those that were emitted within `seconds`
-    rounds          passes of the target
+    timed_tokens        of all tokens, those that were emitted within `seconds`
+    rounds              passes of the target
+    accepted, tried     as of rounds; 0 where nobody counts them
     """
 
     tokens: tuple[int, ...]
     timed_tokens: int
     seconds: float
     rounds: int
+    accepted: int = 0
+    tried: int = 0
 
 
 Play = Callable[[tuple[int, ...], int, int], Played]
@@ -79,8 +82,9 @@ def ours(
             if not first:
                 first.append(played.seconds)
 
-        generation = decode(target, draft, prompt, Chance(seed, sampler), max_new_tokens=count, on_round=mark)
-        return Played(generation.tokens, len(generation.tokens), ends[-1] - ends[0] + first[0], len(ends))
+        made = decode(target, draft, prompt, Chance(seed, sampler), max_new_tokens=count, on_round=mark)
+        counted = sum(one.accepted for one in made.rounds), sum(one.tried for one in made.rounds)
+        return Played(made.tokens, len(made.tokens), ends[-1] - ends[0] + first[0], len(ends), *counted)
 
     return Contender(method, runtime, setting, sampler, play)
 

@@ -1,4 +1,4 @@
-"""What each method may be set to: grids for `tuned`, a few dozen drafts per sampler.
+"""What each method may be set to: grids for `tuned`, a few dozen drafts per sampler; without a middle model or an n-gram table, what needs none.
 
 Staged drafts and tails of copies are built on the trees that were best by the clock, so that their grids stay small.
 """
@@ -29,6 +29,8 @@ def ngrams(ladder: Ladder, sampler: Sampler) -> Drafts:
     """No network but the target: copies from the text so far, the n-gram table, and both in one tree."""
     copies = {f"Max-Gram, {length} tokens": MaxGram(None, length) for length in (2, 4, 8, 16)}
     copies |= {f"Max-Gram, {length} tokens after 2 or more": MaxGram(None, length, least=2) for length in (4, 8)}
+    if ladder.katz is None:
+        return copies
     tables = {f"n-gram tree of {budget}": scout(ladder, sampler, "target", budget, 4) for budget in (2, 4, 8)}
     both = {
         f"n-gram tree of {budget} and Max-Gram, {length} tokens": MergedDraft(
@@ -41,9 +43,7 @@ def ngrams(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 def chains(ladder: Ladder, sampler: Sampler) -> Drafts:
     """Chains of the draft and of the middle model, some of which end early where the draft is unsure."""
-    drafts = [
-        (model, length, floor) for model in ("draft", "middle") for length, floor in ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))
-    ]
+    drafts = [(model, length, floor) for model in _guessers(ladder) for length, floor in ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))]
     return {
         f"{model}, {length} tokens{_above(floor)}": ChainDraft(getattr(ladder, model), length, floor=floor, match=ladder.match(model, sampler))
         for model, length, floor in drafts
@@ -53,7 +53,7 @@ def chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 def trees(ladder: Ladder, sampler: Sampler, *, shapes: Sequence[tuple[int, int]] = TREES, floors: Sequence[float] = FLOORS) -> dict[str, TreeDraft]:
     """Best-first trees of the draft, and fewer of the middle model."""
     settings = [("draft", *shape, floor) for shape, floor in product(shapes, floors)]
-    settings += [("middle", *shape, floor) for shape, floor in product(WISER, floors[::2])]
+    settings += [("middle", *shape, floor) for shape, floor in product(WISER, floors[::2]) if ladder.middle is not None]
     return {
         f"{model}, budget {budget}, depth {depth}{_above(floor)}": TreeDraft(
             getattr(ladder, model), budget=budget, depth=depth, floor=floor, match=ladder.match(model, sampler)
@@ -67,8 +67,11 @@ def staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> D
 
     best    trees to build on, by name
     """
-    small, large = (scout(ladder, sampler, "draft", budget, 5) for budget in (4, 8))
-    scouts = {"n-gram scout of 4": small, "n-gram scout of 8": large, "n-gram scout of 4 and copies": MergedDraft((MaxGram(None, 4, least=2), small))}
+    copies = MaxGram(None, 4, least=2)
+    scouts: dict[str, Draft] = {"Max-Gram scout": copies}
+    if ladder.katz is not None:
+        small, large = (scout(ladder, sampler, "draft", budget, 5) for budget in (4, 8))
+        scouts = {"n-gram scout of 4": small, "n-gram scout of 8": large, "n-gram scout of 4 and copies": MergedDraft((copies, small))}
     found: dict[str, Draft] = {}
     for (tree_name, tree), (name, guide) in product(best.items(), scouts.items()):
         alone = StagedTree(tree, guide, guided=1)
@@ -82,11 +85,11 @@ def cascades(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) ->
     """K matrices over Max-Gram, as chains and combs; and the best trees with tails of copies, or with copies in their place where there are any."""
     copies = MaxGram(None, 4)
     found: dict[str, Draft] = {}
-    for name, matrix, width in product(("draft", "middle"), MATRICES, (1, 3)):
+    for name, matrix, width in product(_guessers(ladder), MATRICES, (1, 3)):
         if name == "draft" or width == 1:
             options = {"width": width, "match": ladder.match(name, sampler)}
             found[f"{name}, Max-Gram: {written(matrix)}{_comb(width)}"] = from_matrix((getattr(ladder, name), copies), matrix, **options)
-    for matrix in DEEPER:
+    for matrix in DEEPER if ladder.middle is not None else ():
         found[f"middle, draft, Max-Gram: {written(matrix)}"] = from_matrix((ladder.middle, ladder.draft, copies), matrix)
     for (tree_name, tree), length, least in product(best.items(), (4, 8), (2, 3)):
         found[f"Max-Gram, {length} tokens after {least} or more, else tree of {tree_name}"] = FirstDraft(
@@ -101,6 +104,10 @@ def scout(ladder: Ladder, sampler: Sampler, obeyed: str, budget: int, depth: int
     """The n-gram table as a guesser of what another model takes."""
     match = ladder.match("n-gram", sampler, obeyed=obeyed)
     return NgramDraft(ladder.katz, budget=budget, depth=depth, match=match, counted_at=ladder.card["katz"]["temperature"])
+
+
+def _guessers(ladder: Ladder) -> Sequence[str]:
+    return ("draft", "middle") if ladder.middle is not None else ("draft",)
 
 
 def _above(floor: float) -> str:

@@ -46,12 +46,18 @@ def divergence(target: LanguageModel, contender: Contender, text: Text, tokens: 
     """
     if len(tokens) != len(text.tokens):
         raise ValueError(f"{contender.name} wrote {len(tokens)} tokens of {text.name}, {len(text.tokens)} were asked for")
+    place, margin = first_difference(target, contender.sampler, text, tokens)
+    if margin > NEAR_TIE:
+        raise ValueError(f"{contender.name} does not write what the target does: token {place} of {text.name} lies {margin:.3g} nats below the best")
+    return margin
+
+
+def first_difference(target: LanguageModel, sampler: Sampler, text: Text, tokens: Sequence[int]) -> tuple[int | None, float]:
+    """Where these tokens first differ from a text's, and by how many nats the target preferred its own; None and NaN where they nowhere do."""
     place = next((at for at, (one, other) in enumerate(zip(tokens, text.tokens, strict=True)) if one != other), None)
     if place is None:
-        return float("nan")
+        return None, float("nan")
     context = Context.of(text.prompt + text.tokens[:place])
     logits = target.score(context, TokenTree.rooted(context))[0]
-    [margin] = Chance(text.seed, contender.sampler).gaps(logits, len(context), [tokens[place]])
-    if abs(margin) > NEAR_TIE:
-        raise ValueError(f"{contender.name} does not write what the target does: token {place} of {text.name} lies {margin:.3g} nats below the best")
-    return abs(margin)
+    [margin] = Chance(text.seed, sampler).gaps(logits, len(context), [tokens[place]])
+    return place, abs(margin)

@@ -10,10 +10,10 @@ TEMPERATURES = (0.0, 1.0)
 
 
 def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
-    """The drafts that the table compares, each with the match table of its models under this sampler."""
+    """The drafts that the table compares, each with the match table of its models under this sampler; the n-gram tree where there is a table."""
     match = ladder.match("draft", sampler)
-    return {
-        "n-gram, best tree of 16": stacks.scout(ladder, sampler, obeyed="target"),
+    ngrams = {} if ladder.katz is None else {"n-gram, best tree of 16": stacks.scout(ladder, sampler, obeyed="target")}
+    return ngrams | {
         "Max-Gram, chain of 10": ladder.max_gram,
         "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
         "draft, chain of 8": ChainDraft(ladder.draft, 8, match=match),

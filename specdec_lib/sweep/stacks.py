@@ -21,7 +21,12 @@ def scout(ladder: Ladder, sampler: Sampler, *, obeyed: str = "draft", budget: in
 
 
 def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> dict[str, Draft]:
-    """The same draft without a scout, and with each of three: a few n-gram guesses, many, and many with what Max-Gram copies beside them."""
+    """The same draft without a scout, and with each of three: a few n-gram guesses, many, and many with what Max-Gram copies beside them.
+
+    Without an n-gram table, Max-Gram alone is the scout.
+    """
+    if ladder.katz is None:
+        return {"none": draft, "Max-Gram": StagedTree(draft, MaxGram(None, 8), guided=2)}
     few, many = (scout(ladder, sampler, budget=budget, depth=6) for budget in (8, 16))
     return {
         "none": draft,
@@ -39,7 +44,7 @@ def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
     """
     greedy = sampler.temperature == 0
     budget, depth, length, floor = (16, 5, 16, 0.0) if greedy else (12, 3, 4, 0.02)
-    few = MergedDraft((MaxGram(None, depth), scout(ladder, sampler, budget=6)))
+    few = MaxGram(None, depth) if ladder.katz is None else MergedDraft((MaxGram(None, depth), scout(ladder, sampler, budget=6)))
     shallow = replace(tree(ladder, sampler, budget=budget, depth=depth), floor=floor)
     return MergedDraft((MaxGram(None, length), StagedTree(shallow, few, guided=2)))
 
@@ -65,17 +70,17 @@ def levels(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8
 def settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses, each called "shape, scout", and two more stacks.
 
-    The tree of 8 goes without the wider scouts, and the deepest stack is only tried greedily: both are slow, and say little more.
+    The tree of 8 goes without the wider scouts, and the deepest stack is only tried greedily: both are slow, and say little more. A ladder of
+    one's own models goes without what it lacks: n-gram scouts and the deepest stack.
     """
     found = []
     for sampler in samplers:
-        stack = levels(ladder, sampler)
-        named: dict[str, Draft] = {"target": stack["target"], "shallow tree and copies": copying(ladder, sampler)}
+        named: dict[str, Draft] = {"target": NoDraft(), "shallow tree and copies": copying(ladder, sampler)}
         shapes: dict[str, TreeDraft | ChainDraft] = {"chain of 5": ChainDraft(ladder.draft, 5, match=ladder.match("draft", sampler))}
         shapes |= {f"tree of {budget}": tree(ladder, sampler, budget=budget) for budget in (8, 16)}
         named |= {f"{shape}, {name}": one for shape, draft in shapes.items() for name, one in staged(ladder, sampler, draft).items()}
         named = {name: draft for name, draft in named.items() if not name.startswith("tree of 8, n-gram, wide")}
-        if sampler.temperature == 0:
-            named[DEEPEST] = stack[DEEPEST]
+        if sampler.temperature == 0 and ladder.katz is not None and ladder.middle is not None:
+            named[DEEPEST] = levels(ladder, sampler)[DEEPEST]
         found += [Setting(name, draft, sampler) for name, draft in named.items()]
     return found

@@ -1,10 +1,13 @@
 """What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are decided here, once."""
 
 from specdec_lib.workload.files import DATA, REMEDY, checked_card, file_digest
-from specdec_lib.workload.ladder import MATCH, Ladder, Measured, load_ladder
+from specdec_lib.workload.jsonl import entries, field, lines
+from specdec_lib.workload.ladder import MATCH, Ladder, Measured
+from specdec_lib.workload.loading import load_ladder
 from specdec_lib.workload.models import DTYPES, RUNTIMES, calibrated, faster, load_model, load_seq2seq
 from specdec_lib.workload.pair import Pair, load_pair
-from specdec_lib.workload.prompts import DOCSTRING, DOMAINS, SPLITS, Prompt, load_prompts, seeds
+from specdec_lib.workload.prompts import DOCSTRING, DOMAINS, PUBLISHED, SPLITS, WHOLE, Prompt, load_prompts, seeds
+from specdec_lib.workload.tokens import check_tokenizers, load_tokenizer
 
 __all__ = [
     "DATA",
@@ -12,21 +15,28 @@ __all__ = [
     "DOMAINS",
     "DTYPES",
     "MATCH",
+    "PUBLISHED",
     "REMEDY",
     "RUNTIMES",
     "SPLITS",
+    "WHOLE",
     "Ladder",
     "Measured",
     "Pair",
     "Prompt",
     "calibrated",
+    "check_tokenizers",
     "checked_card",
+    "entries",
     "faster",
+    "field",
     "file_digest",
+    "lines",
     "load_ladder",
     "load_model",
     "load_pair",
     "load_prompts",
     "load_seq2seq",
+    "load_tokenizer",
     "seeds",
 ]

@@ -1,9 +1,7 @@
-"""The embedded ladder of decoder-only models, from largest to smallest, and what was measured on it."""
+"""A ladder of decoder-only models, from largest to smallest, and what was measured on it."""
 
 import functools
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformers import PreTrainedTokenizerFast
@@ -12,8 +10,7 @@ from specdec_lib.chance import Sampler
 from specdec_lib.lm import CachedModel
 from specdec_lib.ngram import Katz, MaxGram
 from specdec_lib.tree import MatchTable
-from specdec_lib.workload.files import DATA, checked_card
-from specdec_lib.workload.models import faster, load_model
+from specdec_lib.workload.models import faster
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -54,18 +51,29 @@ class Measured:
 class Ladder:
     """Models that share a vocabulary, from largest to smallest, and what belongs to them.
 
+    middle, katz   None in a ladder of one's own models that has none
     stop_tokens    the end-of-text token: a function or an answer ends there
     measured       match tables measured on development prompts: see `match`
     """
 
     target: "CachedModel | FastModel"
-    middle: "CachedModel | FastModel"
+    middle: "CachedModel | FastModel | None"
     draft: "CachedModel | FastModel"
-    katz: Katz
+    katz: Katz | None
     tokenizer: PreTrainedTokenizerFast
     stop_tokens: tuple[int, ...]
     card: dict
     measured: tuple[Measured, ...] = ()
+
+    @property
+    def models(self) -> "tuple[CachedModel | FastModel, ...]":
+        """Those that there are, the largest first."""
+        return tuple(model for model in (self.target, self.middle, self.draft) if model is not None)
+
+    @property
+    def max_positions(self) -> int:
+        """How long a text may become for all models to read it; beyond it a smaller one guesses nothing."""
+        return min(model.max_positions for model in self.models)
 
     def match(self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked") -> MatchTable:
         """The match table of two models ("draft" guesses, "target" is obeyed), measured under this sampler or under the nearest that was:
@@ -81,8 +89,8 @@ class Ladder:
 
     @functools.cached_property
     def max_gram(self) -> MaxGram:
-        """Max-Gram with the bigram table of the Katz model."""
-        return MaxGram(self.katz.bigrams())
+        """Max-Gram with the bigram table of the Katz model, or without one where there is none."""
+        return MaxGram(None if self.katz is None else self.katz.bigrams())
 
     @functools.cached_property
     def quantised(self) -> "FastModel":
@@ -93,27 +101,14 @@ class Ladder:
         return faster(self.target, name="quantised", stored="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
-        """The tokens of a prompt."""
-        return tuple(self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text))
+        """The tokens of a prompt.  Raises ValueError if a model cannot read as many."""
+        tokens = tuple(self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text))
+        if len(tokens) > self.max_positions:
+            named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
+            smallest = min(self.models, key=lambda model: model.max_positions)
+            raise ValueError(f"{named} has {len(tokens):,} tokens, and {smallest.name} reads at most {smallest.max_positions:,}")
+        return tokens
 
     def text(self, token: int) -> str:
         """What one token stands for."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
-
-
-def load_ladder(*, device: str = "auto", dtype: str = "float32", runtime: str = "reference", folder: Path = DATA / "ladder") -> Ladder:
-    """The embedded ladder, every file checked against its card.
-
-    device     "auto" takes a GPU if there is one; "cpu", "cuda", …
-    dtype      "float32", "float64" or "bfloat16"
-    runtime    "reference"; "fast": float32 on the CPU, several times faster, and the very bits of a row whatever is computed beside it; or "auto",
-               which measures once which is faster for each model
-
-    Raises ValueError if a file is missing or damaged, or device, dtype or runtime are unknown or do not go together.
-    """
-    card = checked_card(folder)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
-    models = {name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime) for name in ("target", "middle", "draft")}
-    katz = Katz.load(folder / "katz.npz")
-    measured = tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8")))) if MATCH in card["files"] else ()
-    return Ladder(**models, katz=katz, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card, measured=measured)

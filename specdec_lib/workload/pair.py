@@ -1,4 +1,4 @@
-"""The embedded encoder-decoder pair: a T5 target and a T5 draft that write the docstring of a function."""
+"""A pair of encoder-decoder models: the embedded T5 target and draft that write the docstring of a function, or one's own."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,9 @@ from specdec_lib.context import Context
 from specdec_lib.ngram import MaxGram
 from specdec_lib.seq2seq import Seq2SeqModel
 from specdec_lib.workload.files import DATA, checked_card
-from specdec_lib.workload.models import load_seq2seq
+from specdec_lib.workload.models import load_seq2seq, own_card
 from specdec_lib.workload.prompts import Prompt
+from specdec_lib.workload.tokens import Source, shared_tokenizer, stop_tokens
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,35 @@ class Pair:
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
-def load_pair(*, device: str = "auto", dtype: str = "float32", folder: Path = DATA / "pair") -> Pair:
-    """The embedded pair, every file checked against its card.
+def load_pair(
+    target: Source | None = None,
+    draft: Source | None = None,
+    *,
+    tokenizer: Source | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    folder: Path = DATA / "pair",
+) -> Pair:
+    """The embedded pair, every file checked against its card; or one of your own T5 models.
 
-    device    "auto" takes a GPU if there is one; "cpu", "cuda", …
-    dtype     "float32", "float64" or "bfloat16"
+    target, draft    models of your own: folders in hub format or names on the hub, such as "google/flan-t5-small"
+    tokenizer        where the target's folder has none: a folder with it. It then counts for every model that has none
+    device           "auto" takes a GPU if there is one; "cpu", "cuda", …
+    dtype            "float32", "float64" or "bfloat16"
 
-    Raises ValueError if a file is missing or damaged, or device or dtype are unknown.
+    Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or device or dtype are unknown.
     """
-    card = checked_card(folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors"))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
-    models = {name: load_seq2seq(folder / name, name, device=device, dtype=dtype) for name in ("target", "draft")}
-    return Pair(**models, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card)
+    sources: dict[str, Source] = {"target": folder / "target", "draft": folder / "draft"}
+    if target is None and draft is None and tokenizer is None:
+        card = checked_card(folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors"))
+        shared = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
+    elif target is None or draft is None:
+        raise ValueError(f"a pair of your own has a target and a draft, got target={target!s} and draft={draft!s}")
+    else:
+        card, sources = None, {"target": target, "draft": draft}
+        shared = shared_tokenizer(sources, tokenizer)
+    models = {name: load_seq2seq(source, name, device=device, dtype=dtype) for name, source in sources.items()}
+    if models["target"].vocabulary != models["draft"].vocabulary:
+        raise ValueError(f"the target has {models['target'].vocabulary:,} tokens, padding included, and the draft {models['draft'].vocabulary:,}")
+    stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
+    return Pair(**models, tokenizer=shared, stop_tokens=stops, card=card or own_card(sources, models))

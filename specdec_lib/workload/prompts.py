@@ -1,16 +1,23 @@
-"""The prompt sets, and a seed per prompt."""
+"""The prompt sets, one's own and published ones, and a seed per prompt."""
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from specdec_lib.workload.files import DATA, REMEDY
+from specdec_lib.workload.hub import rows
+from specdec_lib.workload.jsonl import Line, field, lines
+from specdec_lib.workload.schemas import SCHEMAS, mmlu_table, told
 
 DOMAINS = ("code", "math", "prose")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
+OURS = (*DOMAINS, DOCSTRING)
 SPLITS = ("development", "held-out")
+WHOLE = "all"  # both
+PUBLISHED = tuple(SCHEMAS)
+ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv")
+OWN = ("text", "name", "domain", "split", "origin")
 
 
 @dataclass(frozen=True)
@@ -24,29 +31,119 @@ class Prompt:
     origin: str
 
 
-def load_prompts(domain: str = "code", split: str = "held-out", limit: int | None = None, *, folder: Path = DATA / "prompts") -> list[Prompt]:
-    """The prompts of one domain and split ("development" or "held-out"), in a fixed order.
+def load_prompts(
+    domain: str | Path = "code",
+    split: str = "held-out",
+    limit: int | None = None,
+    *,
+    source: str | Path | None = None,
+    folder: Path = DATA / "prompts",
+) -> list[Prompt]:
+    """The prompts of one set and split ("development", "held-out", or "all" for both), in a fixed order.
 
-    domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair
+    domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair; "humaneval", "gsm8k", "mmlu", "spec-bench" through the package
+              `datasets`; or a file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or prompts of your own
     limit     the first so many; None is all
+    source    a local file that holds the published set, in place of the hub; for MMLU also SUBJECT_test.csv
 
-    Raises ValueError if there is no such set or split, the limit is below 1, or the file is damaged.
+    A prompt of your own is a line {"text": …} with `name`, `domain`, `split` and `origin` where you have them; else it is called after the file
+    and its line. What comes without a split has one that follows from a hash of its name, half of all names each. Texts are put to the model
+    as `schemas` says: HumanEval's prompt and Spec-Bench's first turn as they stand, `Question: …\\nAnswer:` for GSM8K, the question with lettered
+    choices for MMLU.
+    Raises ValueError if there is no such set, split or file, the limit is below 1, the set cannot be had, or a line is not what it should be: not
+    JSON, a field missing, of another type or empty, a name that was there before. It names the line.
     """
-    path = folder / f"{domain}.jsonl"
-    known = (*DOMAINS, DOCSTRING)
-    if domain not in known or split not in SPLITS:
-        raise ValueError(f"prompt sets are {', '.join(known)} and splits {', '.join(SPLITS)}; got {domain!r} and {split!r}")
+    is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
+    _check(domain, split, limit, source, is_file)
+    found = _own(folder / f"{domain}.jsonl", domain) if domain in OURS else _foreign(domain, source, is_file)
+    chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
+    if not chosen:
+        raise ValueError(f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all')
+    return chosen
+
+
+def _check(domain: str | Path, split: str, limit: int | None, source: str | Path | None, is_file: bool) -> None:
+    if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
+        raise ValueError(
+            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a file that ends in {', '.join(ENDINGS)}, and splits"
+            f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
+        )
     if limit is not None and limit < 1:
         raise ValueError(f"a limit is at least 1 or None for all, got {limit}")
+    if source is not None and domain not in PUBLISHED:
+        raise ValueError(
+            f"a source is a file of {', '.join(PUBLISHED)}, got one for {domain!s}; a file of your own is given in place of the set's name"
+        )
+
+
+def _own(path: Path, domain: str) -> list[Prompt]:
+    """A set of ours: every field is there, and the domain is the file's."""
     if not path.is_file():
         raise ValueError(f"prompt file {path} is missing; {REMEDY}")
     try:
-        prompts = [Prompt(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (ValueError, TypeError) as error:
+        found = list(_distinct((where, Prompt(*(field(where, line, name) for name in Prompt.__annotations__))) for where, line in lines(path)))
+    except ValueError as error:
         raise ValueError(f"prompt file {path} is damaged ({error}); {REMEDY}") from error
-    if not prompts or not all(isinstance(prompt.text, str) and prompt.domain == domain and prompt.split in SPLITS for prompt in prompts):
-        raise ValueError(f"prompt file {path} is damaged (it holds {len(prompts)} prompts, or one of another set); {REMEDY}")
-    return [prompt for prompt in prompts if prompt.split == split][:limit]
+    if not all(prompt.domain == domain and prompt.split in SPLITS for prompt in found):
+        raise ValueError(f"prompt file {path} is damaged (it holds {len(found)} prompts, or one of another set); {REMEDY}")
+    return found
+
+
+def _foreign(domain: str | Path, source: str | Path | None, is_file: bool) -> list[Prompt]:
+    """A published set, from the hub or a file, or a file of somebody's own."""
+    path = Path(domain if is_file else source) if is_file or source is not None else None
+    name = None if is_file else str(domain)
+    if path is None:
+        given = rows(name)
+    else:
+        given = mmlu_table(path) if path.suffix == ".csv" else lines(path)
+    return list(_distinct(_made(given, name, path)))
+
+
+def _made(given: Iterable[tuple[str, Line]], name: str | None, path: Path | None) -> Iterator[tuple[str, Prompt]]:
+    """A prompt of each line; what a file holds is told by the fields of its first line.
+
+    name    of the published set; None where the file is to tell
+    """
+    for number, (where, line) in enumerate(given):
+        if path is not None and number == 0:
+            name = name or told(line) or ""
+        if name:
+            schema = SCHEMAS[name]
+            called, category = schema.name(where, line, number), schema.category(where, line)
+            yield where, Prompt(called, schema.text(where, line), f"{name}/{category}".rstrip("/"), split_of(called), where)
+        else:
+            yield where, _written(where, line, f"{path.name}/{number}", path.name)
+
+
+def _written(where: str, line: Line, called: str, domain: str) -> Prompt:
+    """A prompt of somebody's own."""
+    if unknown := set(line) - set(OWN):
+        raise ValueError(
+            f"{where}: a prompt of your own has the field 'text' and, where wanted, {', '.join(map(repr, OWN[1:]))}; got {sorted(unknown)}"
+            f" (a published set has the fields of {', '.join(PUBLISHED)})"
+        )
+    usual = {"name": called, "domain": domain, "origin": where}
+    said = usual | {name: field(where, line, name) for name in OWN if name in line}
+    prompt = Prompt(text=field(where, line, "text"), split=said.pop("split", "") or split_of(said["name"]), **{name: said[name] for name in usual})
+    if prompt.split not in SPLITS:
+        raise ValueError(f"{where}: a split is one of {', '.join(SPLITS)}, got {prompt.split!r}")
+    return prompt
+
+
+def _distinct(given: Iterable[tuple[str, Prompt]]) -> Iterator[Prompt]:
+    """The prompts.  Raises ValueError for a name that was there before: seeds and kept rows go by it."""
+    first: dict[str, str] = {}
+    for where, prompt in given:
+        if prompt.name in first:
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({first[prompt.name].rpartition(', ')[2]}); names differ")
+        first[prompt.name] = where
+        yield prompt
+
+
+def split_of(name: str) -> str:
+    """The split of a prompt that came without one: it follows from its name alone, and each takes half of all names."""
+    return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:

@@ -1,0 +1,191 @@
+"""The comparison of a pair of models: what is timed, what the table says, and what it comes to."""
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from own_models import gpt2, llama
+
+from specdec_lib.chance import Sampler
+from specdec_lib.compare import FOREIGN, PLAIN, contenders, drafts, neutral, summary, timed, verdict
+from specdec_lib.compare import timing as clockwork
+from specdec_lib.compare.__main__ import main
+from specdec_lib.draft import ChainDraft, NoDraft
+from specdec_lib.workload import Prompt, load_ladder
+
+PROMPTS = [Prompt(name, text, "own", "held-out", "here") for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pair")
+    return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
+
+
+def row(method, prompt, seconds, *, tokens=10, same=True, margin=math.nan, loops=False, rounds=5, accepted=3, tried=4):
+    counts = {"tokens": tokens, "timed_tokens": tokens, "seconds": seconds, "rounds": rounds, "accepted": accepted, "tried": tried}
+    return {"method": method, "prompt": prompt} | counts | {"same": same, "margin": margin, "loops": loops}
+
+
+def table(*seconds, names=(PLAIN, FOREIGN[0], "chain of 2"), **more):
+    """One number of seconds per method, or one per prompt."""
+    made = []
+    for name, given in zip(names, seconds, strict=True):
+        each = given if isinstance(given, tuple) else (given,) * 5
+        made += [row(name, str(number), one, **more) for number, one in enumerate(each)]
+    return pd.DataFrame(made).astype({"same": object})
+
+
+def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
+    rows = timed(own, PROMPTS, max_new_tokens=6, progress=False)
+    assert set(rows.method) == {*drafts(own, Sampler(0)), *FOREIGN} and rows.groupby("method").size().eq(2).all()
+    assert rows.same.all() and rows.margin.isna().all() and (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
+    told = summary(rows).set_index("method")
+    assert told.tokens_per_round[PLAIN] == 1 and math.isnan(told.acceptance_rate[PLAIN]) and told.speed_up[PLAIN] == 1
+    assert (told.same == "yes").all() and verdict(summary(rows)).startswith("Do not speculate: hardly a guess")
+
+
+def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
+    told = summary(timed(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5, progress=False)).set_index("method")
+    assert (told.loc[list(FOREIGN)].same == "–").all() and (told.drop(list(FOREIGN)).same == "yes").all()
+
+
+def test_the_embedded_ladder_is_tried_with_its_ngram_table_too(ladder, own):
+    greedy = Sampler(0)
+    assert set(drafts(ladder, greedy)) - set(drafts(own, greedy)) == {"tree of 8 fed by n-grams"}
+
+
+def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
+    rows = timed(own, PROMPTS[:1], own={"mine": ChainDraft(own.target, 3)}, max_new_tokens=12, progress=False)
+    told = summary(rows).set_index("method")
+    assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
+    with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
+        timed(own, PROMPTS, own={PLAIN: NoDraft()}, progress=False)
+
+
+def test_a_method_that_writes_another_text_is_seen(own, monkeypatch):
+    def wrong(ladder, tried, sampler):
+        made = contenders(ladder, tried, sampler)
+        honest = made["chain of 2"]
+
+        def play(prompt, count, seed):
+            played = honest.play(prompt, count, seed)
+            return replace(played, tokens=(*played.tokens[:-1], (played.tokens[-1] + 1) % 4096))
+
+        return made | {"chain of 2": replace(honest, play=play)}
+
+    monkeypatch.setattr(clockwork, "contenders", wrong)
+    told = summary(timed(own, PROMPTS[:1], max_new_tokens=4, progress=False)).set_index("method")
+    assert told.same["chain of 2"] == "no" and told.same["chain of 4"] == "yes"
+    assert "Not the target's own text, by more than rounding: chain of 2." in verdict(told.reset_index())
+
+
+def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
+    once = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
+    first = timed(own, PROMPTS[:1], **once)
+    played = []
+    monkeypatch.setattr(clockwork, "_played", lambda race, text: played.append(text.name) or iter(first.to_dict("records")))
+    pd.testing.assert_frame_equal(timed(own, PROMPTS[:1], **once), first)
+    assert not played
+    timed(own, PROMPTS, **once)
+    assert played == ["b"]
+    timed(own, PROMPTS[:1], seed=1, **once)
+    assert played == ["b", "a"]
+
+
+def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own):
+    network = own.target.model
+    network.generation_config.repetition_penalty = 1.5
+    with neutral(own):
+        assert network.generation_config.repetition_penalty in (None, 1.0) and network.generation_config.eos_token_id == 0
+    assert network.generation_config.repetition_penalty == 1.5
+    with pytest.raises(KeyError), neutral(own):
+        raise KeyError
+    assert network.generation_config.repetition_penalty == 1.5
+    rows = timed(own, PROMPTS[:1], max_new_tokens=6, progress=False)
+    network.generation_config.repetition_penalty = None
+    assert rows.same.all()
+
+
+def test_a_ratio_is_total_time_per_token_against_plain_on_the_same_prompts():
+    told = summary(table((1.0, 2.0, 3.0), (4.0, 4.0, 4.0), (1.0, 1.0, 1.0))).set_index("method")
+    assert told.speed_up["chain of 2"] == 2 and told.ms_per_token["chain of 2"] == 100 and told.acceptance_rate["chain of 2"] == 0.75
+    assert told.speed_up_low["chain of 2"] < 2 < told.speed_up_high["chain of 2"] and (told.baseline == PLAIN).all()
+
+
+def test_the_faster_plain_decoder_is_what_has_to_be_beaten():
+    told = summary(table(4.0, 1.0, 2.0))
+    assert told.speed_up[2] == 2 and told.gain[2] == 0.5 and (told.baseline == FOREIGN[0]).all()
+    assert verdict(told).startswith("Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain decoding by Hugging Face")
+
+
+@pytest.mark.parametrize(
+    "seconds,said",
+    [
+        ((2.0, 3.0, 1.0), "Speculate: chain of 2 is 2.00 times as fast as plain decoding (2.00–2.00). The winner was picked"),
+        ((1.0, 3.0, 2.0), "Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain decoding (0.50–0.50)."),
+        ((1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)), "No clear gain: the best method, chain of 2, is 1.09 times as fast"),
+    ],
+)
+def test_the_verdict_is_in_words(seconds, said):
+    assert verdict(summary(table(*seconds))).startswith(said)
+
+
+def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_texts_loop():
+    rows = pd.concat(
+        [table(2.0, 3.0, 1.0), table(0.1, names=("broken",), same=False, margin=0.7), table(1.5, names=("tied",), same=False, margin=1e-5)]
+    )
+    told = summary(rows)
+    assert told.same.tolist() == ["yes", "yes", "yes", "no", "near ties"]
+    assert verdict(told).startswith("Speculate: chain of 2") and verdict(told).endswith("by more than rounding: broken.")
+    assert "5 of 5 texts repeat themselves" in verdict(summary(table(2.0, 3.0, 1.0, loops=True))) and "repeat" not in verdict(told)
+
+
+def test_a_method_without_an_accepted_guess_cannot_win_by_the_clocks_noise():
+    told = summary(table(2.0, 3.0, 1.9, rounds=10, accepted=0))
+    assert told.gain[2] > 1 and verdict(told).startswith("Do not speculate: hardly a guess of any method was accepted.")
+
+
+@pytest.mark.parametrize(
+    "wrong,complaint",
+    [
+        ({"prompts": []}, "got 0 prompts"),
+        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"repeats": 0}, "repeats=0"),
+        ({"max_new_tokens": 255}, "the prompt a has .* tokens, and 255 more do not fit: the smallest model reads at most 256"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        timed(own, **({"prompts": PROMPTS, "progress": False} | wrong))
+
+
+def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
+    sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
+    (tmp_path / "mine.jsonl").write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
+    given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "table.csv")]
+    main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
+    said = capsys.readouterr().out
+    assert "2 prompts of" in said and "greedy" in said and "÷ plain" in said and "same text" in said
+    assert said.count("yes") == len(pd.read_csv(tmp_path / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
+        "No clear gain"
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong,complaint",
+    [
+        (["--target", "/no/such/folder", "--draft", "x"], "a model is a local folder in hub format"),
+        (["--target", "x"], "a target and a draft at least"),
+        (["--prompts", "poems"], "prompt sets are code, math, prose"),
+        (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
+        (["--limit", "0"], "a limit is at least 1"),
+        (["--temperature", "-1"], "temperature"),
+        (["--max-new-tokens", "many"], "invalid int value: 'many'"),
+    ],
+)
+def test_the_command_says_what_is_wrong_without_a_traceback(wrong, complaint, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*wrong, "--device", "cpu"])
+    assert ended.value.code == 2 and complaint in capsys.readouterr().err
