@@ -1,8 +1,8 @@
 """`python -m specdec_lib.gpu.exactness`: whether the embedded models write on this device what they should, into data/measured/exactness_<gpu>.csv.
 
 In float32 every method must write, token for token, what plain decoding writes; a difference fails the command. In bfloat16 a row's numbers depend
-on what is computed beside it: counted is how many texts part from plain decoding's, by how many nats the two tokens differed where they did, and
-beside that how far the same row's logits move between a pass over it alone and one over many.
+on what is computed beside it: counted is how many texts part from plain decoding's, by how many nats the worse of the two tokens lay below the
+target's choice where they did, how far the same row's logits move with the way it is computed, and how many differences that does not explain.
 """
 
 import math
@@ -14,15 +14,14 @@ from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.gpu.contenders import Write, drafts, graphed, looped, shapes
 from specdec_lib.gpu.setting import Kept, Row, parser, show, table_path
-from specdec_lib.lm import CachedModel, LanguageModel
+from specdec_lib.lm import CachedModel
 from specdec_lib.runtime.graphs import GraphModel
-from specdec_lib.tree import TokenTree
+from specdec_lib.ties import BUG, moved, near_tie
 from specdec_lib.workload import Ladder, load_ladder, load_prompts, seeds
 
 SAMPLERS = {"greedy": Sampler(0), "top-k 50": Sampler(1.0, top_k=50)}
 KEYS = ("dtype", "sampling", "runtime", "method")
-COLUMNS = (*KEYS, "prompts", "tokens", "texts_that_part", "share", "median_margin", "largest_margin", "numeric_noise")
-NOISE_ROWS = 16
+COLUMNS = (*KEYS, "prompts", "tokens", "texts_that_part", "share", "median_margin", "largest_margin", "numeric_noise", "bugs")
 
 
 def writers(ladder: Ladder, sampler: Sampler, device: str) -> dict[tuple[str, str], Write]:
@@ -39,30 +38,6 @@ def writers(ladder: Ladder, sampler: Sampler, device: str) -> dict[tuple[str, st
     return found
 
 
-def margin(target: LanguageModel, prompt: Sequence[int], right: Sequence[int], made: Sequence[int], chance: Chance) -> float:
-    """By how many nats, noise included, the two tokens differ where the texts part; NaN where they do not."""
-    place = next((at for at, (one, other) in enumerate(zip(right, made, strict=True)) if one != other), None)
-    if place is None:
-        return math.nan
-    context = Context.of((*prompt, *right[:place]))
-    logits = target.score(context, TokenTree.rooted(context))[0]
-    one, other = chance.gaps(logits, len(context), [right[place], made[place]])
-    return abs(one - other)
-
-
-def numeric_noise(model: LanguageModel, prompts: Sequence[Sequence[int]]) -> float:
-    """The largest difference of a logit between a pass over the last token alone and one over many, over all prompts."""
-    worst = 0.0
-    for prompt in prompts:
-        context = Context.of(tuple(prompt))
-        alone = model.score(context, TokenTree.rooted(context))[0].float()
-        model.forget()
-        many = TokenTree.rooted(context).grown(range(NOISE_ROWS), [0] * NOISE_ROWS, source="", scores=[1.0] * NOISE_ROWS)
-        worst = max(worst, float((model.score(context, many)[0].float() - alone).abs().max()))
-        model.forget()
-    return worst
-
-
 def measured(ladder: Ladder, sampling: str, prompts: Mapping[int, Sequence[int]], tokens: int, device: str) -> list[Row]:
     """A row per runtime and method.
 
@@ -70,14 +45,12 @@ def measured(ladder: Ladder, sampling: str, prompts: Mapping[int, Sequence[int]]
     """
     sampler, (first, *others) = SAMPLERS[sampling], writers(ladder, SAMPLERS[sampling], device).items()
     right = {seed: first[1](prompt, tokens, seed).tokens for seed, prompt in prompts.items()}
-    noise = numeric_noise(ladder.target, list(prompts.values()))
+    noise = max(max(moved(ladder.target, Context.of(prompt)).values()) for prompt in prompts.values())
     rows = []
     for (runtime, method), write in others:
-        margins = []
-        for seed, prompt in prompts.items():
-            made = write(prompt, tokens, seed).tokens
-            margins.append(margin(ladder.target, prompt, right[seed], made, Chance(seed, sampler)))
-        parted = sorted(one for one in margins if not math.isnan(one))
+        made = {seed: write(prompt, tokens, seed).tokens for seed, prompt in prompts.items()}
+        found = [near_tie(ladder.target, prompt, right[seed], made[seed], Chance(seed, sampler)) for seed, prompt in prompts.items()]
+        parted = sorted(tie.margin for tie in found if tie is not None)
         rows.append(
             {
                 "sampling": sampling,
@@ -90,6 +63,7 @@ def measured(ladder: Ladder, sampling: str, prompts: Mapping[int, Sequence[int]]
                 "median_margin": parted[len(parted) // 2] if parted else math.nan,
                 "largest_margin": max(parted, default=math.nan),
                 "numeric_noise": noise,
+                "bugs": sum(tie is not None and tie.verdict == BUG for tie in found),
             }
         )
     return rows

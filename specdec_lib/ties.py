@@ -1,0 +1,200 @@
+"""Where two texts of one model part, and why: rounding between two tokens that are nearly as good, or a bug.
+
+A model computes a row of logits beside other rows, in one piece or in several, and in low precision each way gives slightly other numbers. Where the
+two best tokens lie closer together than that, either may win, and from there on the texts differ: that is rounding. Where they lie further apart, or
+where a pass over a tree gives other numbers than passes over plain text, it is a bug. `python -m specdec_lib.ties --help` compares whole texts.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.chance import Chance
+from specdec_lib.context import Context
+from specdec_lib.decode import decode
+from specdec_lib.draft import NoDraft, TreeDraft
+from specdec_lib.lm import LanguageModel
+from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.workload import DOMAINS, DTYPES, Ladder, load_ladder, load_prompts
+
+PIECES = (2, 5, 16)  # rows per pass in which the same text is read
+READ_AGAIN = 16  # last tokens of a prompt that are read in pieces where nothing was generated
+DECOYS = 2  # wrong siblings beside every right node of the tree pass
+BRANCHED = 4  # right nodes in it
+SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
+VERDICTS = ROUNDING, BUG, EARLY = "rounding", "bug", "one stops early"
+
+
+@dataclass(frozen=True)
+class NearTie:
+    """The first token in which two texts differ.
+
+    place     counted from the first generated token, from 0
+    tokens    of either text; None where it has ended
+    gaps      nats by which each lies below the model's own choice there, noise included; inf where the law excludes it, NaN for None
+    moved     how far the row's logits move with the way it is computed, by way: the largest difference from reading token by token
+    scale     temperature: a logit counts for so much less
+    """
+
+    place: int
+    tokens: tuple[int | None, int | None]
+    gaps: tuple[float, float]
+    moved: Mapping[str, float]
+    scale: float = 1.0
+
+    @property
+    def margin(self) -> float:
+        """Nats by which the worse of the two lies below the model's own choice."""
+        return max(self.gaps)
+
+    @property
+    def noise(self) -> float:
+        """Nats by which rounding may move one token against another: both ends of the largest movement between plain passes."""
+        return 2 * max((size for way, size in self.moved.items() if way != "a tree"), default=0.0) / self.scale
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if None in self.tokens:
+            return EARLY
+        crooked = 2 * self.moved.get("a tree", 0.0) / self.scale > SLACK * self.noise
+        return ROUNDING if self.margin <= self.noise and not crooked else BUG
+
+    def report(self, text: Callable[[int], str] = str) -> str:
+        """The finding in three lines.
+
+        text    what a token stands for
+        """
+        one, other = ("the end" if token is None else repr(text(token)) for token in self.tokens)
+        head = f"{self.verdict}: the texts part at generated token {self.place}, {one} against {other}"
+        if self.verdict == EARLY:
+            return f"{head}; up to there they are equal"
+        ways = ", ".join(f"{way} {size:.2g}" for way, size in self.moved.items())
+        ratio = f"{self.margin / self.noise:.2g} times" if self.noise else "and not"
+        return f"{head}\nmargin {self.margin:.3g} nats, {ratio} the {self.noise:.3g} that rounding moves here\nlogits moved by: {ways}"
+
+
+def near_tie(
+    model: LanguageModel, prompt: Context | Sequence[int], one: Sequence[int], other: Sequence[int], chance: Chance | None = None
+) -> NearTie | None:
+    """Where two continuations of a prompt part, judged by the model that both claim to be of; None if they are equal.
+
+    chance    the seed and sampler that both were decoded with; None is greedy
+
+    The model forgets what it has read, because its noise is measured by reading the text in several ways.
+    Raises ValueError if the prompt is empty, or a text does not fit the model.
+    """
+    place = parting(one, other)
+    if place is None:
+        return None
+    start = prompt if isinstance(prompt, Context) else Context.of(prompt)
+    tokens = tuple(text[place] if place < len(text) else None for text in (one, other))
+    context = start.extended(tuple(one[:place]))
+    if None in tokens:
+        return NearTie(place, tokens, (math.nan, math.nan), {})
+    chance = chance or Chance(0)
+    gaps = chance.gaps(_read(model, context, 1), len(context), tokens)
+    return NearTie(place, tokens, tuple(gaps), moved(model, context), chance.sampler.temperature or 1.0)
+
+
+def parting(one: Sequence[int], other: Sequence[int]) -> int | None:
+    """The first place at which two texts differ, which may be the end of the shorter; None if they are equal."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), None if len(one) == len(other) else shorter)
+
+
+def moved(model: LanguageModel, context: Context) -> dict[str, float]:
+    """How far the logits after `context` move with the way they are computed: by way, the largest difference from reading token by token.
+
+    "2 rows", …     the generated text (or the end of the prompt) read in pieces of so many tokens
+    "one pass"      everything at once
+    "the last bit"  how much one bit is in the largest of them
+    "a tree"        the last tokens as the right path through a tree with wrong siblings, which must not be seen
+    """
+    plain = _read(model, context, 1)
+    ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES} | {"one pass": _read(model, context, len(context))}
+    if len(context) > 1:
+        ways["a tree"] = _through_tree(model, context)
+    found = {way: float((row.double() - plain.double()).abs().nan_to_num(0.0).max()) for way, row in ways.items()}  # −inf − −inf is no movement
+    return found | {"the last bit": float(plain[plain.isfinite()].abs().max()) * torch.finfo(plain.dtype).eps}
+
+
+def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " vocab"]:
+    """The logits after a context whose prompt was read in one pass and the rest in passes of `rows`; all of it in one if that is its length."""
+    _forget(model)
+    total = len(context)
+    start = total if rows >= total else min(context.prompt_tokens, max(1, total - READ_AGAIN))
+    for end in range(start, total, rows):
+        model.score(part := _first(context, end), TokenTree.rooted(part))
+    return model.score(context, TokenTree.rooted(context))[ROOT]
+
+
+def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " vocab"]:
+    """The same logits as those of a node below wrong siblings and their children."""
+    _forget(model)
+    depth = min(BRANCHED, len(context) - 1)
+    tree, node = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT
+    for token in context.tokens[-depth:]:
+        wrong = [(token + step) % model.vocabulary for step in range(1, DECOYS + 1)]
+        wrong = [one for one in wrong if one != token]
+        siblings = [*wrong[:1], token, *wrong[1:]]
+        first = len(tree)
+        tree = tree.grown(siblings, [node] * len(siblings), source="", scores=[1.0] * len(siblings))
+        node = first + siblings.index(token)
+    return model.score(start, tree)[node]
+
+
+def _first(context: Context, count: int) -> Context:
+    return Context(context.tokens[:count], min(context.prompt_tokens, count), context.source)
+
+
+def _forget(model: LanguageModel) -> None:
+    if hasattr(model, "forget"):
+        model.forget()
+
+
+def written(ladder: Ladder, prompt: tuple[int, ...], tokens: int) -> dict[str, tuple[int, ...]]:
+    """The target's greedy text by way: plain decoding, speculative decoding with a tree of 16 guesses, and `generate` of Hugging Face."""
+    model, drafts = ladder.target.model, {"plain": NoDraft(), "speculative": TreeDraft(ladder.draft, budget=16)}
+    found = {name: decode(ladder.target, draft, prompt, Chance(0), max_new_tokens=tokens).tokens for name, draft in drafts.items()}
+    given = torch.tensor([prompt], device=model.device)
+    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": tokens, "eos_token_id": None, "pad_token_id": 0}
+    return found | {"generate": tuple(model.generate(given, **options)[0, len(prompt) :].tolist())}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, compare the texts, print every difference; exits with 1 if one is a bug."""
+    parser = argparse.ArgumentParser(prog="python -m specdec_lib.ties", description="Where greedy texts part: rounding, or a bug?")
+    parser.add_argument("--target", help="folder or hub name; default: the embedded target")
+    parser.add_argument("--draft", help="folder or hub name; default: the embedded draft")
+    parser.add_argument("--tokenizer", help="folder or hub name, where the target's has none")
+    parser.add_argument("--dtype", default="bfloat16", choices=DTYPES)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--domain", default="code", choices=DOMAINS)
+    parser.add_argument("--prompts", type=int, default=8)
+    parser.add_argument("--tokens", type=int, default=64)
+    given = parser.parse_args(arguments)
+    try:
+        ladder = load_ladder(given.target, given.draft, tokenizer=given.tokenizer, device=given.device, dtype=given.dtype)
+    except ValueError as error:
+        parser.error(str(error))
+    verdicts = []
+    for asked in load_prompts(given.domain, "held-out", given.prompts):
+        prompt = ladder.encode(asked)
+        texts = written(ladder, prompt, given.tokens)
+        for way in ("speculative", "generate"):
+            tie = near_tie(ladder.target, prompt, texts["plain"], texts[way])
+            verdicts.append("equal" if tie is None else tie.verdict)
+            print(f"{asked.name}, plain against {way}: {'equal' if tie is None else tie.report(ladder.text)}")
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("equal", *VERDICTS)))
+    if BUG in verdicts:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

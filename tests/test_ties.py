@@ -1,0 +1,187 @@
+"""The near-tie report: a difference within what rounding moves is called rounding, and a broken rule, mask or cache is called a bug."""
+
+import math
+
+import pytest
+import torch
+from fakes import table_model
+from t5s import network as t5_network
+from t5s import sources, started
+
+from specdec_lib import ties
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode
+from specdec_lib.draft import NoDraft, TreeDraft
+from specdec_lib.lm import CachedModel
+from specdec_lib.ngram import MaxGram, NgramDraft
+from specdec_lib.seq2seq import Seq2SeqModel
+from specdec_lib.ties import BUG, EARLY, ROUNDING, NearTie, moved, near_tie, parting
+from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.verify import Verdict
+from specdec_lib.workload import faster, load_model, load_prompts
+from specdec_lib.workload.files import DATA
+
+
+def small(dtype: str) -> CachedModel:
+    """The embedded draft, as a target."""
+    return load_model(DATA / "ladder" / "draft", "target", device="cpu", dtype=dtype)
+
+
+@pytest.fixture(scope="module")
+def half() -> CachedModel:
+    return small("bfloat16")
+
+
+def test_equal_texts_part_nowhere():
+    assert parting((1, 2), (1, 2)) is None
+    assert near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2)) is None
+
+
+def test_a_text_that_is_the_others_beginning_stops_early():
+    tie = near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2, 4))
+    assert (tie.place, tie.tokens, tie.verdict) == (2, (None, 4), EARLY)
+    assert tie.report() == "one stops early: the texts part at generated token 2, the end against '4'; up to there they are equal"
+
+
+def test_real_differences_in_bfloat16_are_rounding(half, ladder, unchecked):
+    """Texts that really part, of the sizes and on the prompts that a search found; each must be explained, on whatever machine this runs."""
+    named = {prompt.name: prompt for domain in ("code", "prose") for prompt in load_prompts(domain, "held-out")}
+    for name in ("code/pandas/core/window/ewm.py:1034", "code/numpy/_core/shape_base.py:748", "prose/stdlib/http/client.py#1f6a7a42"):
+        prompt = ladder.encode(named[name])
+        drafts = (NoDraft(), NgramDraft(ladder.katz, budget=12), MaxGram(ladder.katz.bigrams(), 5))
+        plain, *others = (decode(half, draft, prompt, Chance(0), max_new_tokens=12).tokens for draft in drafts)
+        for other in others:
+            tie = near_tie(half, prompt, plain, other)
+            assert tie is None or (tie.verdict == ROUNDING and tie.margin <= 0.13), tie.report(ladder.text)
+
+
+def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half, ladder, prompts):
+    """At the closest place of a real text, whatever this machine's kernels do there."""
+    prompt = ladder.encode(prompts[0])
+    text = decode(half, NoDraft(), prompt, Chance(0), max_new_tokens=48).tokens
+    context = Context.of(prompt)
+    rows = [half.score(now := context.extended(text[:place]), TokenTree.rooted(now))[ROOT].float() for place in range(48)]
+    leads = [float((top := row.topk(2).values)[0] - top[1]) for row in rows]
+    place = leads.index(min(leads))
+    best, second, *_, worse = rows[place].topk(12).indices.tolist()
+    tie = near_tie(half, prompt, (*text[:place], best), (*text[:place], second))
+    assert tie.verdict == ROUNDING and tie.place == place and tie.margin <= tie.noise < 0.5
+    wrong = near_tie(half, prompt, (*text[:place], best), (*text[:place], worse))
+    assert wrong.verdict == BUG and wrong.margin > 2 * wrong.noise
+    assert wrong.report(ladder.text).startswith(f"bug: the texts part at generated token {place}, ")
+
+
+def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompts):
+    """Negative control: the speculative text is wrong, not rounded."""
+
+    def believing(tree, logits, chance):
+        path, node = [], ROOT
+        while tree.children(node):
+            node = tree.children(node)[0]
+            path.append(node)
+        return Verdict(tuple(path), bonus=chance.choose(logits[node], tree.position(node) + 1))
+
+    prompt, draft = ladder.encode(prompts[1]), NgramDraft(ladder.katz, budget=6)
+    for dtype in ("float32", "bfloat16"):
+        model = small(dtype)
+        plain, wrong = (
+            decode(model, one, prompt, Chance(0), max_new_tokens=16, **rule).tokens for one, rule in ((NoDraft(), {}), (draft, {"rule": believing}))
+        )
+        assert near_tie(model, prompt, plain, wrong).verdict == BUG
+
+
+class CrookedMask(CachedModel):
+    """A model whose tree passes let a node see its siblings."""
+
+    def __init__(self, model: CachedModel) -> None:
+        super().__init__(model.model, "target")
+        mask = self._slots.mask
+        self._slots.mask = lambda new: mask(new) | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
+
+    def _among(self, new: range):
+        import numpy as np
+
+        seen = np.zeros((len(new), new.stop), bool)
+        for row, slot in enumerate(new):
+            seen[row, [other for other in new if other <= slot and self._slots.parents[other] == self._slots.parents[slot]]] = True
+        return seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
+    """Negative control: judged by the broken model itself too, whose tree passes stand out of its plain ones."""
+    right = small(dtype)
+    broken, prompt = CrookedMask(right), ladder.encode(prompts[3])
+    draft = NgramDraft(ladder.katz, widths=(3, 2, 2))
+    plain = decode(broken, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
+    assert plain == decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
+    other = decode(broken, draft, prompt, Chance(0), max_new_tokens=32).tokens
+    tie = near_tie(broken, prompt, plain, other)
+    assert tie.verdict == BUG
+    assert tie.moved["a tree"] > 2 * max(size for way, size in tie.moved.items() if way != "a tree")
+    assert near_tie(right, prompt, plain, other).verdict == BUG
+
+
+def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin():
+    sizes = {"2 rows": 0.06, "the last bit": 0.1}
+    assert NearTie(3, (1, 2), (0.0, 0.05), sizes | {"a tree": 0.19}).verdict == ROUNDING
+    assert NearTie(3, (1, 2), (0.0, 0.05), sizes | {"a tree": 0.21}).verdict == BUG
+
+
+def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
+    context = Context.of(ladder.encode(prompts[0]))
+    assert max(moved(small("float64"), context).values()) < 1e-10
+    found = moved(faster(small("float32")), context)
+    assert max(size for way, size in found.items() if way != "the last bit") == 0 < found["the last bit"] < 1e-5
+
+
+def test_sampled_texts_are_compared_with_their_noise():
+    model, chance = table_model(5, 0), Chance(3, Sampler(0.5))
+    row = model.score(now := Context.of((1, 0)), TokenTree.rooted(now))[ROOT]
+    tokens, gaps = chance.rank(row, 2, 3)
+    tie = near_tie(model, (1, 0), tokens[:1], tokens[2:3], chance)
+    assert math.isclose(tie.margin, gaps[2]) and tie.scale == 0.5 and tie.verdict == BUG
+    excluded = near_tie(model, (1, 0), tokens[:1], tokens[2:3], Chance(3, Sampler(0.5, top_k=1)))
+    assert math.isinf(excluded.margin) and excluded.verdict == BUG
+
+
+def test_an_encoder_decoder_is_read_in_pieces_too():
+    model = Seq2SeqModel(t5_network("gated tied", dtype=torch.float32), "target")
+    prompt = started(sources(1)[0])
+    text = decode(model, NoDraft(), prompt, Chance(0), max_new_tokens=8).tokens
+    other = (*text[:5], (text[5] + 1) % model.vocabulary)
+    tie = near_tie(model, prompt, text[:6], other)
+    assert tie.verdict == BUG and max(tie.moved.values()) < 1e-4
+
+
+def test_the_report_says_margin_noise_and_ratio():
+    tie = NearTie(7, (3, 4), (0.0, 0.125), {"2 rows": 0.0625, "a tree": 0.03})
+    assert tie.report() == (
+        "rounding: the texts part at generated token 7, '3' against '4'\n"
+        "margin 0.125 nats, 1 times the 0.125 that rounding moves here\n"
+        "logits moved by: 2 rows 0.062, a tree 0.03"
+    )
+
+
+def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
+    few = ["--device", "cpu", "--dtype", "float32", "--prompts", "1", "--tokens", "6"]
+    ties.main(few)
+    out = capsys.readouterr().out
+    assert "plain against speculative: equal" in out and out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
+    right = ties.written
+
+    def wrong(ladder, prompt, tokens):
+        texts = right(ladder, prompt, tokens)
+        return texts | {"generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)}
+
+    monkeypatch.setattr(ties, "written", wrong)
+    with pytest.raises(SystemExit):
+        ties.main(few)
+    assert "plain against generate: bug: the texts part at generated token 5" in capsys.readouterr().out
+
+
+def test_the_draft_of_the_command_is_a_tree(ladder):
+    texts = ties.written(ladder, ladder.encode("def f(x):"), 5)
+    assert set(texts) == {"plain", "speculative", "generate"} and len(set(texts.values())) == 1
+    assert TreeDraft(ladder.draft, budget=16).budget == 16
