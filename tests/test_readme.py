@@ -35,13 +35,14 @@ def test_every_notebook_is_in_the_map():
 def test_the_python_examples_run_one_after_the_other():
     examples = re.findall(r"```python\n(.*?)```", README, re.S)
     printed: list = []
-    names = {"print": lambda *values: printed.extend(values)}
+    names = {"print": lambda *values, sep=" ": printed.extend(values)}
     for example in examples:
         exec(compile(example, "README.md", "exec"), names)
-    text, tokens_per_round, *same = printed
-    echo_is_the_same, echo_rate = same.pop(2), same.pop(2)
-    assert len(examples) == 5 and text and float(tokens_per_round.split()[0]) > 1 and same == [True, True]
-    assert echo_is_the_same is True and float(echo_rate.split()[0]) > 1
+    same = [value for value in printed if value is True]
+    text, tokens_per_round, *_, echo_rate = printed
+    engines = [value for value in printed if value in ("transformers", "vLLM", "SGLang")]
+    assert len(examples) == 8 and text and all(float(rate.split()[0]) > 1 for rate in (tokens_per_round, echo_rate))
+    assert len(same) == 4 and False not in printed and len(engines) == 3
 
 
 def test_the_table_was_written_by_its_command_and_stands_beside_it(ladder):
