@@ -14,6 +14,7 @@ From a text's ranks (`taken_ranks`) follows what any fixed tree yields along it 
 `predictions`, `compared` and `errors`; `python -m specdec_lib.acceptance` does so at full size.
 """
 
+from specdec_lib.acceptance.gaps import with_gaps
 from specdec_lib.acceptance.prediction import PREDICTORS, compared, errors, predictions, shapes
 from specdec_lib.acceptance.rates import calibration, expected_calibration_error, hazards, rank_rates, rates, tokens
 from specdec_lib.acceptance.records import collect, guesses, per_round
@@ -40,4 +41,5 @@ __all__ = [
     "taken_ranks",
     "texts_of",
     "tokens",
+    "with_gaps",
 ]

@@ -6,20 +6,19 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.figures.labels import beside
-from specdec_lib.figures.lanes import EMPTY, headed
-from specdec_lib.figures.marks import Look, check, check_once, faint, groups, interval, looks, panels, short, tops, wrapped
-from specdec_lib.figures.theme import DARK, INK, SCREEN, SOURCES, escaped, tint
+from specdec_lib.figures.lanes import headed, key
+from specdec_lib.figures.marks import Look, check, check_once, faint, groups, interval, looks, panels, place, short, tops
+from specdec_lib.figures.theme import DARK, INK, SCREEN, SOURCES, escaped
 
 NEAR = 0.1  # a prediction this close, as a share of itself, lies in the band
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]
-PLOT = (560.0, 400.0)  # pixels of the map, about
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     """Measured against predicted tokens per second, a mark per setting and a shape per series; in the band they differ by at most 10 %.
 
-    table    a row per setting: `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`
+    table    a row per setting: `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`, optionally `sampling`:
+             a panel each, with the same axes
 
     The headline has the median and the largest error, as shares of what was measured.  Raises ValueError if the table lacks a column or a row, a
     speed is not above 0, or an interval does not hold its measured value.
@@ -29,29 +28,44 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     if not (values > 0).all().all():
         raise ValueError(f"speeds are above 0, got down to {float(values.min().min()):g}")
     errors = (values["predicted"] / values["measured"] - 1).abs()
-    low, high = 0.94 * float(values.min().min()), 1.06 * float(values.max().max())
-    figure = go.Figure()
+    ends = 0.94 * float(values.min().min()), 1.06 * float(values.max().max())
+    samplings = list(groups(table, "sampling")) if "sampling" in table else [("", table)]
+    figure = panels([name for name, _ in samplings], width=910 if len(samplings) > 1 else 640, height=520, gap=0.04)
+    styles, shown = looks(table["series"]), set()
+    for number, (_, rows) in enumerate(samplings):
+        where = place(number, len(samplings))
+        for trace in (*_as_foretold(*ends), *(_foretold(own, name, styles[name]) for name, own in groups(rows, "series"))):
+            key(figure, shown, trace, where)
+    figure.update_layout(showlegend=True)
+    figure.update_xaxes(title="predicted, in tokens per second", range=ends)
+    figure.update_yaxes(range=ends)
+    figure.update_yaxes(title="measured, in tokens per second", col=1)
+    return headed(figure, f"{len(table)} settings: median error {errors.median():.1%}, largest {errors.max():.1%}")
+
+
+def _as_foretold(low: float, high: float) -> tuple[go.Scatter, go.Scatter]:
+    """The diagonal and the band around it."""
     edges = [(1 - NEAR) * low, (1 - NEAR) * high, (1 + NEAR) * high, (1 + NEAR) * low]
     veil = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint(INK), "hoverinfo": "skip"}
-    figure.add_scatter(x=[low, high, high, low], y=edges, name="within 10 %", **veil)
-    dotted = {"dash": "dot", "color": INK, "width": 1.5}
-    figure.add_scatter(x=[low, high], y=[low, high], mode="lines", line=dotted, name="as predicted", hoverinfo="skip")
-    styles = looks(table["series"])
-    for name, rows in groups(table, "series"):
-        figure.add_scatter(
-            x=rows["predicted"],
-            y=rows["measured"],
-            mode="markers",
-            marker=styles[name].marker(),
-            error_y=interval(rows, "measured", styles[name]) | {"thickness": 1, "width": 2},
-            name=escaped(name),
-            text=[escaped(str(text)) for text in rows["name"]],
-            hovertemplate="%{text}<br>predicted %{x:.1f}, measured %{y:.1f} tokens per second<extra>%{fullData.name}</extra>",
-        )
-    figure.update_layout(EMPTY, width=860, height=640, legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
-    figure.update_xaxes(title="predicted, in tokens per second", range=[low, high], constrain="domain")
-    figure.update_yaxes(title="measured, in tokens per second", range=[low, high], scaleanchor="x", constrain="domain")
-    return headed(figure, f"{len(table)} settings: median error {errors.median():.1%}, largest {errors.max():.1%}")
+    dotted = {"mode": "lines", "line": {"dash": "dot", "color": INK, "width": 1.5}, "hoverinfo": "skip"}
+    return go.Scatter(x=[low, high, high, low], y=edges, name="within 10 %", **veil), go.Scatter(
+        x=[low, high], y=[low, high], name="as predicted", **dotted
+    )
+
+
+def _foretold(rows: pd.DataFrame, name: str, look: Look) -> go.Scatter:
+    """The settings of one series."""
+    return go.Scatter(
+        x=rows["predicted"],
+        y=rows["measured"],
+        mode="markers",
+        marker=look.marker(),
+        error_y=interval(rows, "measured", look) | {"thickness": 1, "width": 2},
+        name=escaped(name),
+        legendgroup=name,
+        text=[escaped(str(text)) for text in rows["name"]],
+        hovertemplate="%{text}<br>predicted %{x:.1f}, measured %{y:.1f} tokens per second<extra>%{fullData.name}</extra>",
+    )
 
 
 def speed_surface(table: pd.DataFrame) -> go.Figure:
@@ -100,68 +114,6 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(title="budget, in nodes", col=1)
     words = f"budget {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}"
     return headed(figure, f"Speed-up over plain decoding: {best['speed_up']:.2f} in the frame, {words}")
-
-
-def break_even(table: pd.DataFrame, points: pd.DataFrame) -> go.Figure:
-    """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where speculation stops paying.
-
-    table     a row per cell of a full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target pass), `speed_up`
-    points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
-
-    Raises ValueError if a table lacks a column or a row, or the grid a cell.
-    """
-    check(table, ("acceptance_rate", "cost", "speed_up"))
-    check(points, ("pair", "acceptance_rate", "cost"))
-    check_once(table, ("acceptance_rate", "cost"))
-    grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
-    if grid.size != len(table):
-        raise ValueError(f"a map has a cell per acceptance rate and cost: {grid.size}, got {len(table)} rows")
-    shades = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
-    most = float(np.nanmax(grid.to_numpy()))
-    levels = {"start": 1.0, "end": max(1.25, most), "size": 0.25, "showlabels": True, "labelfont": {"size": 11, "color": DARK}}
-    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
-    figure = go.Figure(
-        go.Contour(
-            **place,
-            zmin=1.0,
-            zmax=most,
-            colorscale=shades,
-            contours=levels,
-            line={"width": 0.7, "color": INK},
-            colorbar={"title": {"text": "speed-up", "side": "top"}, "thickness": 14},
-            hovertemplate="acceptance rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>",
-        )
-    )
-    even = {"type": "constraint", "operation": "=", "value": 1.005, "showlabels": False}
-    figure.add_contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, showscale=False, name="break-even", hoverinfo="skip")
-    figure.data[1].showlegend = True
-    across, down = (float(grid.columns.min()), float(grid.columns.max())), (float(grid.index.min()), float(grid.index.max()))
-    figure.add_trace(_pairs(points, across, down))
-    figure.update_layout(EMPTY, width=780, height=520)
-    figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
-    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
-    return headed(figure, "Speed-up of the best chain over acceptance rate and cost")
-
-
-def _pairs(points: pd.DataFrame, across: tuple[float, float], down: tuple[float, float]) -> go.Scatter:
-    """Our pairs as diamonds, each name beside its own on a map that reaches from `across` and `down` to their ends."""
-    pixels = [
-        (PLOT[0] * (row.acceptance_rate - across[0]) / (across[1] - across[0]), PLOT[1] * (row.cost - down[0]) / (down[1] - down[0]))
-        for row in points.itertuples()
-    ]
-    texts = [wrapped(str(name), 24) for name in points["pair"]]
-    return go.Scatter(
-        x=points["acceptance_rate"],
-        y=points["cost"],
-        mode="markers+text",
-        marker={"color": DARK, "symbol": "diamond", "size": 11, "line": {"color": "#FFFFFF", "width": 1.5}},
-        text=texts,
-        textposition=beside(pixels, texts, size=PLOT),
-        textfont={"size": 12, "color": DARK},
-        cliponaxis=False,
-        name="our pairs",
-        hovertemplate="%{text}<br>acceptance rate %{x:.3f}, cost %{y:.3f}<extra></extra>",
-    )
 
 
 def setting_speed_ups(table: pd.DataFrame) -> go.Figure:

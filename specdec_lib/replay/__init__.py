@@ -1,5 +1,7 @@
 """Recorded choices in, any other setting's rounds out, in milliseconds."""
 
+from specdec_lib.replay.asking import Replays, within
+from specdec_lib.replay.following import OwnText, followed, own_text, work_of
 from specdec_lib.replay.playing import Played, replay, replayed
 from specdec_lib.replay.positions import survival
 from specdec_lib.replay.recording import MAX_GRAM, CascadeSetting, Recording, record
@@ -9,12 +11,16 @@ from specdec_lib.replay.tuning import Tuned, swi_of, tune
 __all__ = [
     "MAX_GRAM",
     "CascadeSetting",
+    "OwnText",
     "Played",
     "Recording",
+    "Replays",
     "Tuned",
     "ablations",
     "described",
+    "followed",
     "measured",
+    "own_text",
     "record",
     "replay",
     "replayed",
@@ -23,5 +29,7 @@ __all__ = [
     "tune",
     "tuned",
     "versus",
+    "within",
+    "work_of",
     "written",
 ]

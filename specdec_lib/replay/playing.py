@@ -21,10 +21,14 @@ class Played(NamedTuple):
 
     emitted    tokens per round
     passes     per model that drafts, in order of the setting's drafters
+    tried      guesses that the target came to: the accepted ones, and the first wrong one of each round that had one
+    accepted   how many of them it accepted
     """
 
     emitted: tuple[int, ...]
     passes: dict[str, int]
+    tried: int
+    accepted: int
 
 
 class Guess(NamedTuple):
@@ -48,19 +52,22 @@ def replay(recording: Recording, setting: CascadeSetting) -> Played:
     Raises ValueError if a drafter was not recorded, Max-Gram stands before a model, or the matrix is not one of so many drafters.
     """
     replaying, start, emitted = _Replaying.of(recording, setting), 0, []
-    passes = [0] * len(setting.drafters)
+    passes, tried, accepted = [0] * len(setting.drafters), 0, 0
     text = recording.tokens
     while start < len(text):
         handed = replaying.level(0, start)
         agreed = 0
         for guess, token in zip(handed.guesses, text[start:], strict=False):
+            tried += 1
             if guess.token != token:
                 break
             agreed += 1
+        accepted += agreed
         emitted.append(min(agreed + 1, len(text) - start))
         start += agreed + 1
         passes = [before + more for before, more in zip(passes, handed.passes, strict=True)]
-    return Played(tuple(emitted), {name: count for name, count in zip(setting.drafters, passes, strict=True) if name != MAX_GRAM})
+    counts = {name: count for name, count in zip(setting.drafters, passes, strict=True) if name != MAX_GRAM}
+    return Played(tuple(emitted), counts, tried, accepted)
 
 
 def replayed(recordings: Sequence[Recording], settings: Iterable[CascadeSetting]) -> "DataFrame":

@@ -4,7 +4,7 @@ The papers give no tuning algorithm. A replay takes milliseconds, so every chang
 acceptance in between. A maximum that is found need not be the global one; the starts are what is known to be good.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
@@ -53,12 +53,14 @@ def tune(
     leniences: Sequence[float] = LENIENCES,
     starts: Iterable[CascadeSetting] = (),
     progress: bool = True,
+    worth: Callable[[CascadeSetting], float] | None = None,
 ) -> Tuned:
     """The setting of these drafters with the largest SWI that no change of one entry, nor of lenience and its exemption, improves.
 
     lengths      what an entry of the K matrix may be
     leniences    of reviews, tried where a model reviews
     starts       settings to climb from, besides one of our own
+    worth        a setting's SWI, asked once per setting; without it that of `swi_of`
 
     Raises ValueError if a start has other drafters, and as `swi_of` and `replay` do.
     """
@@ -72,15 +74,15 @@ def tune(
     known: dict[CascadeSetting, float] = {}
     with tqdm(desc=f"tuning {' + '.join(drafters)}", unit="setting", disable=not progress, mininterval=1) as bar:
 
-        def worth(setting: CascadeSetting) -> float:
+        def remembered(setting: CascadeSetting) -> float:
             if setting not in known:
-                known[setting] = swi_of(recordings, setting, prices)
+                known[setting] = worth(setting) if worth else swi_of(recordings, setting, prices)
                 bar.update()
             return known[setting]
 
         for start in starts:
             here = start
-            while (better := max(_neighbours(here, lengths, leniences), key=worth)) and worth(better) > worth(here):
+            while (better := max(_neighbours(here, lengths, leniences), key=remembered)) and remembered(better) > remembered(here):
                 here = better
     best = max(known, key=known.__getitem__)
     return Tuned(best, known[best], len(known))

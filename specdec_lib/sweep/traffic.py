@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from specdec_lib.lm import CachedModel
+from specdec_lib.lm import LanguageModel
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 
-def model_shape(model: CachedModel, *, bytes_per_number: float = 2.0) -> ModelShape:
+def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> ModelShape:
     """The size of a decoder of GPT-2's kind: MLP of four widths, as many key as query heads.  Raises ValueError for another kind."""
     config = model.model.config.get_text_config()
     width, inner = config.hidden_size, getattr(config, "n_inner", None) or getattr(config, "intermediate_size", None) or 4 * config.hidden_size

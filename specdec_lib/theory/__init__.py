@@ -36,6 +36,7 @@ from specdec_lib.theory.costs import (
 )
 from specdec_lib.theory.generating import CascadeShape, ExpectedRound, cascade_speed_up, expected_round
 from specdec_lib.theory.hierarchies import Level, best_hierarchy, cheapest_drafts, draft_seconds
+from specdec_lib.theory.maps import BreakEven, MapCell, chain_break_even, chain_map
 from specdec_lib.theory.optima import BestCascade, BestLengths, best_cascade, best_relay, best_vertical, climbed_cascade
 from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.shapes import Shape
@@ -46,11 +47,13 @@ __all__ = [
     "RTX_4090",
     "BestCascade",
     "BestLengths",
+    "BreakEven",
     "CascadeShape",
     "ExpectedRound",
     "Gain",
     "Level",
     "Machine",
+    "MapCell",
     "ModelShape",
     "Overhead",
     "PassTable",
@@ -69,7 +72,9 @@ __all__ = [
     "best_vertical",
     "bytes_moved",
     "cascade_speed_up",
+    "chain_break_even",
     "chain_law",
+    "chain_map",
     "chain_operations",
     "chain_speed_up",
     "chain_tokens",

@@ -1,0 +1,62 @@
+"""Rounds followed along the target's own text are those of the real loop."""
+
+import pytest
+
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.context import Context
+from specdec_lib.decode import decode
+from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
+from specdec_lib.latency import observed
+from specdec_lib.replay import followed, own_text, work_of
+
+SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
+
+
+def drafts(ladder, sampler):
+    match = ladder.match("draft", sampler)
+    return [
+        TreeDraft(ladder.draft, budget=8, depth=4, match=match),
+        TreeDraft(ladder.draft, widths=(3, 1)),
+        ChainDraft(ladder.draft, 3),
+        ladder.max_gram,
+    ]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=["greedy", "T=0.8", "top-k"])
+def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
+    context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
+    text = own_text(ladder.target, context, chance, max_new_tokens=24)
+    for draft in (*drafts(ladder, sampler), NoDraft()):
+        real = decode(ladder.target, draft, context, chance, max_new_tokens=24, stop_tokens=ladder.stop_tokens)
+        found = followed(text, draft, chance, stop_tokens=ladder.stop_tokens)
+        assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == [
+            (one.tree, one.path, one.emitted, one.tried) for one in real.rounds
+        ]
+        assert found.stop == real.stop and "target" not in found.rounds[0].usage
+
+
+def test_another_seeds_text_gives_other_rounds(ladder, prompts):
+    context, sampler = Context.of(ladder.encode(prompts[1])), Sampler(1.0)
+    text = own_text(ladder.target, context, Chance(5, sampler), max_new_tokens=24)
+    draft = TreeDraft(ladder.draft, budget=8, depth=4)
+    right, wrong = (followed(text, draft, Chance(seed, sampler)) for seed in (5, 6))
+    assert len(wrong.rounds) > len(right.rounds) and wrong.tokens == right.tokens
+
+
+def test_a_text_ends_where_it_stops(ladder, prompts):
+    context, chance = Context.of(ladder.encode(prompts[0])), Chance(0)
+    text = own_text(ladder.target, context, chance, max_new_tokens=12)
+    stop = text.tokens[4]
+    found = followed(text, ladder.max_gram, chance, stop_tokens=(stop,))
+    assert found.stop == "stop token" and found.tokens == text.tokens[: text.tokens.index(stop) + 1]
+
+
+def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts):
+    context, chance = Context.of(ladder.encode(prompts[2])), Chance(1, Sampler(0.0))
+    draft = TreeDraft(ladder.draft, budget=6, depth=3)
+    text = own_text(ladder.target, context, chance, max_new_tokens=16)
+    found = work_of(followed(text, draft, chance), "target")
+    watched = observed(ladder.target, draft, context, chance, max_new_tokens=16).work
+    assert (found.tokens, found.rounds, found.guesses) == (watched.tokens, watched.rounds, watched.guesses)
+    assert found.draft_passes == watched.draft_passes
+    assert {rows for model, rows, _ in found.passes if model == "target"} == {rows for model, rows, _ in watched.passes if model == "target"}
