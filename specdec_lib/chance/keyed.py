@@ -109,6 +109,19 @@ class Chance:
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
         return longer
 
+    def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
+        """What `choose` and `rank` add to these tokens' log-probabilities at a position: for who wants to see it; 0 at temperature 0."""
+        return [0.0] * len(tokens) if self.sampler.temperature == 0 else _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
+
+    def uniform(self, use: str, committed: int, slots: Slots) -> float:
+        """The number in [0, 1) behind a "coin", or behind a draw for a "sibling" or to "emit": for who wants to see it.
+
+        Raises ValueError if `use` is another word.
+        """
+        if use not in ("coin", "sibling", "emit"):
+            raise ValueError(f'a number is behind a "coin", a "sibling" or to "emit", got {use!r}')
+        return self._uniform(use, committed, slots)
+
     def noise_key(self, position: int) -> int:
         """The 64 bits that all noise of a position follows from: for a runtime that makes the noise itself, as `gumbel_noise` does."""
         return _key("noise", self.seed, int(position))

@@ -13,17 +13,22 @@ from specdec_lib.figures.curves import acceptance, budget_curves
 from specdec_lib.figures.gains import cascade_ablation, walltime
 from specdec_lib.figures.gaps import gap_table, gaps, kinds
 from specdec_lib.figures.latency import latency, ledger
+from specdec_lib.figures.maps import break_even, chain_lengths
 from specdec_lib.figures.paper import paper_and_ours, relative_performance
+from specdec_lib.figures.places import pass_at
+from specdec_lib.figures.rivals import rivals
 from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save, still
 from specdec_lib.figures.settings import setting, surface
 from specdec_lib.figures.shapes import shapes, slots, speed_ups
-from specdec_lib.figures.speeds import break_even, predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
+from specdec_lib.figures.speeds import predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
+from specdec_lib.figures.steps import step
 from specdec_lib.figures.swi import swi
 from specdec_lib.figures.tables import compared, emitted, nodes, walk
 from specdec_lib.figures.text import origins
 from specdec_lib.figures.theme import PAPER, SCREEN, colours
 from specdec_lib.figures.trees import mask, tree
+from specdec_lib.figures.yields import yields
 
 __all__ = [
     "PAPER",
@@ -34,6 +39,7 @@ __all__ = [
     "budget_curves",
     "calibration",
     "cascade_ablation",
+    "chain_lengths",
     "colours",
     "compared",
     "emitted",
@@ -50,11 +56,13 @@ __all__ = [
     "nodes",
     "origins",
     "paper_and_ours",
+    "pass_at",
     "passes",
     "position",
     "predicted",
     "predicted_speeds",
     "relative_performance",
+    "rivals",
     "roofline",
     "save",
     "sensitivity",
@@ -66,6 +74,7 @@ __all__ = [
     "speed_sweep",
     "speed_ups",
     "stages",
+    "step",
     "still",
     "surface",
     "swi",
@@ -74,4 +83,5 @@ __all__ = [
     "versus",
     "walk",
     "walltime",
+    "yields",
 ]

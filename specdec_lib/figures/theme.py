@@ -5,8 +5,10 @@ a dark page too.
 """
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import plotly.graph_objects as go
 
 INK = "#7A7A7A"  # equally far from white and from black paper
@@ -98,15 +100,15 @@ def rounded(left: float, top: float, right: float, bottom: float) -> tuple[list[
     return [*xs, xs[0]], [*ys, ys[0]]
 
 
-def outlines(boxes: Sequence[tuple[float, float, float, float]]) -> dict[str, list[float | None]]:
+def outlines(boxes: Sequence[tuple[float, float, float, float]]) -> dict[str, np.ndarray]:
     """Many boxes (left, top, right, bottom) as the x and y of one trace that is filled to itself."""
-    xs: list[float | None] = []
-    ys: list[float | None] = []
+    xs: list[float] = []
+    ys: list[float] = []
     for box in boxes:
         x, y = rounded(*box)
-        xs += [*(round(at, 1) for at in x), None]
-        ys += [*(round(at, 1) for at in y), None]
-    return {"x": xs, "y": ys}
+        xs += [*x, math.nan]
+        ys += [*y, math.nan]
+    return {"x": np.round(xs, 1), "y": np.round(ys, 1)}
 
 
 def canvas(figure: go.Figure, width: float, height: float, title: str) -> go.Figure:

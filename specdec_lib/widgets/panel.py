@@ -7,10 +7,14 @@ from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
+from traitlets import TraitError
 
 from specdec_lib import figures
 
 BOX = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
+GRID = ipywidgets.Layout(grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))", grid_gap="2px 18px", width="100%")
+DESCRIPTION = "8em"
+INKED = "color:var(--jp-content-font-color1, inherit)"  # the page's own, light or dark
 Knob = ipywidgets.ValueWidget | ipywidgets.Button
 Surface = go.FigureWidget | ipywidgets.Output
 
@@ -26,41 +30,67 @@ class Shown:
 class Panel(ipywidgets.VBox):
     """Knobs, and below them what they draw, anew when one of them comes to rest.
 
-    knobs    by the name under which `draw` takes its value; buttons act themselves and are no parameters
-    draw     their values in, what is shown out, always as many figures; where it raises ValueError, that is said and the figures stay
+    knobs      by the name under which `draw` takes its value; buttons act themselves and are no parameters
+    draw       their values in, what is shown out, always as many figures; where it raises ValueError, that is said and the figures stay
+    presets    a button per name that turns some knobs at once
+    heights    pixels kept for each figure, which is scrolled where it is larger: the page does not jump; without it a figure has its own
 
-    Where widgets cannot run (a code host, a page made from the notebook) the first figure stands as an image; where plotly's own widget cannot
-    be made, figures are drawn as plain output.
+    Every knob is reached and turned with the keyboard. Where widgets cannot run (a code host, a page made from the notebook) the first figure
+    stands as an image; where plotly's own widget cannot be made, figures are drawn as plain output.
+    Raises ValueError unless there is a height per figure or none, and as `turn` for a preset of a knob that is not there.
     """
 
-    def __init__(self, knobs: Mapping[str, Knob], draw: Callable[..., Shown]) -> None:
+    def __init__(
+        self,
+        knobs: Mapping[str, Knob],
+        draw: Callable[..., Shown],
+        *,
+        presets: Mapping[str, Mapping[str, Any]] | None = None,
+        heights: Sequence[int] = (),
+    ) -> None:
         self.knobs = dict(knobs)
         self._valued = {name: knob for name, knob in self.knobs.items() if isinstance(knob, ipywidgets.ValueWidget)}
         self._draw, self._start, self._resting = draw, self.values(), False
+        for values in (presets or {}).values():
+            self._check(values)
         first = draw(**self.values())
-        self.words, self.figures = ipywidgets.HTML(first.words), tuple(map(_surface, first.figures))
+        if heights and len(heights) != len(first.figures):
+            raise ValueError(f"{len(first.figures)} figures need as many heights or none, got {list(heights)}")
+        self.words, self.figures = ipywidgets.HTML(told(first.words)), tuple(map(_surface, first.figures))
         self._last = first.figures
-        again = ipywidgets.Button(description="reset", tooltip="back to where every knob stood first", layout=ipywidgets.Layout(width="6em"))
-        again.on_click(lambda _: self.turn(**self._start))
+        framed = [_framed(surface, height) for surface, height in zip(self.figures, heights or [None] * len(self.figures), strict=True)]
         for knob in self._valued.values():
             knob.observe(self._redraw, names="value")
-        super().__init__([ipywidgets.HBox([*self.knobs.values(), again], layout=BOX), self.words, *self.figures])
+        buttons = {"reset": self._start} | dict(presets or {})
+        row = ipywidgets.HBox([self._button(name, values) for name, values in buttons.items()], layout=BOX)
+        super().__init__([ipywidgets.GridBox(list(self.knobs.values()), layout=GRID), row, self.words, *framed])
+        self.add_class("specdec-panel")
 
     def values(self) -> dict[str, Any]:
         """What each knob is turned to."""
         return {name: knob.value for name, knob in self._valued.items()}
 
     def turn(self, **values: Any) -> None:
-        """Turn several knobs and draw once.  Raises ValueError for a knob that is not there."""
-        if unknown := sorted(values.keys() - self._valued.keys()):
-            raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(self._valued)}")
+        """Turn several knobs and draw once.  Raises ValueError for a knob that is not there, or a value that it does not have."""
+        self._check(values)
         self._resting = True
         try:
             for name, value in values.items():
                 self._valued[name].value = value
+        except TraitError as problem:
+            raise ValueError(f"the knob {name!r} cannot be turned to {value!r}: {problem}") from problem
         finally:
             self._resting = False
-        self._redraw()
+            self._redraw()
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        if unknown := sorted(values.keys() - self._valued.keys()):
+            raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(self._valued)}")
+
+    def _button(self, name: str, values: Mapping[str, Any]) -> ipywidgets.Button:
+        button = ipywidgets.Button(description=name, tooltip=_turns(name, values), layout=ipywidgets.Layout(width="auto"))
+        button.on_click(lambda _: self.turn(**values))
+        return button
 
     def _redraw(self, _: object = None) -> None:
         if self._resting:
@@ -70,15 +100,18 @@ class Panel(ipywidgets.VBox):
         except ValueError as problem:
             self.words.value = refusal(problem)
             return
-        self.words.value, self._last = shown.words, shown.figures
+        self.words.value, self._last = told(shown.words), shown.figures
         for surface, figure in zip(self.figures, shown.figures, strict=True):
             replace(surface, figure)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The widget, and for pages without widgets the first figure and the knobs' values in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        told = ", ".join(f"{name} {value}" for name, value in self.values().items())
-        return bundle | {"text/plain": f"explorer at {told} (its knobs need a running notebook)"} | figures.still(self._last[0])
+        values = ", ".join(f"{name} {value}" for name, value in self.values().items())
+        image = figures.still(self._last[0])
+        for surface in self.figures:
+            _send(surface)
+        return bundle | {"text/plain": f"explorer at {values} (its knobs need a running notebook)"} | image
 
 
 def sliders(draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]], *, start: Mapping[str, Any]) -> Panel:
@@ -96,13 +129,42 @@ def slider(name: str, values: Sequence[Any], start: Any, *, tooltip: str = "") -
     """A slider over some values, for mouse and arrow keys.  Raises ValueError unless it starts at one of them."""
     if start not in values:
         raise ValueError(f"the slider {name!r} must start at one of {list(values)}, got {start}")
-    look = {"continuous_update": False, "style": {"description_width": "8em"}, "tooltip": tooltip or name}
-    return ipywidgets.SelectionSlider(options=list(values), value=start, description=name, **look)
+    return ipywidgets.SelectionSlider(options=list(values), value=start, description=name, continuous_update=False, **look(name, tooltip))
+
+
+def choice(name: str, options: Sequence[Any] | Mapping[str, Any], start: Any, tooltip: str) -> ipywidgets.Dropdown:
+    """A drop-down list.  Raises ValueError unless it starts at one of its options."""
+    values = list(options.values()) if isinstance(options, Mapping) else list(options)
+    if start not in values:
+        raise ValueError(f"the knob {name!r} must start at one of {values}, got {start!r}")
+    shown = list(options.items()) if isinstance(options, Mapping) else values
+    return ipywidgets.Dropdown(options=shown, index=values.index(start), description=name, **look(name, tooltip))  # a value of None chooses none
+
+
+def typed(name: str, start: str, tooltip: str, hint: str, *, lines: int = 1) -> ipywidgets.Text | ipywidgets.Textarea:
+    """A field for text, which counts when it is left."""
+    given = {"value": start, "description": name, "placeholder": hint, "continuous_update": False} | look(name, tooltip)
+    return ipywidgets.Text(**given) if lines == 1 else ipywidgets.Textarea(rows=lines, **given)
+
+
+def widened(values: Sequence[Any], start: Any) -> list[Any]:
+    """The values and where a slider starts."""
+    return sorted({*values, start})
+
+
+def look(name: str, tooltip: str = "") -> dict[str, Any]:
+    """How every knob looks: its name whole beside it, as wide as its column, and what it means for a pointer or a screen reader."""
+    return {"style": {"description_width": DESCRIPTION}, "layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip or name}
+
+
+def told(words: str) -> str:
+    """Words under the knobs, which a screen reader says anew when they change, in the page's own colour, light or dark."""
+    return f'<div role="status" aria-live="polite" style="{INKED}">{words}</div>' if words else ""
 
 
 def refusal(problem: ValueError) -> str:
     """Why there is nothing new to show, as HTML."""
-    return f'<pre role="alert">{html.escape(str(problem))}</pre>'
+    return f'<pre role="alert" style="white-space:pre-wrap;{INKED}">{html.escape(str(problem))}</pre>'
 
 
 def replace(surface: Surface, figure: go.Figure) -> None:
@@ -111,10 +173,13 @@ def replace(surface: Surface, figure: go.Figure) -> None:
         surface.outputs = ()
         surface.append_display_data(figure)
         return
+    new, old = figure.layout.to_plotly_json(), surface.layout.to_plotly_json()
+    if new.get("template") == old.get("template"):
+        new.pop("template", None), old.pop("template", None)  # the same as before, and the slowest to set
     with surface.batch_update():
         surface.data = ()
         surface.add_traces(figure.data)
-        surface.update_layout(figure.layout, overwrite=True)
+        surface.update_layout(dict.fromkeys(old.keys() - new.keys()) | new, overwrite=True)
 
 
 def _surface(figure: go.Figure) -> Surface:
@@ -125,3 +190,35 @@ def _surface(figure: go.Figure) -> Surface:
         plain = ipywidgets.Output(layout=ipywidgets.Layout(min_height=f"{figure.layout.height or 450}px"))
         plain.append_display_data(figure)
         return plain
+
+
+def _send(surface: Surface) -> None:
+    """Tell the page once more what a figure shows: it may have missed it while it was loading plotly, and a view that is made starts from it."""
+    if not isinstance(surface, ipywidgets.Output):
+        surface._repr_mimebundle_()
+        surface.send_state(["_widget_layout", "_widget_data"])
+
+
+def _framed(surface: Surface, height: int | None) -> ipywidgets.Box:
+    """An empty frame of fixed height, scrolled where the surface is larger, that takes the surface in as soon as a page shows it.
+
+    Not before: a page that is still loading plotly makes the picture of a figure from nothing, and it stays empty.
+    """
+    look = ipywidgets.Layout(height=f"{height}px" if height else None, width="100%", overflow="auto", flex="0 0 auto")
+    if isinstance(surface, ipywidgets.Output):
+        return ipywidgets.Box([surface], layout=look)
+    frame = ipywidgets.Box([], layout=look)
+    frame._view_count = 0  # from now on the page says how often it shows the frame
+
+    def fill(_: object) -> None:
+        frame.unobserve(fill, names="_view_count")
+        _send(surface)
+        frame.children = (surface,)
+
+    frame.observe(fill, names="_view_count")
+    return frame
+
+
+def _turns(name: str, values: Mapping[str, Any]) -> str:
+    """What a button does, for its tooltip."""
+    return "back to where every knob stood first" if name == "reset" else ", ".join(f"{knob} {value}" for knob, value in values.items())

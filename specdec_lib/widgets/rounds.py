@@ -18,7 +18,8 @@ def one_round(ladder: Ladder, draft: Draft, context: Context, *, seed: int, temp
     labels = [ladder.text(token) for token in played.tree.tokens]
     kept = "".join(ladder.text(token) for token in played.emitted)
     title = f"{played.accepted} of {played.proposed} guesses accepted, {len(played.emitted)} tokens emitted: {kept!r}"
-    return figures.tree(played.tree, labels=labels, path=played.path, title=title)
+    bonus = ladder.text(played.emitted[-1]) if len(played.emitted) > played.accepted else None  # a full context leaves no room for one
+    return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
 
 
 def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:

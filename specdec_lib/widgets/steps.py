@@ -1,0 +1,126 @@
+"""One round, step by step: propose, score, verify, with every random number that decides."""
+
+import html
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import ipywidgets
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib import figures
+from specdec_lib.chance import Chance, Sampler
+from specdec_lib.draft import TreeDraft
+from specdec_lib.steps import Step, steps_of
+from specdec_lib.verify import look_up, reject
+from specdec_lib.widgets.panel import Panel, Shown, choice, look, slider, typed, widened
+from specdec_lib.widgets.trying import Trial
+from specdec_lib.workload import Ladder, Prompt
+
+RULES = {"look_up": look_up, "reject": reject}
+SIBLINGS = {"look_up": "ranked", "reject": "distinct"}
+BUDGETS, DEPTHS, SEEDS, TEMPERATURES = range(1, 17), range(1, 9), range(20), (0.0, 0.4, 0.7, 1.0, 1.3)
+HEIGHTS = (300, 400)  # pixels
+LAST = 14  # tokens of the context that are shown
+START = {"rule": "look_up", "budget": 8, "depth": 4, "temperature": 0.7, "seed": 0, "text": "", "step": 0}
+
+
+def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None) -> Panel:
+    """Knobs for one round over `figures.tree`, `figures.mask` and `figures.step`: a step at a time, forward and back.
+
+    start    where knobs stand first: rule, step, budget, depth, temperature, seed, prompt, text
+
+    Under `look_up` the draft ranks its guesses by the noise that it shares with the target; under `reject` it draws them without replacement.
+    Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
+    """
+    trial = Trial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
+    knobs = _knobs(trial.names, START | {"prompt": trial.names[0]} | dict(start or {}))
+
+    @lru_cache(64)
+    def told(rule: str, budget: int, depth: int, temperature: float, seed: int, prompt: str, text: str) -> list[Step]:
+        chance = Chance(seed, Sampler(temperature))
+        match = ladder.match("draft", chance.sampler, siblings=SIBLINGS[rule])
+        draft = TreeDraft(ladder.draft, budget=budget, depth=depth, siblings=SIBLINGS[rule], match=match)
+        return steps_of(ladder.target, draft, trial.context(prompt, text), chance, rule=RULES[rule], text=ladder.text)
+
+    def draw(step: int, **at: Any) -> Shown:
+        steps, context = told(**at), trial.context(at["prompt"], at["text"])
+        one = steps[step]
+        words = f"<b>step {step} of {len(steps) - 1}, {one.kind}:</b> <span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
+        return Shown((_tree(ladder, one), _numbers(ladder, one, context.tokens)), words)
+
+    def fit(_: object = None) -> None:
+        """As many steps as the round has."""
+        try:
+            knobs["step"].max = len(told(**{name: knob.value for name, knob in knobs.items() if name not in ("step", "previous", "next")})) - 1
+        except ValueError:  # the panel says it
+            return
+
+    def show_ends(_: object = None) -> None:
+        knobs["previous"].disabled, knobs["next"].disabled = knobs["step"].value == 0, knobs["step"].value == knobs["step"].max
+
+    fit()
+    first = (start or {}).get("step", START["step"])
+    if not 0 <= first <= knobs["step"].max:
+        raise ValueError(f"the knob 'step' must start at one of 0…{knobs['step'].max}, got {first}")
+    knobs["step"].value = first
+    show_ends()
+    for name, knob in knobs.items():
+        if name not in ("step", "previous", "next"):
+            knob.observe(fit, names="value")
+    knobs["step"].observe(show_ends, names=["value", "max"])
+    return Panel(knobs, draw, heights=HEIGHTS)
+
+
+def _knobs(names: Sequence[str], start: Mapping[str, Any]) -> dict[str, ipywidgets.ValueWidget | ipywidgets.Button]:
+    known = (*START, "prompt")
+    if unknown := sorted(set(start) - set(known)):
+        raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(known)}")
+    step = ipywidgets.IntSlider(value=0, min=0, max=100, description="step", continuous_update=False, **look("step", "of the round, from 0 on"))
+    back, on = (ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto")) for name, tip in _MOVES.items())
+    back.on_click(lambda _: setattr(step, "value", max(step.min, step.value - 1)))
+    on.on_click(lambda _: setattr(step, "value", min(step.max, step.value + 1)))
+    return {"step": step, "previous": back, "next": on} | {
+        "rule": choice("rule", list(RULES), start["rule"], "how the target accepts: its own choice looked up, or guesses tested by a coin"),
+        "budget": slider("budget", BUDGETS, start["budget"], tooltip="guesses in the tree, nodes without the root"),
+        "depth": slider("depth", DEPTHS, start["depth"], tooltip="deepest guess, nodes"),
+        "temperature": slider("temperature", widened(TEMPERATURES, start["temperature"]), start["temperature"], tooltip="of both laws; 0 is greedy"),
+        "seed": slider("seed", widened(SEEDS, start["seed"]), start["seed"], tooltip="of all noise, coins and draws"),
+        "prompt": choice("prompt", names, start["prompt"], "held-out prompt that is continued"),
+        "text": typed(
+            "own text", start["text"], "continued in place of the prompt; Tab leaves the field and draws", "in place of the prompt", lines=3
+        ),
+    }
+
+
+_MOVES = {"‹ previous step": "one step back", "next step ›": "one step on"}
+
+
+def _tree(ladder: Ladder, one: Step) -> go.Figure:
+    """The guesses and the accepted path so far."""
+    bonus = one.numbers[-1]["text"] if one.kind == "emit" else None
+    title = f"{one.tree.guesses} guesses so far, {len(one.path)} accepted"
+    return figures.tree(one.tree, labels=[ladder.text(token) for token in one.tree.tokens], path=one.path, bonus=bonus, title=title)
+
+
+def _numbers(ladder: Ladder, one: Step, tokens: Sequence[int]) -> go.Figure:
+    """What decides in this step."""
+    if one.kind == "score":
+        return figures.mask(one.tree, labels=[ladder.text(token) for token in one.tree.tokens])
+    if one.kind == "context":
+        table = pd.DataFrame({"token": [ladder.text(token) for token in tokens[-LAST:]], "source": "context", "round": 0})
+        return figures.origins(table).update_layout(title={"text": f"the end of the {len(tokens)} tokens so far"})
+    table = pd.DataFrame(list(one.numbers))
+    if one.kind == "emit":
+        emitted = figures.origins(table.rename(columns={"text": "token", "token": "number"}).assign(round=1))
+        return emitted.update_layout(title={"text": f"emitted by this round: {len(table)} tokens for one pass of the target"})
+    return figures.step(table, title=TITLES[one.kind])
+
+
+TITLES = {
+    "propose": "what the draft's guesses rest on",
+    "choose": "the target's candidates: log-probability + noise = sum",
+    "coin": "is this child kept?",
+    "draw": "the final draw",
+}
