@@ -18,6 +18,11 @@ window.seen = {
     const widget = (one) => "application/vnd.jupyter.widget-view+json" in (one.data ?? {}) && "image/png" in one.data;
     return seen.code().filter((cell) => seen.outputs(cell).some(widget)).map((cell) => seen.cells().indexOf(cell));
   },
+  // Whether every figure of an explorer has something to show.
+  drawn: (panel) => {
+    const plots = [...panel.querySelectorAll(".js-plotly-plot")];
+    return plots.length > 0 && plots.every((plot) => plot.data?.length > 0 && plot.querySelector(".main-svg"));
+  },
   // What figures and words of an explorer look like, without the random names that plotly gives to its clips.
   shown: (panel) =>
     [...panel.querySelectorAll(".main-svg, .widget-html-content")].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),

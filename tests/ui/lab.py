@@ -1,13 +1,15 @@
 """JupyterLab as a person uses it: open a notebook, run it, move a knob, look."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request
 
 SCRIPT = Path(__file__).with_name("lab.js")
-MINUTES = 60_000
+MINUTES = 60_000  # milliseconds
+PATIENCE = 15  # seconds
 
 
 @dataclass
@@ -63,12 +65,13 @@ class Lab:
         return self.page.evaluate("() => seen.panels()")
 
     def panel(self, cell: int) -> ElementHandle:
-        """The explorer of a cell, scrolled to and drawn."""
+        """The explorer of a cell, scrolled to and every figure of it drawn."""
         self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
         shown = self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel")
         shown.first.wait_for(state="visible", timeout=MINUTES)
-        shown.first.locator(".main-svg").first.wait_for(state="visible", timeout=MINUTES)
-        return shown.first.element_handle()
+        panel = shown.first.element_handle()
+        self.page.wait_for_function("panel => seen.drawn(panel)", arg=panel, timeout=MINUTES)
+        return panel
 
     def shows(self, panel: ElementHandle) -> str:
         """What its figures and words are, as text that is the same for the same picture."""
@@ -76,10 +79,19 @@ class Lab:
 
     def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
         """Seconds until the panel shows something else after a key was pressed on a knob; None if it stays as it is."""
-        before, started = self.shows(panel), time.monotonic()
         knob.focus()
-        self.page.keyboard.press(key)
-        while time.monotonic() - started < 15:
+        return self._until_changed(panel, lambda: self.page.keyboard.press(key))
+
+    def type(self, panel: ElementHandle, knob: ElementHandle, text: str) -> float | None:
+        """The same after a text was typed into a knob, which was then left with the Tab key."""
+        knob.focus()
+        self.page.keyboard.insert_text(text)
+        return self._until_changed(panel, lambda: self.page.keyboard.press("Tab"))
+
+    def _until_changed(self, panel: ElementHandle, act: Callable[[], None]) -> float | None:
+        before, started = self.shows(panel), time.monotonic()
+        act()
+        while time.monotonic() - started < PATIENCE:
             if self.shows(panel) != before:
                 return time.monotonic() - started
             time.sleep(0.02)

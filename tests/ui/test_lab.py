@@ -20,10 +20,12 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
         lab.picture(f"{notebook}_{number}_before")
         knobs = panel.query_selector_all(SLIDER)
         seconds = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in knobs]
+        texts = [lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")]
         lab.picture(f"{notebook}_{number}_after")
         with capsys.disabled():
-            print(f"\n{notebook}, explorer {number}: seconds until it shows something else, by slider: {seconds}")
+            print(f"\n{notebook}, explorer {number}: seconds until it shows something else, by slider: {seconds}, by text: {texts}")
         assert knobs and any(seconds), f"no slider of explorer {number} changes what it shows"
+        assert all(texts), f"a text of one's own changes nothing in explorer {number}"
     lab.theme("JupyterLab Dark")
     for number, cell in enumerate(cells, 1):
         lab.panel(cell)
