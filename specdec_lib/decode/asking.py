@@ -11,10 +11,12 @@ from specdec_lib.verify import Rule
 
 
 def parts_of(*parts: object) -> Iterator[object]:
-    """Every draft and model reachable from these through their attributes; lists, tuples and dictionaries included; one may come twice."""
+    """Every draft and model reachable from these through their attributes; lists, tuples and dictionaries by name included; one may come twice."""
     for part in parts:
+        if isinstance(part, int | float | str):
+            continue  # most of what a draft remembers, and no protocol need be asked
         if isinstance(part, Mapping):
-            yield from parts_of(*part.values())
+            yield from parts_of(*part.values()) if isinstance(next(iter(part), None), str) else ()
         elif isinstance(part, list | tuple):
             yield from parts_of(*part)
         elif isinstance(part, LanguageModel):
