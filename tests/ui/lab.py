@@ -103,7 +103,8 @@ class Lab:
         self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name, timeout=MINUTES)
 
     def picture(self, name: str) -> None:
-        """A screenshot into the folder of pictures."""
+        """A screenshot into the folder of pictures, of what the page has come to rest at."""
+        self.page.wait_for_timeout(700)
         self.page.screenshot(path=self.pictures / f"{name}.png")
 
     def close(self) -> None:
