@@ -53,6 +53,8 @@ def code_problems(text: str) -> Iterator[str]:
     lines = text.splitlines()
     if len(lines) > LONGEST_CELL_LINES:
         yield f"a cell has {len(lines)} lines"
+    if "widgets." in lines[-1] and lines[-1].rstrip().endswith(";"):
+        yield "an explorer is made and not shown"
     if any(re.match(r"\s*([%!?]|[\w.]+\?+$)", line) for line in lines):
         yield "there is magic or shell"
         return
@@ -125,6 +127,7 @@ def test_the_checker_finds_nothing_in_a_good_notebook() -> None:
         (2, "%timeit 1", "there is magic or shell"),
         (2, "x = 1\n!ls", "there is magic or shell"),
         (2, "x = 1\n" * 16, "a cell has 16 lines"),
+        (2, "widgets.sliders(draw, choices, start={});", "an explorer is made and not shown"),
         (3, "## Cheques", "there is no heading '## Checks'"),
         (4, "## The end", "there is no heading '## Where next'"),
     ],

@@ -24,6 +24,8 @@ window.seen = {
     return plots.length > 0 && plots.every((plot) => plot.data?.length > 0 && plot.querySelector(".main-svg"));
   },
   // What figures and words of an explorer look like, without the random names that plotly gives to its clips.
-  shown: (panel) =>
-    [...panel.querySelectorAll(".main-svg, .widget-html-content")].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),
+  text: (panel, parts) => [...panel.querySelectorAll(parts)].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),
+  shown: (panel) => seen.text(panel, ".main-svg, .widget-html-content"),
+  pictures: (panel) => seen.text(panel, ".main-svg"),
+  refused: (panel) => [...panel.querySelectorAll("[role=alert]")].map((one) => one.innerText).join("; "),
 };

@@ -77,6 +77,22 @@ class Lab:
         """What its figures and words are, as text that is the same for the same picture."""
         return panel.evaluate("panel => seen.shown(panel)")
 
+    def pictures(self, panel: ElementHandle) -> str:
+        """The same of its figures alone."""
+        return panel.evaluate("panel => seen.pictures(panel)")
+
+    def refused(self, panel: ElementHandle) -> str:
+        """What the explorer says it cannot show; "" where it shows all."""
+        return panel.evaluate("panel => seen.refused(panel)")
+
+    def reset(self, panel: ElementHandle, pictures: str) -> bool:
+        """Whether the reset button brings these pictures back."""
+        panel.query_selector("button:has-text('reset')").click()
+        deadline = time.monotonic() + PATIENCE
+        while self.pictures(panel) != pictures and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.pictures(panel) == pictures
+
     def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
         """Seconds until the panel shows something else after a key was pressed on a knob; None if it stays as it is."""
         knob.focus()

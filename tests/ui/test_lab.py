@@ -18,14 +18,17 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
     for number, cell in enumerate(cells, 1):
         panel = lab.panel(cell)
         lab.picture(f"{notebook}_{number}_before")
-        knobs = panel.query_selector_all(SLIDER)
-        seconds = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in knobs]
+        first, which = lab.pictures(panel), f"explorer {number} of {notebook}"
+        sliders = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in panel.query_selector_all(SLIDER)]
+        turned = lab.pictures(panel)
         texts = [lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")]
         lab.picture(f"{notebook}_{number}_after")
         with capsys.disabled():
-            print(f"\n{notebook}, explorer {number}: seconds until it shows something else, by slider: {seconds}, by text: {texts}")
-        assert knobs and any(seconds), f"no slider of explorer {number} changes what it shows"
-        assert all(texts), f"a text of one's own changes nothing in explorer {number}"
+            print(f"\n{which}: seconds until it shows something else, by slider: {sliders}, by text: {texts}")
+        assert sliders and all(sliders), f"a slider of {which} changes nothing"
+        assert turned != first, f"the sliders of {which} change no figure"
+        assert all(texts) and not lab.refused(panel), f"{which}: {lab.refused(panel) or 'a text of my own changes nothing'}"
+        assert lab.reset(panel, first), f"{which} does not go back to where it began"
     lab.theme("JupyterLab Dark")
     for number, cell in enumerate(cells, 1):
         lab.panel(cell)
