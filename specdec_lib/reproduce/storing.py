@@ -12,6 +12,7 @@ LARGEST_BYTES = 300_000
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IMAGE = "image/png"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 HOLE = "compact output {}, to be filled in"
 
 
@@ -69,6 +70,11 @@ def tidied(executed: dict) -> dict:
 
 
 def _still(output: dict) -> dict:
-    """An output without a view of a widget that is gone; its image stays."""
-    output.get("data", {}).pop(WIDGET, None)
+    """An output without a view of a widget that is gone, whose image stays, and without an object's address, which differs from run to run."""
+    data = output.get("data", {})
+    data.pop(WIDGET, None)
+    if "text/plain" in data:
+        data["text/plain"] = (
+            [ADDRESS.sub("", line) for line in data["text/plain"]] if isinstance(data["text/plain"], list) else ADDRESS.sub("", data["text/plain"])
+        )
     return output

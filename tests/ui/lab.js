@@ -26,6 +26,10 @@ window.seen = {
   // What figures and words of an explorer look like, without the random names that plotly gives to its clips.
   text: (panel, parts) => [...panel.querySelectorAll(parts)].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),
   shown: (panel) => seen.text(panel, ".main-svg, .widget-html-content"),
-  pictures: (panel) => seen.text(panel, ".main-svg"),
+  // What its figures draw, whatever plotly calls their parts.
+  pictures: (panel) => {
+    const plain = (name, value) => (name === "uid" ? undefined : value);
+    return [...panel.querySelectorAll(".js-plotly-plot")].map((plot) => JSON.stringify([plot.data, plot.layout.title?.text], plain)).join("");
+  },
   refused: (panel) => [...panel.querySelectorAll("[role=alert]")].map((one) => one.innerText).join("; "),
 };

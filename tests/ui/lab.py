@@ -18,7 +18,7 @@ class Lab:
 
     page: Page
     address: str
-    pictures: Path
+    folder: Path
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Lab:
         return panel.evaluate("panel => seen.shown(panel)")
 
     def pictures(self, panel: ElementHandle) -> str:
-        """The same of its figures alone."""
+        """What its figures draw, as text that is the same for the same figures."""
         return panel.evaluate("panel => seen.pictures(panel)")
 
     def refused(self, panel: ElementHandle) -> str:
@@ -121,7 +121,7 @@ class Lab:
     def picture(self, name: str) -> None:
         """A screenshot into the folder of pictures, of what the page has come to rest at."""
         self.page.wait_for_timeout(700)
-        self.page.screenshot(path=self.pictures / f"{name}.png")
+        self.page.screenshot(path=self.folder / f"{name}.png")
 
     def close(self) -> None:
         """Shut the kernel down and close the window."""
