@@ -65,23 +65,34 @@ def steps_of(target: LanguageModel, draft: Draft, prompt: Context | Sequence[int
 
 def _proposed(draft: Draft, context: Context, tree: TokenTree, chance: Chance, text: Text) -> Iterator[Step]:
     """A step per level of guesses."""
-    one = draft if isinstance(draft, TreeDraft | ChainDraft) else getattr(draft, "draft", None)
-    known = one if isinstance(one, TreeDraft | ChainDraft) and tree.guesses else None
+    known = _deciding(draft, context, tree, chance) if tree.guesses else None
     rows = known.model.score(context, tree) if known is not None and tree.root_position + max(tree.depths) < known.model.max_positions else None
     for depth in range(1, max(tree.depths) + 1):
         nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
         numbers = tuple(_guess(known, tree, node, rows, chance, text) for node in nodes)
         what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''} for position {tree.root_position + depth}"
-        yield Step("propose", f"The draft proposes {what}, by {_how(known, chance)}.", tree.cut(depth), numbers=numbers)
+        yield Step("propose", f"The draft proposes {what}{_how(known, chance)}.", tree.cut(depth), numbers=numbers)
+
+
+def _deciding(draft: Draft, context: Context, tree: TokenTree, chance: Chance) -> TreeDraft | ChainDraft | None:
+    """The draft whose numbers decided: a tree or a chain, or the one inside a staged draft, which proposes the very same tree; None for others."""
+    if isinstance(draft, TreeDraft | ChainDraft):
+        return draft
+    inner = getattr(draft, "draft", None) if hasattr(draft, "scout") else None
+    if not isinstance(inner, TreeDraft | ChainDraft):
+        return None
+    own = inner.propose(context, chance).cut(max(tree.depths))
+    return inner if (own.tokens, own.parents) == (tree.tokens, tree.parents) else None
 
 
 def _how(draft: TreeDraft | ChainDraft | None, chance: Chance) -> str:
     if draft is None:
-        return "its own scores"
+        return "; it tells no numbers of what decided"
     noisy = "log-probability and the position's noise, which the target shares"
     ranked = "probability: at temperature 0 there is no noise" if chance.sampler.temperature == 0 else noisy
     drawn = "one draw per guess from its law"
-    return {"ranked": ranked, "top": "probability alone", "iid": drawn, "distinct": f"{drawn}, without what was drawn before"}[draft.siblings]
+    ways = {"ranked": ranked, "top": "probability alone", "iid": drawn, "distinct": f"{drawn}, without what was drawn before"}
+    return f", by {ways[draft.siblings]}"
 
 
 def _guess(draft: TreeDraft | ChainDraft | None, tree: TokenTree, node: int, rows: Tensor | None, chance: Chance, text: Text) -> dict[str, object]:

@@ -2,12 +2,13 @@
 
 A model computes a row of logits beside other rows, in one piece or in several, and in low precision each way gives slightly other numbers. Where the
 two best tokens lie closer together than that, either may win, and from there on the texts differ: that is rounding. Where they lie further apart, or
-where a pass over a tree gives other numbers than passes over plain text, it is a bug. `python -m specdec_lib.ties --help` compares whole texts.
+where a pass over a tree gives other numbers than passes over plain text, or these differ by more than rounding ever makes up, it is a bug.
+`python -m specdec_lib.ties --help` compares whole texts.
 """
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,14 +21,18 @@ from specdec_lib.decode import decode
 from specdec_lib.draft import NoDraft, TreeDraft
 from specdec_lib.lm import LanguageModel
 from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.workload import DOMAINS, DTYPES, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, DTYPES, WHOLE, Ladder, Prompt, load_ladder, load_prompts, neutral
 
 PIECES = (2, 5, 16)  # rows per pass in which the same text is read
 READ_AGAIN = 16  # last tokens of a prompt that are read in pieces where nothing was generated
 DECOYS = 2  # wrong siblings beside every right node of the tree pass
 BRANCHED = 4  # right nodes in it
 SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
+# So is a plain pass that moves them by more of their last bits, or by a larger share of the largest, 16 bits in bfloat16. Seen were 10 bits in float32
+BITS, SHARE = 256, 1 / 8  # and 1 in bfloat16 (trained, up to 6 layers), 38 and 5 (random, 24 layers)
+LAST_BIT, TREE = "the last bit", "a tree"
 VERDICTS = ROUNDING, BUG, EARLY = "rounding", "bug", "one stops early"
+EQUAL = "equal"  # said of texts by the command
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,10 @@ class NearTie:
 
     place     counted from the first generated token, from 0
     tokens    of either text; None where it has ended
-    gaps      nats by which each lies below the model's own choice there, noise included; inf where the law excludes it, NaN for None
+    gaps      nats by which each lies below the model's own choice there, noise included: see `gaps`; NaN for None
     moved     how far the row's logits move with the way it is computed, by way: the largest difference from reading token by token
     scale     temperature: a logit counts for so much less
+    wild      a plain pass that moves them further is wrong
     """
 
     place: int
@@ -46,6 +52,7 @@ class NearTie:
     gaps: tuple[float, float]
     moved: Mapping[str, float]
     scale: float = 1.0
+    wild: float = math.inf
 
     @property
     def margin(self) -> float:
@@ -55,15 +62,19 @@ class NearTie:
     @property
     def noise(self) -> float:
         """Nats by which rounding may move one token against another: both ends of the largest movement between plain passes."""
-        return 2 * max((size for way, size in self.moved.items() if way != "a tree"), default=0.0) / self.scale
+        return 2 * self._plain / self.scale
+
+    @property
+    def _plain(self) -> float:
+        return max((size for way, size in self.moved.items() if way != TREE), default=0.0)
 
     @property
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         if None in self.tokens:
             return EARLY
-        crooked = 2 * self.moved.get("a tree", 0.0) / self.scale > SLACK * self.noise
-        return ROUNDING if self.margin <= self.noise and not crooked else BUG
+        crooked = self.moved.get(TREE, 0.0) > SLACK * self._plain
+        return ROUNDING if self.margin <= self.noise and self._plain <= self.wild and not crooked else BUG
 
     def report(self, text: Callable[[int], str] = str) -> str:
         """The finding in three lines.
@@ -98,8 +109,25 @@ def near_tie(
     if None in tokens:
         return NearTie(place, tokens, (math.nan, math.nan), {})
     chance = chance or Chance(0)
-    gaps = chance.gaps(_read(model, context, 1), len(context), tokens)
-    return NearTie(place, tokens, tuple(gaps), moved(model, context), chance.sampler.temperature or 1.0)
+    row, sizes = _read(model, context, 1), moved(model, context)
+    below, wild = tuple(gaps(row, len(context), tokens, chance)), sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(model, row))
+    return NearTie(place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild)
+
+
+def gaps(logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int], chance: Chance) -> list[float]:
+    """By how many nats rounding would have to move logits against one another for each of these tokens to be chosen.
+
+    That is `Chance.gaps`, but at the edge of top-k: there a token may come in, over the k-th logit, and one that is better may fall out, below the
+    next; inf where top-p excludes it.
+    """
+    found, sampler = chance.gaps(logits, position, tokens), chance.sampler
+    if sampler.temperature == 0 or sampler.top_p < 1 or sampler.top_k is None or sampler.top_k >= len(logits):
+        return found
+    law = logits.double().cpu() / sampler.temperature
+    last, following = law.sort(descending=True).values[sampler.top_k - 1 : sampler.top_k + 1]
+    noisy = law + torch.tensor(chance.noise(position, range(len(law))), dtype=torch.float64)
+    rivals = [torch.minimum(noisy - noisy[token], law - following)[(law >= last) & (noisy > noisy[token])] for token in tokens]
+    return [max(0.0, float(last - law[token]), *rival.tolist()) for token, rival in zip(tokens, rivals, strict=True)]
 
 
 def parting(one: Sequence[int], other: Sequence[int]) -> int | None:
@@ -114,19 +142,33 @@ def moved(model: LanguageModel, context: Context) -> dict[str, float]:
     "2 rows", …     the generated text (or the end of the prompt) read in pieces of so many tokens
     "one pass"      everything at once
     "the last bit"  how much one bit is in the largest of them
-    "a tree"        the last tokens as the right path through a tree with wrong siblings, which must not be seen
+    "a tree"        the last tokens as the right path through a tree with wrong siblings and their children, which must not be seen
+
+    inf where a row holds NaN or an infinity that the other does not.
     """
     plain = _read(model, context, 1)
     ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES} | {"one pass": _read(model, context, len(context))}
     if len(context) > 1:
-        ways["a tree"] = _through_tree(model, context)
-    found = {way: float((row.double() - plain.double()).abs().nan_to_num(0.0).max()) for way, row in ways.items()}  # −inf − −inf is no movement
-    return found | {"the last bit": float(plain[plain.isfinite()].abs().max()) * torch.finfo(plain.dtype).eps}
+        ways[TREE] = _through_tree(model, context)
+    largest = max(plain[plain.isfinite()].abs().tolist(), default=0.0)
+    return {way: _distance(row, plain) for way, row in ways.items()} | {LAST_BIT: largest * _epsilon(model, plain)}
+
+
+def _distance(one: Float[Tensor, " vocab"], other: Float[Tensor, " vocab"]) -> float:
+    """The largest difference of two rows; inf where one holds NaN, or an infinity that the other does not."""
+    size = torch.where(one == other, 0.0, (one.double() - other.double()).abs())  # −inf − −inf is no movement
+    return float(size.nan_to_num(nan=math.inf, posinf=math.inf).max())
+
+
+def _epsilon(model: LanguageModel, row: Float[Tensor, " vocab"]) -> float:
+    """Of the coarser of both, weights and logits: a model may compute in low precision and hand over float32."""
+    kinds = {row.dtype, getattr(getattr(model, "model", None), "dtype", row.dtype)}
+    return max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point)
 
 
 def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " vocab"]:
     """The logits after a context whose prompt was read in one pass and the rest in passes of `rows`; all of it in one if that is its length."""
-    _forget(model)
+    getattr(model, "forget", lambda: None)()
     total = len(context)
     start = total if rows >= total else min(context.prompt_tokens, max(1, total - READ_AGAIN))
     for end in range(start, total, rows):
@@ -135,27 +177,22 @@ def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " 
 
 
 def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " vocab"]:
-    """The same logits as those of a node below wrong siblings and their children."""
-    _forget(model)
+    """The same logits, as those of a node with wrong siblings, below others that have children; what nothing follows has none."""
+    getattr(model, "forget", lambda: None)()
     depth = min(BRANCHED, len(context) - 1)
-    tree, node = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT
+    tree, node, decoys = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT, []
     for token in context.tokens[-depth:]:
-        wrong = [(token + step) % model.vocabulary for step in range(1, DECOYS + 1)]
-        wrong = [one for one in wrong if one != token]
-        siblings = [*wrong[:1], token, *wrong[1:]]
-        first = len(tree)
-        tree = tree.grown(siblings, [node] * len(siblings), source="", scores=[1.0] * len(siblings))
+        wrong = [one for step in range(1, DECOYS + 1) if (one := (token + step) % model.vocabulary) != token]
+        siblings, below = [*wrong[:1], token, *wrong[1:]], [token] * len(decoys)
+        first, count = len(tree) + len(below), len(below) + len(siblings)
+        tree = tree.grown([*below, *siblings], [*decoys, *[node] * len(siblings)], source="", scores=[1.0] * count)
         node = first + siblings.index(token)
+        decoys = [place for place in range(first, len(tree)) if place != node]
     return model.score(start, tree)[node]
 
 
 def _first(context: Context, count: int) -> Context:
     return Context(context.tokens[:count], min(context.prompt_tokens, count), context.source)
-
-
-def _forget(model: LanguageModel) -> None:
-    if hasattr(model, "forget"):
-        model.forget()
 
 
 def written(ladder: Ladder, prompt: tuple[int, ...], tokens: int) -> dict[str, tuple[int, ...]]:
@@ -164,35 +201,48 @@ def written(ladder: Ladder, prompt: tuple[int, ...], tokens: int) -> dict[str, t
     found = {name: decode(ladder.target, draft, prompt, Chance(0), max_new_tokens=tokens).tokens for name, draft in drafts.items()}
     given = torch.tensor([prompt], device=model.device)
     options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": tokens, "eos_token_id": None, "pad_token_id": 0}
-    return found | {"generate": tuple(model.generate(given, **options)[0, len(prompt) :].tolist())}
+    with neutral(ladder):
+        return found | {"generate": tuple(model.generate(given, **options)[0, len(prompt) :].tolist())}
+
+
+def compared(ladder: Ladder, asked: Prompt, tokens: int) -> Iterator[tuple[str, str]]:
+    """The verdict and the report for each way of writing that is not plain decoding; "equal" is a verdict here.
+
+    Raises ValueError if the prompt with so many more tokens does not fit the target.
+    """
+    prompt = ladder.encode(asked)
+    if tokens < 1 or len(prompt) + tokens > ladder.target.max_positions:
+        raise ValueError(f"--tokens is 1 to {ladder.target.max_positions - len(prompt)} after the prompt {asked.name}, got {tokens}")
+    texts = written(ladder, prompt, tokens)
+    for way in ("speculative", "generate"):
+        tie = near_tie(ladder.target, prompt, texts["plain"], texts[way])
+        said = EQUAL if tie is None else tie.report(ladder.text)
+        yield (EQUAL if tie is None else tie.verdict), f"{asked.name}, plain against {way}: {said}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, compare the texts, print every difference; exits with 1 if one is a bug."""
+    """Parse the command line, compare the texts, print every difference; exits with 1 if one is not rounding, 2 if it cannot do what it is asked."""
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.ties", description="Where greedy texts part: rounding, or a bug?")
     parser.add_argument("--target", help="folder or hub name; default: the embedded target")
     parser.add_argument("--draft", help="folder or hub name; default: the embedded draft")
     parser.add_argument("--tokenizer", help="folder or hub name, where the target's has none")
     parser.add_argument("--dtype", default="bfloat16", choices=DTYPES)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--domain", default="code", choices=DOMAINS)
+    parser.add_argument("--domain", default="code", help="code, math, prose, humaneval, gsm8k, mmlu, spec-bench, or a file: FILE.jsonl")
     parser.add_argument("--prompts", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=64)
     given = parser.parse_args(arguments)
+    verdicts = []
     try:
         ladder = load_ladder(given.target, given.draft, tokenizer=given.tokenizer, device=given.device, dtype=given.dtype)
+        for asked in load_prompts(given.domain, "held-out" if given.domain in DOMAINS else WHOLE, given.prompts):
+            for verdict, report in compared(ladder, asked, given.tokens):
+                verdicts.append(verdict)
+                print(report)
     except ValueError as error:
         parser.error(str(error))
-    verdicts = []
-    for asked in load_prompts(given.domain, "held-out", given.prompts):
-        prompt = ladder.encode(asked)
-        texts = written(ladder, prompt, given.tokens)
-        for way in ("speculative", "generate"):
-            tie = near_tie(ladder.target, prompt, texts["plain"], texts[way])
-            verdicts.append("equal" if tie is None else tie.verdict)
-            print(f"{asked.name}, plain against {way}: {'equal' if tie is None else tie.report(ladder.text)}")
-    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("equal", *VERDICTS)))
-    if BUG in verdicts:
+    print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
+    if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
         raise SystemExit(1)
 
 

@@ -1,11 +1,13 @@
 """Folders of tiny random models in hub format, as a user's own ones would lie there."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.workload import DATA
+from specdec_lib.workload import DATA, load_tokenizer
 
 END = "<|endoftext|>"
 
@@ -34,3 +36,19 @@ def gpt2(folder: Path, *, seed: int = 0, rows: int = 4096, positions: int = 256)
     GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+def changed(folder: Path, edit: Callable[[dict], None]) -> PreTrainedTokenizerFast:
+    """The tokenizer of a folder, whose file is edited."""
+    path = folder / "tokenizer.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    edit(said)
+    path.write_text(json.dumps(said), encoding="utf-8")
+    return load_tokenizer(folder)
+
+
+def swap(said: dict) -> None:
+    """Two tokens of a tokenizer's file change places."""
+    vocab = said["model"]["vocab"]
+    one, other = (next(token for token, number in vocab.items() if number == wanted) for wanted in (1000, 2000))
+    vocab[one], vocab[other] = 2000, 1000

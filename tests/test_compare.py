@@ -7,11 +7,15 @@ import pandas as pd
 import pytest
 from own_models import gpt2, llama
 
+from specdec_lib.bench import texts
+from specdec_lib.bench.texts import NEAR_TIE
 from specdec_lib.chance import Sampler
 from specdec_lib.compare import FOREIGN, PLAIN, contenders, drafts, neutral, summary, timed, verdict
 from specdec_lib.compare import timing as clockwork
 from specdec_lib.compare.__main__ import main
+from specdec_lib.context import Context
 from specdec_lib.draft import ChainDraft, NoDraft
+from specdec_lib.tree import TokenTree
 from specdec_lib.workload import Prompt, load_ladder
 
 PROMPTS = [Prompt(name, text, "own", "held-out", "here") for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))]
@@ -23,9 +27,9 @@ def own(tmp_path_factory):
     return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
 
 
-def row(method, prompt, seconds, *, tokens=10, same=True, margin=math.nan, loops=False, rounds=5, accepted=3, tried=4):
+def row(method, prompt, seconds, *, tokens=10, same=True, margin=math.nan, rounding=None, loops=False, rounds=5, accepted=3, tried=4):
     counts = {"tokens": tokens, "timed_tokens": tokens, "seconds": seconds, "rounds": rounds, "accepted": accepted, "tried": tried}
-    return {"method": method, "prompt": prompt} | counts | {"same": same, "margin": margin, "loops": loops}
+    return {"method": method, "prompt": prompt} | counts | {"same": same, "margin": margin, "rounding": rounding, "loops": loops}
 
 
 def table(*seconds, names=(PLAIN, FOREIGN[0], "chain of 2"), **more):
@@ -34,7 +38,7 @@ def table(*seconds, names=(PLAIN, FOREIGN[0], "chain of 2"), **more):
     for name, given in zip(names, seconds, strict=True):
         each = given if isinstance(given, tuple) else (given,) * 5
         made += [row(name, str(number), one, **more) for number, one in enumerate(each)]
-    return pd.DataFrame(made).astype({"same": object})
+    return pd.DataFrame(made).astype({"same": object, "rounding": object})
 
 
 def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
@@ -64,21 +68,44 @@ def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
         timed(own, PROMPTS, own={PLAIN: NoDraft()}, progress=False)
 
 
+def wrong(ladder, tried, sampler):
+    """Everybody, of whom the chain of 2 writes another last token."""
+    made = contenders(ladder, tried, sampler)
+    honest = made["chain of 2"]
+
+    def play(prompt, count, seed):
+        played = honest.play(prompt, count, seed)
+        return replace(played, tokens=(*played.tokens[:-1], (played.tokens[-1] + 1) % 4096))
+
+    return made | {"chain of 2": replace(honest, play=play)}
+
+
 def test_a_method_that_writes_another_text_is_seen(own, monkeypatch):
-    def wrong(ladder, tried, sampler):
-        made = contenders(ladder, tried, sampler)
-        honest = made["chain of 2"]
-
-        def play(prompt, count, seed):
-            played = honest.play(prompt, count, seed)
-            return replace(played, tokens=(*played.tokens[:-1], (played.tokens[-1] + 1) % 4096))
-
-        return made | {"chain of 2": replace(honest, play=play)}
-
     monkeypatch.setattr(clockwork, "contenders", wrong)
     told = summary(timed(own, PROMPTS[:1], max_new_tokens=4, progress=False)).set_index("method")
     assert told.same["chain of 2"] == "no" and told.same["chain of 4"] == "yes"
     assert "Not the target's own text, by more than rounding: chain of 2." in verdict(told.reset_index())
+
+
+def judged(own, dtype, wanted):
+    """What is said of the target's text with one token replaced by another that lies so many steps of bfloat16 below it, at three places."""
+    sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
+    ladder, greedy, found = load_ladder(*sources, device="cpu", dtype=dtype), Sampler(0), []
+    [text] = texts(ladder.target, ladder, PROMPTS[1:], greedy, tokens=60, seed=0)
+    for place in range(len(text.tokens)):
+        context = Context.of(text.prompt + text.tokens[:place])
+        row = ladder.target.score(context, TokenTree.rooted(context))[0].float()
+        best, *others = row.argsort(descending=True, stable=True)[:50].tolist()
+        step = 2.0 ** (math.floor(math.log2(float(row[best]))) - 7)
+        fitting = [token for token in others if NEAR_TIE < float(row[best] - row[token]) and wanted(float(row[best] - row[token]) / step)]
+        found += [(*text.tokens[:place], token, *text.tokens[place + 1 :]) for token in fitting[:1]]
+    return [clockwork._rounding(ladder.target, greedy, text, tokens) for tokens in found[:3]]
+
+
+def test_a_parting_of_one_step_of_bfloat16_is_rounding_there_and_not_in_float32_and_one_of_many_steps_is_not(own):
+    assert judged(own, "bfloat16", lambda steps: steps <= 1) == [True] * 3
+    assert judged(own, "bfloat16", lambda steps: steps > 40) == [False] * 3
+    assert judged(own, "float32", lambda steps: steps <= 4) == [False] * 3
 
 
 def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
@@ -108,6 +135,16 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
     assert rows.same.all()
 
 
+def test_the_drafts_configuration_stays_aside_while_assisted_generation_plays(own, monkeypatch):
+    draft, seen = own.draft.model, []
+    draft.generation_config.repetition_penalty = 1.5
+    judge = clockwork.first_difference
+    monkeypatch.setattr(clockwork, "first_difference", lambda *given: seen.append(draft.generation_config.repetition_penalty) or judge(*given))
+    timed(own, PROMPTS[:1], max_new_tokens=6, progress=False)
+    put_back, draft.generation_config.repetition_penalty = draft.generation_config.repetition_penalty, None
+    assert put_back == 1.5 and seen and not {1.5} & set(seen)
+
+
 def test_a_ratio_is_total_time_per_token_against_plain_on_the_same_prompts():
     told = summary(table((1.0, 2.0, 3.0), (4.0, 4.0, 4.0), (1.0, 1.0, 1.0))).set_index("method")
     assert told.speed_up["chain of 2"] == 2 and told.ms_per_token["chain of 2"] == 100 and told.acceptance_rate["chain of 2"] == 0.75
@@ -134,7 +171,11 @@ def test_the_verdict_is_in_words(seconds, said):
 
 def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_texts_loop():
     rows = pd.concat(
-        [table(2.0, 3.0, 1.0), table(0.1, names=("broken",), same=False, margin=0.7), table(1.5, names=("tied",), same=False, margin=1e-5)]
+        [
+            table(2.0, 3.0, 1.0),
+            table(0.1, names=("broken",), same=False, margin=0.7, rounding=False),
+            table(1.5, names=("tied",), same=False, margin=1e-5, rounding=True),
+        ]
     )
     told = summary(rows)
     assert told.same.tolist() == ["yes", "yes", "yes", "no", "near ties"]
@@ -145,6 +186,15 @@ def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_te
 def test_a_method_without_an_accepted_guess_cannot_win_by_the_clocks_noise():
     told = summary(table(2.0, 3.0, 1.9, rounds=10, accepted=0))
     assert told.gain[2] > 1 and verdict(told).startswith("Do not speculate: hardly a guess of any method was accepted.")
+
+
+def test_where_nobody_wrote_the_targets_text_the_verdict_says_that_and_not_that_no_guess_was_accepted():
+    plain, broken = table(2.0, 3.0, names=(PLAIN, FOREIGN[0])), table(1.0, same=False, margin=0.7, rounding=False, names=("broken",))
+    said = verdict(summary(pd.concat([plain, broken])))
+    assert said.startswith("Do not speculate: no method wrote the target's own text. Not the target's own text") and "hardly" not in said
+    idle = table(1.0, names=("idle",), rounds=10, accepted=0)
+    said = verdict(summary(pd.concat([plain, broken, idle])))
+    assert said.startswith("Do not speculate: hardly a guess of any method that wrote the target's own text was accepted.")
 
 
 @pytest.mark.parametrize(
@@ -164,11 +214,11 @@ def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
     (tmp_path / "mine.jsonl").write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
-    given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "table.csv")]
+    given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "new" / "table.csv")]
     main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
     said = capsys.readouterr().out
     assert "2 prompts of" in said and "greedy" in said and "÷ plain" in said and "same text" in said
-    assert said.count("yes") == len(pd.read_csv(tmp_path / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
+    assert said.count("yes") == len(pd.read_csv(tmp_path / "new" / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
         "No clear gain"
     )
 
@@ -183,6 +233,10 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
         (["--limit", "0"], "a limit is at least 1"),
         (["--temperature", "-1"], "temperature"),
         (["--max-new-tokens", "many"], "invalid int value: 'many'"),
+        (["--threads", "0"], "--threads counts from 1, got 0"),
+        (["--csv", "/proc/nowhere/table.csv"], "the folder /proc/nowhere cannot be written to"),
+        (["--keep", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
+        (["--csv", "/tmp"], "--csv names a file, got the folder /tmp"),
     ],
 )
 def test_the_command_says_what_is_wrong_without_a_traceback(wrong, complaint, capsys):

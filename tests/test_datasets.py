@@ -115,6 +115,10 @@ def test_mmlu_as_it_was_first_published_is_read(tmp_path):
     for found in (load_prompts("mmlu", "all", source=path), load_prompts(path, "all")):
         assert found[1].text.endswith("about elementary mathematics.\n\nWhat is\n1 + 1, say?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:")
         assert found[1].name == "mmlu/elementary_mathematics/1" and found[1].origin.endswith("line 3")
+    for letters in ("BC", ""):
+        path.write_text(f"What is 0 + 1?,1,2,3,None,{letters}\n")
+        with pytest.raises(ValueError, match=rf"line 1: a row of MMLU has .*; got 6 columns, last \['{letters}'\]"):
+            load_prompts("mmlu", source=path)
     path.write_text("What is 0 + 1?,1,2,3,None,A\nWhat?,1,2,3,E\n")
     with pytest.raises(ValueError, match=r"line 2: a row of MMLU has a question, 4 choices and a letter, A to D; got 5 columns, last \['E'\]"):
         load_prompts("mmlu", source=path)
@@ -143,6 +147,15 @@ def test_a_file_may_be_packed_or_come_from_another_system(tmp_path, kind):
     text = "\ufeff" + text if "mark" in kind else text + "\n \n" if "empty" in kind else text.replace("\n", "\r\n") if kind == "CRLF" else text
     path.write_bytes(gzip.compress(text.encode()) if kind.endswith("gz") else text.encode())
     assert [prompt.text for prompt in load_prompts(str(path), "all")] == [f"Question: {line['question']}\nAnswer:" for line in GSM8K]
+
+
+@pytest.mark.parametrize("place,damage", [(12, b"\xff\xff\xff"), (-6, b"\x00"), (0, b"x")])
+def test_a_damaged_packed_file_is_named(tmp_path, place, damage):
+    packed = bytearray(gzip.compress("".join(json.dumps(line) + "\n" for line in GSM8K).encode()))
+    packed[place : place + len(damage)] = damage
+    (tmp_path / "x.jsonl.gz").write_bytes(packed)
+    with pytest.raises(ValueError, match=r"x\.jsonl\.gz cannot be read \("):
+        load_prompts(tmp_path / "x.jsonl.gz", "all")
 
 
 def test_prompts_of_ones_own_need_a_text_alone(tmp_path):
@@ -234,4 +247,11 @@ def test_what_is_no_set_file_or_split_is_refused(wrong, complaint):
 def test_a_split_that_holds_nothing_is_refused_and_not_empty(tmp_path):
     path = written(tmp_path / "mine.jsonl", [{"text": "a", "split": "development"}])
     with pytest.raises(ValueError, match=r'holds 1 prompts and none is held-out; split="all" takes them all'):
-        load_prompts(path)
+        load_prompts(path, "held-out")
+
+
+def test_a_file_of_ones_own_is_taken_whole_unless_a_split_is_asked_for(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(f'{{"text": "prompt {number}"}}\n' for number in range(8)), encoding="utf-8")
+    whole, held_out = load_prompts(path), load_prompts(path, "held-out")
+    assert len(whole) == 8 and 0 < len(held_out) < 8 and {prompt.split for prompt in held_out} == {"held-out"}

@@ -195,3 +195,17 @@ def test_a_row_of_an_array_is_a_prompt():
     target = table_model(5, 1)
     asked = [decode(target, NoDraft(), prompt, Chance(0), max_new_tokens=4).tokens for prompt in (PROMPT, torch.tensor(PROMPT), np.array(PROMPT))]
     assert asked[0] == asked[1] == asked[2]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Proposes a list where a tree is meant."""
+
+    def propose(self, context, chance):
+        return [1, 2]
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_proposal_that_is_no_tree_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"a draft proposes a TokenTree, .* got a list"):
+        decode(table_model(5, 1), Listing(), PROMPT, Chance(0), max_new_tokens=4)

@@ -109,7 +109,7 @@ def test_the_map_has_levels_a_break_even_line_and_our_pairs() -> None:
     figure = figures.break_even(MAP, POINTS)
     assert named(figure)[-2:] == ["break-even", "our pairs"]
     levels, even, pairs = figure.data
-    assert levels.contours.start == 1 and even.contours.type == "constraint" and list(pairs.text) == ["target ← draft"]
+    assert levels.contours.start == 1 and (even.contours.type, even.contours.value) == ("constraint", 1) and list(pairs.text) == ["target ← draft"]
     assert levels.z.shape == (3, 3) and levels.z[0][2] == pytest.approx(2.1)
 
 

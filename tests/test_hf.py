@@ -1,4 +1,4 @@
-"""`model.generate(…, custom_generate=Speculative(draft))` writes what `generate` writes, asks its helpers the same, and ends at the same token."""
+"""`model.generate(…, custom_generate=Speculative(draft))` writes what `generate` writes, asks processors the same, and ends at the same token."""
 
 import pytest
 import torch
@@ -93,7 +93,7 @@ def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkey
 
 
 class Counting(LogitsProcessor, StoppingCriteria):
-    """A helper with a memory: it notes what it is asked, and what it answers depends on how often it was."""
+    """A processor or criterion with a memory: it notes what it is asked, and what it answers depends on how often it was."""
 
     def __init__(self, stop_at: int = 1000) -> None:
         self.calls, self.stop_at = [], stop_at
@@ -106,12 +106,12 @@ class Counting(LogitsProcessor, StoppingCriteria):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_helpers_with_a_memory_are_asked_what_generate_asks_them(kind):
+def test_processors_and_criteria_with_a_memory_are_asked_what_generate_asks_them(kind):
     found = []
     for draft in (None, drafts(kind)[TREE]):
         processor, criterion = Counting(), Counting(stop_at=17)
-        helpers = {"logits_processor": LogitsProcessorList([processor]), "stopping_criteria": StoppingCriteriaList([criterion])}
-        text = written(kind, draft, **helpers)
+        asking = {"logits_processor": LogitsProcessorList([processor]), "stopping_criteria": StoppingCriteriaList([criterion])}
+        text = written(kind, draft, **asking)
         found.append((text, processor.calls, criterion.calls))
     assert found[0] == found[1]
     assert len(found[0][2]) == 17

@@ -1,10 +1,12 @@
 """Whatever `generate` can be asked for and speculation cannot honour is refused by name, with its value and what is allowed, before any work."""
 
+from types import FunctionType
+
 import pytest
 import torch
 from t5s import network as t5_network
 from t5s import sources
-from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel, MaxLengthCriteria, StoppingCriteriaList
+from transformers import DynamicCache, GenerationMixin, GPT2Config, GPT2LMHeadModel, MaxLengthCriteria, StoppingCriteriaList
 
 from specdec_lib.draft import ChainDraft, NoDraft
 from specdec_lib.hf import Speculative
@@ -135,6 +137,26 @@ def test_a_longest_text_of_ones_own_is_honoured(model):
 def test_the_text_may_fill_the_context(model):
     wanted = model.generate(torch.tensor([[1, 2, 3]]), attention_mask=torch.ones(1, 3, dtype=torch.long), max_new_tokens=37, pad_token_id=0)
     assert ask(model, max_new_tokens=37).tolist() == wanted.tolist()
+
+
+def test_a_target_that_is_given_reads_in_pieces_of_its_own(model):
+    with pytest.raises(ValueError, match="prefill_chunk_size=2; allowed is None: the target that was given reads in pieces of its own"):
+        ask(model, prefill_chunk_size=2, custom_generate=Speculative(NoDraft(), target=CachedModel(model, "target")))
+
+
+@pytest.mark.parametrize("hidden", ["the function", "its variables"])
+def test_a_transformers_that_hides_what_is_restored_is_refused(model, monkeypatch, hidden):
+    """Negative control: or the streamer, which is not given here, would be dropped in silence."""
+    right = GenerationMixin._extract_generation_mode_kwargs
+    if hidden == "the function":
+        changed = right.__code__.replace(co_name="_collect")
+    else:
+        changed = right.__code__.replace(co_varnames=tuple(f"{name}_" for name in right.__code__.co_varnames))
+    monkeypatch.setattr(GenerationMixin, "_extract_generation_mode_kwargs", lambda *given, **named: FunctionType(changed, right.__globals__)(*given))
+    with pytest.raises(ValueError, match=r"transformers \d.* streamer, synced_gpus and assistant_model would be lost; allowed is to be called"):
+        ask(model)
+    monkeypatch.undo()
+    assert ask(model).shape == (1, 11)
 
 
 def test_outside_generate_nothing_is_restored():

@@ -152,6 +152,12 @@ def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
         exported(Setting("own rule", NoDraft(), rule=lambda tree, logits, chance: None))
 
 
+def test_two_models_of_one_name_are_refused_and_not_mixed(ladder):
+    twins = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(CachedModel(ladder.middle.model, "draft"), 2)))
+    with pytest.raises(ValueError, match="two models are called 'draft'; give them different names"):
+        exported(twins)
+
+
 def test_the_flags_of_a_plain_chain_lose_nothing(ladder):
     transformers, vllm, sglang = flags(Setting("chain", ChainDraft(ladder.draft, 5)))
     assert all(one.lost == () for one in (transformers, vllm, sglang))

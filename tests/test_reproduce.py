@@ -69,6 +69,8 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
         (["--profile", "full"], "does not exist"),
         (["--refresh", "--set", "width=3"], "--refresh stores what the defaults give"),
         (["--jobs", "0"], "--jobs counts from 1, got 0"),
+        (["--list", "--set", "width=3"], "--list shows notebooks and runs nothing: it goes with --only"),
+        (["--list", "--jobs", "3"], "--list shows notebooks and runs nothing: it goes with --only"),
         (["--check", "--refresh"], "one of --check, --refresh at a time"),
         (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
     ],
@@ -83,7 +85,7 @@ def test_a_wrong_request_is_refused_before_anything_runs(
 
 def test_list_shows_parameters_and_runs_nothing(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_toy(toys, "00_toy", GOOD)
-    assert main(["--list"], notebooks=toys) == 0
+    assert main(["--list", "--only", "00"], notebooks=toys) == 0
     assert capsys.readouterr().out.splitlines() == ["00_toy", "    width: int = 2  branches per level"]
     assert not figures.exists()
 

@@ -100,6 +100,13 @@ def test_whether_the_targets_own_token_is_counted_is_told_from_the_sums(lengths,
     assert table.tokens_per_round == pytest.approx(per_round, nan_ok=True) and table.bonus == told
 
 
+def test_where_rounds_are_few_the_nearer_convention_is_taken_and_neither_of_two_equally_near():
+    few = parsed([line(number, "qa", [4], [1.0], [3]) for number in range(5)])  # both within a token per turn
+    assert convention(few) == "left out" and score(few).iloc[-1].tokens_per_round == 4
+    assert convention(parsed([line(number, "qa", [4], [1.0], [4]) for number in range(5)])) == "counted"
+    assert convention(parsed([line(1, "qa", [7], [1.0], [3, 3])])) == "unclear"
+
+
 def test_all_choices_of_a_question_count(tmp_path):
     lines = copy.deepcopy(OWN)
     lines[1]["choices"].append(lines[1]["choices"][0] | {"index": 1, "wall_time": [6.0]})
@@ -237,3 +244,17 @@ def test_the_command_scores_what_both_have_when_it_is_asked_to(files, capsys, tm
     assert "1 questions are in one file only: 81" in capsys.readouterr().out
     main([str(files[0])])
     assert "speed-up  " not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([str(files[0]), "--common"])
+    assert "--common keeps the questions that two files have: it needs --baseline" in capsys.readouterr().err
+
+
+def test_a_table_that_cannot_be_written_is_said_before_the_work_or_after_the_print(files, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path, complaint, printed in (("file/table.csv", "cannot be written to", False), ("folder", "folder cannot be written (", True)):
+        with pytest.raises(SystemExit):
+            main([str(files[0]), "--csv", str(tmp_path / path)])
+        said = capsys.readouterr()
+        assert complaint in said.err and ("13.20 (" in said.out) == printed
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["base.jsonl", "file", "folder", "own.jsonl"]

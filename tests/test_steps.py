@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from specdec_lib.cascade import Reviewed
 from specdec_lib.chance import Chance, Sampler, gumbel_noise
 from specdec_lib.context import Context
 from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
@@ -119,6 +120,48 @@ def test_drafts_of_other_kinds_are_told_too():
         tree, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), draft)
         verdict = look_up(tree, TARGET.score(CONTEXT, tree), Chance(2, Sampler(1.0)))
         assert (steps[-1].path, steps[-1].numbers[-1]["token"]) == (verdict.path, verdict.bonus)
+
+
+@dataclass(frozen=True)
+class Around:
+    """A draft of one's own that asks another."""
+
+    draft: TreeDraft
+
+    def propose(self, context, chance):
+        return self.draft.propose(context, chance)
+
+
+@dataclass(frozen=True)
+class Scouted:
+    """A draft of one's own that looks like a staged one, and proposes another tree."""
+
+    draft: TreeDraft
+    scout: TreeDraft
+
+    def propose(self, context, chance):
+        return self.scout.propose(context, chance)
+
+
+TREE = TreeDraft(DRAFT, budget=4)
+
+
+@pytest.mark.parametrize("draft", [Reviewed(TARGET, ChainDraft(DRAFT, 2)), Around(TREE), Scouted(TREE, TreeDraft(TARGET, budget=4))])
+def test_the_numbers_of_a_draft_inside_another_are_not_told_as_what_decided(draft):
+    _, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), draft)
+    proposed = [one for one in steps if one.kind == "propose"]
+    assert proposed and all(one.words.endswith("; it tells no numbers of what decided.") for one in proposed)
+    assert not any({"sum", "uniform"} & set(row) for one in proposed for row in one.numbers)
+
+
+@pytest.mark.parametrize("siblings", ["ranked", "distinct"])
+def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings):
+    inner, rule = TreeDraft(DRAFT, budget=5, siblings=siblings), look_up if siblings == "ranked" else reject
+    for seed in range(20):
+        one, two = (told(rule, siblings, Chance(seed, Sampler(1.0)), draft)[1] for draft in (inner, StagedTree(inner, ChainDraft(TARGET, 2))))
+        assert [(step.kind, step.words, step.numbers) for step in one if step.kind == "propose"] == [
+            (step.kind, step.words, step.numbers) for step in two if step.kind == "propose"
+        ]
 
 
 def test_another_rule_is_refused():

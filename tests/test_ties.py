@@ -8,15 +8,14 @@ from fakes import table_model
 from t5s import network as t5_network
 from t5s import sources, started
 
-from specdec_lib import ties
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft, TreeDraft
+from specdec_lib.draft import NoDraft
 from specdec_lib.lm import CachedModel
 from specdec_lib.ngram import MaxGram, NgramDraft
 from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.ties import BUG, EARLY, ROUNDING, NearTie, moved, near_tie, parting
+from specdec_lib.ties import BUG, EARLY, ROUNDING, NearTie, gaps, moved, near_tie, parting
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.verify import Verdict
 from specdec_lib.workload import faster, load_model, load_prompts
@@ -46,6 +45,7 @@ def test_a_text_that_is_the_others_beginning_stops_early():
 
 def test_real_differences_in_bfloat16_are_rounding(half, ladder, unchecked):
     """Texts that really part, of the sizes and on the prompts that a search found; each must be explained, on whatever machine this runs."""
+    parted = 0
     named = {prompt.name: prompt for domain in ("code", "prose") for prompt in load_prompts(domain, "held-out")}
     for name in ("code/pandas/core/window/ewm.py:1034", "code/numpy/_core/shape_base.py:748", "prose/stdlib/http/client.py#1f6a7a42"):
         prompt = ladder.encode(named[name])
@@ -54,6 +54,9 @@ def test_real_differences_in_bfloat16_are_rounding(half, ladder, unchecked):
         for other in others:
             tie = near_tie(half, prompt, plain, other)
             assert tie is None or (tie.verdict == ROUNDING and tie.margin <= 0.13), tie.report(ladder.text)
+            parted += tie is not None
+    if not parted:
+        pytest.skip("none of these texts parts with this machine's kernels")
 
 
 def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half, ladder, prompts):
@@ -91,38 +94,6 @@ def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompt
         assert near_tie(model, prompt, plain, wrong).verdict == BUG
 
 
-class CrookedMask(CachedModel):
-    """A model whose tree passes let a node see its siblings."""
-
-    def __init__(self, model: CachedModel) -> None:
-        super().__init__(model.model, "target")
-        mask = self._slots.mask
-        self._slots.mask = lambda new: mask(new) | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
-
-    def _among(self, new: range):
-        import numpy as np
-
-        seen = np.zeros((len(new), new.stop), bool)
-        for row, slot in enumerate(new):
-            seen[row, [other for other in new if other <= slot and self._slots.parents[other] == self._slots.parents[slot]]] = True
-        return seen
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
-    """Negative control: judged by the broken model itself too, whose tree passes stand out of its plain ones."""
-    right = small(dtype)
-    broken, prompt = CrookedMask(right), ladder.encode(prompts[3])
-    draft = NgramDraft(ladder.katz, widths=(3, 2, 2))
-    plain = decode(broken, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
-    assert plain == decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
-    other = decode(broken, draft, prompt, Chance(0), max_new_tokens=32).tokens
-    tie = near_tie(broken, prompt, plain, other)
-    assert tie.verdict == BUG
-    assert tie.moved["a tree"] > 2 * max(size for way, size in tie.moved.items() if way != "a tree")
-    assert near_tie(right, prompt, plain, other).verdict == BUG
-
-
 def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin():
     sizes = {"2 rows": 0.06, "the last bit": 0.1}
     assert NearTie(3, (1, 2), (0.0, 0.05), sizes | {"a tree": 0.19}).verdict == ROUNDING
@@ -142,8 +113,26 @@ def test_sampled_texts_are_compared_with_their_noise():
     tokens, gaps = chance.rank(row, 2, 3)
     tie = near_tie(model, (1, 0), tokens[:1], tokens[2:3], chance)
     assert math.isclose(tie.margin, gaps[2]) and tie.scale == 0.5 and tie.verdict == BUG
-    excluded = near_tie(model, (1, 0), tokens[:1], tokens[2:3], Chance(3, Sampler(0.5, top_k=1)))
-    assert math.isinf(excluded.margin) and excluded.verdict == BUG
+    best = Chance(3, Sampler(0.5, top_k=1))
+    excluded = near_tie(model, (1, 0), (int(row.argmax()),), (int(row.argmin()),), best)
+    assert excluded.margin >= float(row.max() - row.min()) / 0.5 and excluded.verdict == BUG
+    cut = near_tie(model, (1, 0), (int(row.argmax()),), (int(row.argmin()),), Chance(3, Sampler(0.5, top_p=0.1)))
+    assert math.isinf(cut.margin) and cut.verdict == BUG
+
+
+def test_a_token_at_the_edge_of_top_k_is_as_far_away_as_the_edge():
+    """Rounding decides which of two nearly equal logits is the k-th: either text may be the model's own."""
+    row, sampler = torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64), Sampler(0.5, top_k=3)
+    wins = {Chance(seed, Sampler(0.5)).choose(row, 7): seed for seed in range(200)}  # of all five tokens
+    entered = Chance(wins[3], sampler)
+    chosen = entered.choose(row, 7)
+    assert chosen != 3 and gaps(row, 7, (chosen, 3), entered) == pytest.approx([0, 0.001 / 0.5])
+    fallen = Chance(wins[2], sampler)  # where token 2 falls out, the best of the others is written
+    others = Chance(wins[2], Sampler(0.5, top_k=2)).choose(row, 7)
+    assert gaps(row, 7, (2, others), fallen)[0] == 0 and gaps(row, 7, (others,), fallen)[0] <= 0.002 + 1e-9
+    assert gaps(row, 7, (4,), fallen)[0] >= 9.5 / 0.5  # negative control: far below the edge
+    far = Chance(wins[0], sampler)  # so is what loses to a token that is no edge case
+    assert gaps(row, 7, (3,), far)[0] == pytest.approx(min(Chance(wins[0], Sampler(0.5)).gaps(row, 7, (3,))[0], (2.0 - 0.499) / 0.5))
 
 
 def test_an_encoder_decoder_is_read_in_pieces_too():
@@ -162,26 +151,3 @@ def test_the_report_says_margin_noise_and_ratio():
         "margin 0.125 nats, 1 times the 0.125 that rounding moves here\n"
         "logits moved by: 2 rows 0.062, a tree 0.03"
     )
-
-
-def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
-    few = ["--device", "cpu", "--dtype", "float32", "--prompts", "1", "--tokens", "6"]
-    ties.main(few)
-    out = capsys.readouterr().out
-    assert "plain against speculative: equal" in out and out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
-    right = ties.written
-
-    def wrong(ladder, prompt, tokens):
-        texts = right(ladder, prompt, tokens)
-        return texts | {"generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)}
-
-    monkeypatch.setattr(ties, "written", wrong)
-    with pytest.raises(SystemExit):
-        ties.main(few)
-    assert "plain against generate: bug: the texts part at generated token 5" in capsys.readouterr().out
-
-
-def test_the_draft_of_the_command_is_a_tree(ladder):
-    texts = ties.written(ladder, ladder.encode("def f(x):"), 5)
-    assert set(texts) == {"plain", "speculative", "generate"} and len(set(texts.values())) == 1
-    assert TreeDraft(ladder.draft, budget=16).budget == 16

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from specdec_lib.widgets import Panel, Shown, replace, slider
-from specdec_lib.widgets.panel import choice, typed
+from specdec_lib.widgets.knobs import choice, typed
 
 
 def bars(width, note="", annotated=False):
@@ -46,6 +46,28 @@ def test_a_knob_or_value_that_is_not_there_is_refused(values, message):
         box.turn(**values)
     box.knobs["width"].value = 2
     assert list(box.figures[0].data[0].y) == [2]
+
+
+def test_a_value_that_a_knob_cuts_off_is_refused_and_no_knob_is_turned():
+    drawn = []
+    knobs = {"length": ipywidgets.IntSlider(value=1, min=0, max=5), "note": typed("note", "", "a note", "say")}
+    box = Panel(knobs, lambda length, note: drawn.append((length, note)) or Shown((bars(length),)))
+    with pytest.raises(ValueError, match="'length' cannot be turned to 99: it stops at 5"):
+        box.turn(note="changed", length=99)
+    assert box.values() == {"length": 1, "note": ""} and drawn[-1] == (1, "")
+    box.turn(length=5)
+    assert drawn[-1] == (5, "")
+
+
+def test_a_knob_whose_range_hangs_on_another_is_turned_with_it():
+    length, most = ipywidgets.IntSlider(value=1, min=0, max=3), slider("most", (3, 9), 3)
+    most.observe(lambda change: setattr(length, "max", change["new"]), names="value")
+    box = Panel({"length": length, "most": most}, lambda length, most: Shown((bars(length),)))
+    box.turn(length=8, most=9)
+    assert box.values() == {"length": 8, "most": 9}
+    with pytest.raises(ValueError, match="'length' cannot be turned to 8: it stops at 3"):
+        box.turn(length=8, most=3)
+    assert box.values() == {"length": 8, "most": 9}
 
 
 def buttons(box):

@@ -16,6 +16,7 @@ from transformers.utils.logging import set_verbosity_error
 from specdec_lib.chance import Sampler
 from specdec_lib.compare.timing import timed
 from specdec_lib.compare.verdict import summary, verdict
+from specdec_lib.places import check_writable, write_whole
 from specdec_lib.sweep import sampling_of
 from specdec_lib.workload import DOMAINS, DTYPES, RUNTIMES, WHOLE, Ladder, load_ladder, load_prompts
 
@@ -28,9 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    if given.threads:
-        torch.set_num_threads(given.threads)
     try:
+        _check(given)
+        if given.threads is not None:
+            torch.set_num_threads(given.threads)
         sampler = Sampler(given.temperature, top_k=given.top_k)
         own = {"tokenizer": given.tokenizer, "device": given.device, "dtype": given.dtype, "runtime": given.runtime}
         ladder = load_ladder(given.target, given.draft, **own)
@@ -42,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         parser.error(str(error))
     table = summary(rows, seed=given.seed)
-    if given.csv:
-        table.round(6).to_csv(given.csv, index=False)
     print(shown(table))
-    print(f"\n{verdict(table)}")
+    print(f"\n{verdict(table)}", flush=True)
+    if given.csv:
+        write_whole(given.csv, table.round(6).to_csv(index=False).encode())
 
 
 def shown(table: "DataFrame") -> str:
@@ -57,6 +59,16 @@ def shown(table: "DataFrame") -> str:
         ratio = f"{row.speed_up:.2f} ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
         lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>27}  {row.same:>9}")
     return "\n".join(lines)
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Before hours of work.  Raises ValueError for threads below 1, or a place that cannot be written to; folders are made."""
+    if given.threads is not None and given.threads < 1:
+        raise ValueError(f"--threads counts from 1, got {given.threads}")
+    if given.csv and given.csv.is_dir():
+        raise ValueError(f"--csv names a file, got the folder {given.csv}")
+    for folder in filter(None, (given.csv and given.csv.parent, given.keep)):
+        check_writable(folder)
 
 
 def _heading(ladder: Ladder, sampler: Sampler, given: argparse.Namespace, prompts: int) -> str:

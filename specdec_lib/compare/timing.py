@@ -3,20 +3,20 @@
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformers import GenerationConfig
-
 from specdec_lib.bench import Contender, Text, first_difference, texts
-from specdec_lib.chance import Sampler
+from specdec_lib.bench.texts import NEAR_TIE
+from specdec_lib.chance import Chance, Sampler
 from specdec_lib.compare.methods import FOREIGN, PLAIN, contenders, drafts
 from specdec_lib.draft import Draft
+from specdec_lib.lm import LanguageModel
 from specdec_lib.sweep.identity import code, fingerprint
 from specdec_lib.sweep.kept import Kept, Row
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.ties import ROUNDING, near_tie
+from specdec_lib.workload import Ladder, Prompt, neutral
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,7 +44,8 @@ def timed(
 
     Everybody continues a prompt by as many tokens as the target itself does, up to a stop token or `max_new_tokens`; reading the prompt is left
     out of every time, and everybody is warm. `margin` is, where a text is not the target's own, by how many nats the target preferred its own
-    token where they part: rounding if it is tiny. It is NaN where there is nothing to compare: Hugging Face draws its own noise.
+    token where they part, and `rounding` whether that is rounding, which is coarse in low precision. They are NaN and None where there is nothing to
+    compare: Hugging Face draws its own noise.
     Raises ValueError if there is no prompt, one with its continuation does not fit into every model, or a draft has a name that is taken.
     """
     import pandas as pd
@@ -55,29 +56,13 @@ def timed(
     if taken := set(own or {}) & {*usual, *FOREIGN}:
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}")
     tried = usual | dict(own or {})
-    everybody = contenders(ladder, tried, sampler)
     made_of = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code()) if keep else None
-    kept = Kept(Path(keep) / f"compared-{fingerprint(*made_of)}", len(everybody)) if keep else None
     with neutral(ladder):
+        everybody = contenders(ladder, tried, sampler)  # here: assisted generation copies the draft's configuration as it finds it
+        kept = Kept(Path(keep) / f"compared-{fingerprint(*made_of)}", len(everybody)) if keep else None
         asked = tqdm(prompts, desc="compare", disable=not progress)
         rows = list(_rows(asked, kept, _Race(ladder, everybody, max_new_tokens, seed, repeats)))
-    return pd.DataFrame(rows).astype({"margin": float, "same": object})
-
-
-@contextmanager
-def neutral(ladder: Ladder) -> Iterator[None]:
-    """Within it, Hugging Face's `generate` obeys the sampler alone: a model's own generation configuration may hold penalties and cut-offs."""
-    networks = [model.model for model in ladder.models]
-    before = [network.generation_config for network in networks]
-    for network, known in zip(networks, before, strict=True):
-        network.generation_config = GenerationConfig(
-            bos_token_id=known.bos_token_id, eos_token_id=known.eos_token_id, pad_token_id=known.pad_token_id
-        )
-    try:
-        yield
-    finally:
-        for network, known in zip(networks, before, strict=True):
-            network.generation_config = known
+    return pd.DataFrame(rows).astype({"margin": float, "rounding": object, "same": object})
 
 
 def _check(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int, repeats: int) -> None:
@@ -144,5 +129,11 @@ def _played(race: _Race, text: Text) -> Iterator[Row]:
             "tried": fastest.tried,
             "same": place is None if comparable else None,
             "margin": None if math.isnan(margin) else margin,
+            "rounding": None if place is None else margin <= NEAR_TIE or _rounding(race.ladder.target, contender.sampler, text, fastest.tokens),
             "loops": text.loops,
         }
+
+
+def _rounding(target: LanguageModel, sampler: Sampler, text: Text, tokens: Sequence[int]) -> bool:
+    """Whether these tokens leave a text where the target's own rounding, as measured there, may choose between them."""
+    return near_tie(target, text.prompt, text.tokens, tokens, Chance(text.seed, sampler)).verdict == ROUNDING

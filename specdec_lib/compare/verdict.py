@@ -3,7 +3,6 @@
 import math
 from typing import TYPE_CHECKING
 
-from specdec_lib.bench.texts import NEAR_TIE
 from specdec_lib.compare.methods import FOREIGN, PLAIN
 from specdec_lib.intervals import bootstrap, paired_bootstrap
 
@@ -19,7 +18,8 @@ def summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
 
     `speed_up` is total time per token ÷ total time per token against our plain decoding, on the same prompts, with its 95 % interval over prompts,
     drawn together for both; `gain` the same against `baseline`, the faster of our plain decoding and Hugging Face's.
-    `same` says whether every text is the target's own: "yes", "no", "near ties" where they part at rounding alone, "–" where noise differs.
+    `same` says whether every text is the target's own: "yes", "no", "near ties" where they part at rounding alone, of the precision at hand, "–"
+    where noise differs.
     `looping` counts the prompts whose text repeats itself.
     """
     import pandas as pd
@@ -58,7 +58,7 @@ def _same(rows: "DataFrame") -> str:
         return "–"
     if rows.same.all():
         return "yes"
-    return "near ties" if rows.margin.max() <= NEAR_TIE else "no"
+    return "near ties" if rows.rounding[~rows.same.astype(bool)].all() else "no"
 
 
 def verdict(table: "DataFrame") -> str:
@@ -69,7 +69,10 @@ def verdict(table: "DataFrame") -> str:
     """
     wrong = table.method[table.same == "no"].tolist()
     fair = table[~table.method.isin((PLAIN, FOREIGN[0], *wrong)) & (table.tokens_per_round > HARDLY)]
-    said = ["Do not speculate: hardly a guess of any method was accepted."]
+    right = " that wrote the target's own text" if wrong else ""
+    said = [f"Do not speculate: hardly a guess of any method{right} was accepted."]
+    if {*table.method} <= {PLAIN, FOREIGN[0], *wrong}:
+        said = ["Do not speculate: no method wrote the target's own text."]
     if fair.gain.notna().any():
         best = fair.loc[fair.gain.idxmax()]
         said = [_advice(best)]

@@ -7,6 +7,7 @@ from typing import Any
 from specdec_lib.context import Context
 from specdec_lib.draft import Draft
 from specdec_lib.lm import LanguageModel
+from specdec_lib.tree import TokenTree
 from specdec_lib.verify import Rule
 
 
@@ -69,6 +70,13 @@ def checked(target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max
             name = getattr(part, "name", type(part).__name__)
             raise ValueError(f"a draft must share the target's vocabulary: {name} has {size} tokens, {target.name} {target.vocabulary}")
     return context
+
+
+def checked_tree(proposed: Any) -> TokenTree:
+    """What a draft proposed.  Raises ValueError if that is no tree."""
+    if not isinstance(proposed, TokenTree):
+        raise ValueError(f"a draft proposes a TokenTree, such as TokenTree.rooted(context).grown(…), got {_kind(proposed)}")
+    return proposed
 
 
 def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
-from specdec_lib.decode.asking import checked, models_in
+from specdec_lib.decode.asking import checked, checked_tree, models_in
 from specdec_lib.decode.records import Generation, Round
 from specdec_lib.draft import Draft
 from specdec_lib.lm import LanguageModel, Usage
@@ -100,7 +100,7 @@ def _play(
 ) -> Round:
     before = _usage(models)
     started = time.perf_counter()
-    tree = draft.propose(context, chance).cut(room - 1)
+    tree = checked_tree(draft.propose(context, chance)).cut(room - 1)
     verdict = rule(tree, target.score(context, tree), chance)
     last = verdict.path[-1] if verdict.path else ROOT
     emitted = [*tree.path_tokens(last), verdict.bonus][:room]

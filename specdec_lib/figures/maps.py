@@ -30,6 +30,17 @@ def break_even(table: pd.DataFrame, points: pd.DataFrame, *, here: tuple[float, 
     grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
     if grid.size != len(table):
         raise ValueError(f"a map has a cell per acceptance rate and cost: {grid.size}, got {len(table)} rows")
+    figure = _levels(grid)
+    across, down = (float(grid.columns.min()), float(grid.columns.max())), (float(grid.index.min()), float(grid.index.max()))
+    _add_pairs(figure, points, across, down, here)
+    figure.update_layout(EMPTY, width=780, height=520)
+    figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
+    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
+    return headed(figure, title or "Speed-up of the best chain over acceptance rate and cost")
+
+
+def _levels(grid: pd.DataFrame) -> go.Figure:
+    """The map alone: thin lines every quarter from 1 on, and the thick one at 1."""
     shades = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
     most = max(1.25, float(np.nanmax(grid.to_numpy())))
     levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": {"size": 11, "color": DARK}}
@@ -46,15 +57,10 @@ def break_even(table: pd.DataFrame, points: pd.DataFrame, *, here: tuple[float, 
             hovertemplate="acceptance rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>",
         )
     )
-    even = {"type": "constraint", "operation": "=", "value": 1.005, "showlabels": False}
+    even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
     figure.add_contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, showscale=False, name="break-even", hoverinfo="skip")
     figure.data[1].showlegend = True
-    across, down = (float(grid.columns.min()), float(grid.columns.max())), (float(grid.index.min()), float(grid.index.max()))
-    _add_pairs(figure, points, across, down, here)
-    figure.update_layout(EMPTY, width=780, height=520)
-    figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
-    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
-    return headed(figure, title or "Speed-up of the best chain over acceptance rate and cost")
+    return figure
 
 
 def _add_pairs(

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,4 +64,12 @@ def remembered(path: Path) -> Manifest | None:
 
 def digest(path: Path) -> str:
     """A hash of a file's content."""
-    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    return digest_of([path.read_bytes()])
+
+
+def digest_of(pieces: Iterable[bytes]) -> str:
+    """A hash of pieces one after the other."""
+    told = hashlib.blake2b(digest_size=16)
+    for piece in pieces:
+        told.update(piece)
+    return told.hexdigest()

@@ -19,6 +19,17 @@ NOT_RUN_HERE = (
     "These files came with the code. Run `make figures` (or `python -m specdec_lib.gallery`) once: it writes plotly.min.js, which the "
     "interactive figures need, and what made each figure on this machine."
 )
+END = """<dialog aria-label="Interactive figure">
+<div class="bar"><h2></h2><button name="back">← previous</button><button name="on">next →</button><a href="" target="_blank">open alone</a>
+<button name="close">close</button></div>
+<iframe title="figure"></iframe>
+<p></p>
+</dialog>
+<footer><p>Made by <code>python -m specdec_lib.reproduce</code> from the notebooks. A click on a picture, or Enter, opens it:
+hover, zoom and hide lines there; arrow keys lead on, Escape closes. Nothing on this page asks the network. Numbers of ours are read
+from the table (CSV) behind each figure.</p></footer>
+<script src="provenance.js"></script>
+"""  # below the figures: the window for one of them, and what the page is
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ def page(chapters: Iterable[Chapter]) -> str:
     """The whole of index.html."""
     chapters = list(chapters)
     style, script = (HERE.with_suffix(kind).read_text(encoding="utf-8") for kind in (".css", ".js"))
+    contents, sections = "".join(map(_entry, chapters)), "".join(map(_chapter, chapters))
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -73,22 +85,12 @@ def page(chapters: Iterable[Chapter]) -> str:
 beside ours where it prints one, and how it was made.</p>
 <p class="here" id="here">{_marked(NOT_RUN_HERE)}</p>
 <ul class="contents">
-{"".join(map(_entry, chapters))}</ul>
+{contents}</ul>
 <label class="filter"><input type="checkbox" id="paper"> only figures with a paper’s number</label>
 </header>
 <main>
-{"".join(map(_chapter, chapters))}</main>
-<dialog aria-label="Interactive figure">
-<div class="bar"><h2></h2><button name="back">← previous</button><button name="on">next →</button><a href="" target="_blank">open alone</a>
-<button name="close">close</button></div>
-<iframe title="figure"></iframe>
-<p></p>
-</dialog>
-<footer><p>Made by <code>python -m specdec_lib.reproduce</code> from the notebooks. A click on a picture, or Enter, opens it:
-hover, zoom and hide lines there; arrow keys lead on, Escape closes. Nothing on this page asks the network. Numbers of ours are read
-from the table (CSV) behind each figure.</p></footer>
-<script src="provenance.js"></script>
-<script>
+{sections}</main>
+{END}<script>
 {script}</script>
 </body>
 </html>

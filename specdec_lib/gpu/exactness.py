@@ -16,7 +16,7 @@ from specdec_lib.gpu.contenders import Write, drafts, graphed, looped, shapes
 from specdec_lib.gpu.setting import Kept, Row, parser, show, table_path
 from specdec_lib.lm import CachedModel
 from specdec_lib.runtime.graphs import GraphModel
-from specdec_lib.ties import BUG, moved, near_tie
+from specdec_lib.ties import ROUNDING, moved, near_tie
 from specdec_lib.workload import Ladder, load_ladder, load_prompts, seeds
 
 SAMPLERS = {"greedy": Sampler(0), "top-k 50": Sampler(1.0, top_k=50)}
@@ -63,7 +63,7 @@ def measured(ladder: Ladder, sampling: str, prompts: Mapping[int, Sequence[int]]
                 "median_margin": parted[len(parted) // 2] if parted else math.nan,
                 "largest_margin": max(parted, default=math.nan),
                 "numeric_noise": noise,
-                "bugs": sum(tie is not None and tie.verdict == BUG for tie in found),
+                "bugs": sum(tie is not None and tie.verdict != ROUNDING for tie in found),
             }
         )
     return rows

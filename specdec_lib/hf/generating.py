@@ -14,7 +14,7 @@ from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.decode import Round, read_prompt, rounds
 from specdec_lib.draft import Draft
-from specdec_lib.hf.options import check_length, check_options, prompt_of, sampler_of, signature
+from specdec_lib.hf.options import check_length, check_options, check_restored, prompt_of, refusal, sampler_of, signature
 from specdec_lib.hf.speaking import Speech, Streamer
 from specdec_lib.lm import CachedModel, LanguageModel
 from specdec_lib.seq2seq import Seq2SeqModel
@@ -65,15 +65,18 @@ class Speculative:
         assistant_tokenizer: object = None,
         spoken_to: Streamer | None = None,
         synchronised: bool = False,
+        restored: bool = False,
         **given: object,
     ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
         """What `generate` calls, after all its preparation; not for anybody else.
 
         spoken_to, synchronised    `streamer` and `synced_gpus`, under names that `generate` passes on
+        restored                   whether these came through: see `restore_dropped`
         """
-        helpers = {"assistant_model": assistant_model, "assistant_tokenizer": assistant_tokenizer, "synchronised": synchronised}
+        check_restored(restored)
+        foreign = {"assistant_model": assistant_model, "assistant_tokenizer": assistant_tokenizer, "synchronised": synchronised}
         streamer = given.pop("streamer", spoken_to)
-        check_options(model, generation_config, given | helpers)
+        check_options(model, generation_config, given | foreign)
         prompt = prompt_of(model, input_ids, input_ids if inputs_tensor is None else inputs_tensor, given)
         longest = stopping_criteria.max_length
         target = self._target(model, generation_config, longest)
@@ -91,6 +94,8 @@ class Speculative:
         if self.target is not None:
             if getattr(self.target, "model", None) is not model:
                 raise ValueError(f"the target {self.target.name!r} holds another model than the one that generate is called on")
+            if config.prefill_chunk_size is not None:
+                raise refusal("prefill_chunk_size", config.prefill_chunk_size, "None: the target that was given reads in pieces of its own")
             return self.target
         if model.config.is_encoder_decoder:
             return Seq2SeqModel(model, self.name, max_positions=max(LEAST_POSITIONS, longest or 0))  # T5 has no limit of its own

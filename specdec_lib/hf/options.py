@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 
 import torch
 from jaxtyping import Int, Num
@@ -41,16 +42,25 @@ def restore_dropped() -> None:
     """Give back to `generate` what transformers (5.17 to 5.23) throws away when it is given a callable: streamer, tokenizer, assistant.
 
     It collects them, and then keeps those arguments of a callable that it does not know. While it looks at the callable's signature, which is when
-    this is called, both collections are its local variables: what is in the one is put into the other.
+    this is called, both collections are its local variables: what is in the one is put into the other, and `restored` beside it, which proves it.
     """
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
         frame = frame.f_back
-    if frame is not None:
+    if frame is not None and {"kwargs", "generation_mode_kwargs"} <= frame.f_locals.keys():
         if frame.f_locals["kwargs"].get("encoder_outputs") is not None:
             raise refusal("encoder_outputs", "of your own", "None: the encoder is run here")
         collected, kept = frame.f_locals["generation_mode_kwargs"], frame.f_locals["kwargs"]
-        kept.update({DROPPED.get(name, name): value for name, value in collected.items()})
+        kept.update({DROPPED.get(name, name): value for name, value in collected.items()} | {"restored": True})
+
+
+def check_restored(restored: bool) -> None:
+    """Raises ValueError if a transformers that works otherwise kept `restore_dropped` from its work: options would be ignored in silence."""
+    if not restored:
+        raise ValueError(
+            f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to 5.23, which are known: streamer, synced_gpus and"
+            " assistant_model would be lost; allowed is to be called by `generate` of those"
+        )
 
 
 def check_options(model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]) -> None:

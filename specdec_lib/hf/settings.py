@@ -17,7 +17,7 @@ import numpy as np
 
 from specdec_lib.cascade import Relay, Reviewed
 from specdec_lib.chance import Sampler
-from specdec_lib.decode import parts_of
+from specdec_lib.decode import models_in
 from specdec_lib.draft import ChainDraft, Draft, FirstDraft, MergedDraft, NoDraft, TreeDraft
 from specdec_lib.lm import LanguageModel
 from specdec_lib.ngram import MaxGram, NgramDraft
@@ -41,13 +41,13 @@ Parts = Ladder | Pair | Mapping[str, object]
 def exported(setting: Setting | Draft) -> str:
     """The setting as JSON; a bare draft as a greedy setting of the same name as its kind.
 
-    Raises ValueError if it holds a draft or a rule that is not the library's own.
+    Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of one name.
     """
     if not isinstance(setting, Setting):
         setting = Setting(type(setting).__name__, setting)
     if RULES.get(getattr(setting.rule, "__name__", "")) is not setting.rule:
         raise ValueError(f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}")
-    models = {part.name: part for part in parts_of(setting.draft) if isinstance(part, LanguageModel)}
+    models = models_in(setting.draft)
     data = {
         "schema": SCHEMA,
         "library": f"specdec {version('specdec')}",

@@ -63,7 +63,8 @@ def _run(runs: Sequence[Run], asked: argparse.Namespace, notebooks: Path) -> int
         told("interrupted: what is finished stays, and the same command goes on from here")
     try:
         page = build(folder, notebooks=notebooks)
-        told(f"{len(outcomes)} of {len(runs)} notebooks done; all figures: {page}")
+        done = sum(result.state != "failed" for result in outcomes)
+        told(f"{done} of {len(runs)} notebooks done{f', {len(outcomes) - done} failed' if done < len(outcomes) else ''}; all figures: {page}")
         laid_out = True
     except (OSError, ValueError) as problem:
         told(f"error: the figures are there, but {folder / 'index.html'} was not written: {problem}")

@@ -38,6 +38,8 @@ def check_options(asked: argparse.Namespace) -> None:
         raise ValueError("--refresh stores what the defaults give; it goes with neither --set nor --profile full")
     if asked.jobs < 1:
         raise ValueError(f"--jobs counts from 1, got {asked.jobs}")
+    if asked.list and (asked.set or asked.profile != "smoke" or asked.out or asked.jobs != 1 or not asked.resume):
+        raise ValueError("--list shows notebooks and runs nothing: it goes with --only, and with no other word")
     modes = [name for name in ("--list", "--dry-run", "--check", "--refresh") if getattr(asked, name[2:].replace("-", "_"))]
     if len(modes) > 1:
         raise ValueError(f"one of {', '.join(modes)} at a time")

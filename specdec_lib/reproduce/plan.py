@@ -2,15 +2,15 @@
 
 import ast
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from specdec_lib import notebook as written
-from specdec_lib.gallery.manifest import Manifest, digest, remembered
+from specdec_lib.gallery.manifest import Manifest, digest, digest_of, remembered
 from specdec_lib.places import REPOSITORY
 from specdec_lib.reproduce.settings import check_names, profile_values, split, value
 
@@ -52,7 +52,7 @@ class Run:
         """A hash of each thing that the run depends on: cells, parameters, library, data, lock; not of stored outputs."""
         cells = [(kind, source) for kind, source, _ in written.cells(self.notebook)]
         own = {"cells": cells, "parameters": [dict(self.parameters), self.profile]}
-        return {name: _hash(json.dumps(one, sort_keys=True).encode()) for name, one in own.items()} | _surroundings()
+        return {name: digest_of([json.dumps(one, sort_keys=True).encode()]) for name, one in own.items()} | _surroundings()
 
     def why(self) -> str:
         """Why the run is not superfluous; "" if an earlier one with the same fingerprint stands, and its figures are as it left them."""
@@ -73,10 +73,6 @@ class Run:
         return f"not as the last run left it: {', '.join(other)}" if other else ""
 
 
-def _hash(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
 @functools.cache
 def _surroundings() -> dict[str, str]:
     """A hash each of the library (the gallery and the runner left out, which no notebook uses), the data and the lock."""
@@ -87,11 +83,9 @@ def _surroundings() -> dict[str, str]:
 
 
 def _contents(paths: Iterable[Path]) -> str:
-    told = hashlib.blake2b(digest_size=16)
-    for path in sorted(path for path in paths if path.is_file()):
-        told.update(f"{path.relative_to(REPOSITORY).as_posix()} {path.stat().st_size}\n".encode())
-        told.update(path.read_bytes())
-    return told.hexdigest()
+    files = sorted(path for path in paths if path.is_file())
+    named = ((f"{path.relative_to(REPOSITORY).as_posix()} {path.stat().st_size}\n".encode(), path.read_bytes()) for path in files)
+    return digest_of(chain.from_iterable(named))
 
 
 def chosen(folder: Path, only: Sequence[str] = ()) -> list[Path]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 LINE_SECONDS = 10.0
-KINDS = ("none", "bar", "lines")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ def value(name: str, text: str, annotation: str, notebook: Path) -> object:
         found = text
     if annotation == "str" and not isinstance(found, str):
         found = text
+    if annotation.startswith("list") and isinstance(found, tuple):
+        found = list(found)  # 4,8 as well as [4,8]
     check(name, found, annotation, notebook)
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specdec_lib.places import check_writable, write_whole
 from specdec_lib.specbench.answers import Answer, read
 from specdec_lib.specbench.scoring import ABSENT, COUNTED, LEFT_OUT, UNCLEAR, common, score
 from specdec_lib.specbench.texts import differences
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 BONUS = {
     COUNTED: "accept_lengths count the token that the target adds to every round: accepted guesses per round are one less than tokens per round",
     LEFT_OUT: "accept_lengths leave out the token that the target adds to every round: it is added here",
-    UNCLEAR: "accept_lengths add up neither to the new tokens nor to a token per round less: taken as published, the target's own token counted",
+    UNCLEAR: "accept_lengths add up to neither, new tokens or a token per round less, or to both as nearly: taken as published, that token counted",
     ABSENT: "the file has no accept_lengths: nothing is said of rounds",
 }
 
@@ -30,17 +31,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--csv", type=Path, help="write the table there too")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     given = parser.parse_args(arguments)
+    if given.common and given.baseline is None:
+        parser.error("--common keeps the questions that two files have: it needs --baseline")
     try:
+        if given.csv:
+            check_writable(given.csv.parent)
         own, base = read(given.result), read(given.baseline) if given.baseline else None
-        if given.common and base is not None:
+        if given.common:
             own, base, others = common(own, base)
             print(f"{len(others)} questions are in one file only: {', '.join(map(str, others)) or 'none'}")
         table = score(own, base, seed=given.seed)
     except ValueError as error:
         parser.error(str(error))
-    if given.csv:
-        table.round(6).to_csv(given.csv, index=False)
     print("\n".join(_told(table, own, base)))
+    if given.csv:
+        try:
+            write_whole(given.csv, table.round(6).to_csv(index=False).encode())
+        except OSError as error:
+            parser.error(f"{given.csv} cannot be written ({error.strerror})")
 
 
 def _told(table: "DataFrame", own: Sequence[Answer], base: Sequence[Answer] | None) -> list[str]:

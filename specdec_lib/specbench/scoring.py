@@ -57,7 +57,8 @@ def convention(answers: Iterable[Answer]) -> str:
     """Whether `accept_lengths` counts the token that the target itself adds to every round: "counted", "left out", "unclear" or "absent".
 
     Told from the sums: they add up to all new tokens where it is counted, and to a round's worth less where it is not, give or take a token per
-    turn (some methods count the one that comes with the prompt, some end in the middle of a round). The published methods count it.
+    turn (some methods count the one that comes with the prompt, some end in the middle of a round). The nearer of both is taken; neither where both
+    are as near. The published methods count it.
     """
     answers = [answer for answer in answers if not answer.failed]
     emitted, rounds = (sum(map(of, answers)) for of in (_emitted, _rounds))
@@ -65,9 +66,10 @@ def convention(answers: Iterable[Answer]) -> str:
     tokens = sum(answer.tokens for answer in answers)
     if not rounds:
         return ABSENT
-    if abs(emitted - tokens) <= turns:
-        return COUNTED
-    return LEFT_OUT if abs(emitted + rounds - tokens) <= turns else UNCLEAR
+    counted, left_out = abs(emitted - tokens), abs(emitted + rounds - tokens)
+    if min(counted, left_out) > turns or counted == left_out:
+        return UNCLEAR
+    return COUNTED if counted < left_out else LEFT_OUT
 
 
 def common(own: Sequence[Answer], baseline: Sequence[Answer]) -> tuple[list[Answer], list[Answer], list[int | str]]:

@@ -1,11 +1,11 @@
 """Generations of ours as a result file, for Spec-Bench's own scripts or for `score`."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from specdec_lib.decode import Generation
+from specdec_lib.places import write_whole
 from specdec_lib.specbench.answers import Answer, Choice
 from specdec_lib.sweep import Setting
 from specdec_lib.workload import Ladder, Pair, Prompt
@@ -36,10 +36,7 @@ def write(path: str | Path, given: Sequence[Answer]) -> None:
     twice = sorted({str(number) for number in numbers if numbers.count(number) > 1})
     if not given or twice:
         raise ValueError(f"a result file holds one answer per question, of one method; got {len(given)} and {', '.join(twice) or 'none'} twice")
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text("".join(f"{json.dumps(_line(answer), ensure_ascii=False)}\n" for answer in given), encoding="utf-8")
-    os.replace(partial, path)
+    write_whole(Path(path), "".join(f"{json.dumps(_line(answer), ensure_ascii=False)}\n" for answer in given).encode())
 
 
 def _line(answer: Answer) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """Sliders over figure functions, never the only way to see a result."""
 
 from specdec_lib.widgets.cascades import cascade_explorer
-from specdec_lib.widgets.panel import Panel, Shown, replace, slider, sliders
+from specdec_lib.widgets.knobs import slider
+from specdec_lib.widgets.panel import Panel, Shown, replace, sliders
 from specdec_lib.widgets.rates import acceptance_explorer
 from specdec_lib.widgets.rounds import best_shape, one_round
 from specdec_lib.widgets.speeds import break_even_explorer, faster_draft, latency_explorer

@@ -2,7 +2,7 @@
 
 import html
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from types import MappingProxyType
@@ -14,7 +14,8 @@ import pandas as pd
 from specdec_lib import figures
 from specdec_lib.cascade import converted
 from specdec_lib.replay import MAX_GRAM, CascadeSetting, Tuned, within
-from specdec_lib.widgets.panel import Panel, Shown, look, refusal, slider, told
+from specdec_lib.widgets.knobs import labelled, look, slider
+from specdec_lib.widgets.panel import Panel, Shown, refusal, told
 
 Matrix = tuple[tuple[int, ...], ...]
 Prices = Mapping[str, float]
@@ -27,6 +28,7 @@ PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5
 TARGET = "target"
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 WIDE = "11em"  # of "middle ← Max-Gram"
+TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
 EVERY_SECONDS = 0.2  # between two words of the tuner
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -62,16 +64,12 @@ def cascade_explorer(
     """
     made = _Tuner(evaluate, tuple(drafters), dict(prices), tuple(lengths), tuple(leniences), tuple(texts), tune, tune_seconds)
     made.check()
-    own = {name: one for name, one in presets.items() if not isinstance(one, CascadeSetting)}
     for name in texts:
         evaluate(start or made.first(), made.prices, name)  # what it remembers makes every later look at these texts quick
-    knobs = made.knobs(made.turned(start or made.first()), {price for one in own.values() for price in one.values()})
     turns = {name: made.turned(one) if isinstance(one, CascadeSetting) else made.priced(one) for name, one in presets.items()}
-    made.named(knobs, knobs["order"].value)
-    tip = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
-    button = {"tune": ipywidgets.Button(description="tune", tooltip=tip)} if tune else {}
+    knobs = made.knobs(made.turned(start or made.first()), turns.values())
+    button = {"tune": ipywidgets.Button(description="tune", tooltip=TUNES)} if tune else {}
     panel = Panel(knobs | button, made.draw, presets=turns)
-    knobs["order"].observe(lambda change: made.named(knobs, change["new"]), names="value")
     if tune:
         button["tune"].on_click(lambda pressed: made.tuning(panel, pressed))
     return panel
@@ -117,13 +115,12 @@ class _Tuner:
     def turned(self, setting: CascadeSetting) -> dict[str, Any]:
         """The knobs at a setting of some of these drafters.  Raises ValueError if they cannot stand there."""
         whole = within(setting, self.drafters)
-        matrix = converted(whole.matrix, "increments", "increments")
-        for row, entries in enumerate(matrix):
-            if not set(entries[row:]) <= set(self.lengths):
-                raise ValueError(f"an entry is one of {list(self.lengths)}, row {row} is {entries}")
+        for row, entries in enumerate(whole.matrix):
+            if any(entries[:row]) or not set(entries[row:]) <= set(self.lengths):
+                raise ValueError(f"an entry is one of {list(self.lengths)}, in an upper triangular matrix, row {row} is {entries}")
         if whole.lenience not in self.leniences:
             raise ValueError(f"lenience is one of {list(self.leniences)}, got {whole.lenience}")
-        entries = {f"k{row}{column}": matrix[row][column] for row, column in self.places()}
+        entries = {f"k{row}{column}": whole.matrix[row][column] for row, column in self.places()}
         return {"order": whole.drafters} | entries | {"lenience": whole.lenience, "exempt": whole.exempt_max_gram}
 
     def priced(self, prices: Prices) -> dict[str, Any]:
@@ -132,8 +129,8 @@ class _Tuner:
             raise ValueError(f"a price list has a price of 0 or more for {', '.join(self.models())}, {', '.join(missing)} has none in {dict(prices)}")
         return {f"price_{name}": prices[name] for name in self.models()}
 
-    def knobs(self, turned: Mapping[str, Any], more_prices: set[float]) -> dict[str, ipywidgets.ValueWidget]:
-        """All knobs, at their start."""
+    def knobs(self, turned: Mapping[str, Any], presets: Iterable[Mapping[str, Any]]) -> dict[str, ipywidgets.ValueWidget]:
+        """All knobs, at their start, with the presets' prices among their own."""
         orders = [(" ← ".join((TARGET, *names)), names) for names in permutations(self.drafters) if MAX_GRAM not in names[:-1]]
         found: dict[str, ipywidgets.ValueWidget] = {
             "order": ipywidgets.Dropdown(options=orders, value=turned["order"], description="order", **look("order"))
@@ -145,14 +142,15 @@ class _Tuner:
         found["lenience"] = slider("lenience", self.leniences, turned["lenience"], tooltip="how many times less likely a reviewed token may be")
         words = f"{MAX_GRAM}'s reviewer is never lenient"
         found["exempt"] = ipywidgets.Checkbox(value=turned["exempt"], description=words, indent=False, layout=ipywidgets.Layout(width="auto"))
-        steps = sorted({*PRICES, *(self.prices[name] for name in self.models()), *more_prices})
+        steps = {*PRICES, *(self.prices[name] for name in self.models())}
+        steps |= {value for one in presets for name, value in one.items() if name.startswith("price_")}
         for name in self.models():
             tip = f"what a pass of {name} costs, a target pass being 1; {self.prices[name]:.3g} at first"
-            found[f"price_{name}"] = slider(f"price of {name}", steps, self.prices[name], tooltip=tip)
-            found[f"price_{name}"].options = [(f"{step:.3g}", step) for step in steps]
-            found[f"price_{name}"].value = self.prices[name]
+            found[f"price_{name}"] = labelled(f"price of {name}", steps, self.prices[name], tooltip=tip)
         if len(self.texts) > 1:
             found["texts"] = ipywidgets.Dropdown(options=list(self.texts), description="texts", **look("texts"))
+        self.named(found, turned["order"])
+        found["order"].observe(lambda change: self.named(found, change["new"]), names="value")
         return found
 
     def named(self, knobs: Mapping[str, ipywidgets.ValueWidget], order: Sequence[str]) -> None:

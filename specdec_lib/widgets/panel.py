@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from traitlets import TraitError
 
 from specdec_lib import figures
+from specdec_lib.widgets.knobs import check_names, slider
 
 BOX = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))", grid_gap="2px 18px", width="100%")
-DESCRIPTION = "8em"
 INKED = "color:var(--jp-content-font-color1, inherit)"  # the page's own, light or dark
 Knob = ipywidgets.ValueWidget | ipywidgets.Button
 Surface = go.FigureWidget | ipywidgets.Output
@@ -52,7 +52,7 @@ class Panel(ipywidgets.VBox):
         self._valued = {name: knob for name, knob in self.knobs.items() if isinstance(knob, ipywidgets.ValueWidget)}
         self._draw, self._start, self._resting = draw, self.values(), False
         for values in (presets or {}).values():
-            self._check(values)
+            check_names(values, self._valued)
         first = draw(**self.values())
         if heights and len(heights) != len(first.figures):
             raise ValueError(f"{len(first.figures)} figures need as many heights or none, got {list(heights)}")
@@ -71,21 +71,35 @@ class Panel(ipywidgets.VBox):
         return {name: knob.value for name, knob in self._valued.items()}
 
     def turn(self, **values: Any) -> None:
-        """Turn several knobs and draw once.  Raises ValueError for a knob that is not there, or a value that it does not have."""
-        self._check(values)
-        self._resting = True
+        """Turn several knobs and draw once.
+
+        Raises ValueError for a knob that is not there, or a value that it does not have; all knobs then stand where they stood.
+        """
+        check_names(values, self._valued)
+        before, self._resting = self.values(), True
         try:
-            for name, value in values.items():
-                self._valued[name].value = value
-        except TraitError as problem:
-            raise ValueError(f"the knob {name!r} cannot be turned to {value!r}: {problem}") from problem
+            self._set(values)
+        except ValueError:
+            self._set(before)
+            raise
         finally:
             self._resting = False
             self._redraw()
 
-    def _check(self, values: Mapping[str, Any]) -> None:
-        if unknown := sorted(values.keys() - self._valued.keys()):
-            raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(self._valued)}")
+    def _set(self, values: Mapping[str, Any]) -> None:
+        """Turn knobs twice, as what one may be turned to may hang on another.  Raises ValueError if one does not stand where it should."""
+        refused: dict[str, Exception | str] = {}
+        for _ in range(2):
+            refused.clear()
+            for name, value in values.items():
+                try:
+                    self._valued[name].value = value
+                except TraitError as problem:
+                    refused[name] = problem
+        for name, value in values.items():
+            if name in refused or self._valued[name].value != value:
+                why = refused.get(name, f"it stops at {self._valued[name].value!r}")
+                raise ValueError(f"the knob {name!r} cannot be turned to {value!r}: {why}")
 
     def _button(self, name: str, values: Mapping[str, Any]) -> ipywidgets.Button:
         button = ipywidgets.Button(description=name, tooltip=_turns(name, values), layout=ipywidgets.Layout(width="auto"))
@@ -123,38 +137,6 @@ def sliders(draw: Callable[..., go.Figure], choices: Mapping[str, Sequence[Any]]
     Raises ValueError unless each start is among its choices.
     """
     return Panel({name: slider(name, values, start.get(name)) for name, values in choices.items()}, lambda **values: Shown((draw(**values),)))
-
-
-def slider(name: str, values: Sequence[Any], start: Any, *, tooltip: str = "") -> ipywidgets.SelectionSlider:
-    """A slider over some values, for mouse and arrow keys.  Raises ValueError unless it starts at one of them."""
-    if start not in values:
-        raise ValueError(f"the slider {name!r} must start at one of {list(values)}, got {start}")
-    return ipywidgets.SelectionSlider(options=list(values), value=start, description=name, continuous_update=False, **look(name, tooltip))
-
-
-def choice(name: str, options: Sequence[Any] | Mapping[str, Any], start: Any, tooltip: str) -> ipywidgets.Dropdown:
-    """A drop-down list.  Raises ValueError unless it starts at one of its options."""
-    values = list(options.values()) if isinstance(options, Mapping) else list(options)
-    if start not in values:
-        raise ValueError(f"the knob {name!r} must start at one of {values}, got {start!r}")
-    shown = list(options.items()) if isinstance(options, Mapping) else values
-    return ipywidgets.Dropdown(options=shown, index=values.index(start), description=name, **look(name, tooltip))  # a value of None chooses none
-
-
-def typed(name: str, start: str, tooltip: str, hint: str, *, lines: int = 1) -> ipywidgets.Text | ipywidgets.Textarea:
-    """A field for text, which counts when it is left."""
-    given = {"value": start, "description": name, "placeholder": hint, "continuous_update": False} | look(name, tooltip)
-    return ipywidgets.Text(**given) if lines == 1 else ipywidgets.Textarea(rows=lines, **given)
-
-
-def widened(values: Sequence[Any], start: Any) -> list[Any]:
-    """The values and where a slider starts."""
-    return sorted({*values, start})
-
-
-def look(name: str, tooltip: str = "") -> dict[str, Any]:
-    """How every knob looks: its name whole beside it, as wide as its column, and what it means for a pointer or a screen reader."""
-    return {"style": {"description_width": DESCRIPTION}, "layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip or name}
 
 
 def told(words: str) -> str:

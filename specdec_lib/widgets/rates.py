@@ -13,7 +13,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib import acceptance, figures
-from specdec_lib.widgets.panel import Panel, Shown, look, slider
+from specdec_lib.widgets.knobs import check_names, look, slider
+from specdec_lib.widgets.panel import Panel, Shown
 
 EVERY = "all"
 SLICES = ("draft", "domain", "temperature", "rule")
@@ -58,8 +59,7 @@ def acceptance_explorer(guesses: pd.DataFrame, rounds: pd.DataFrame, *, start: M
     if guesses.empty or rounds.empty:
         raise ValueError(f"acceptance is explored over guesses and rounds, got {len(guesses)} and {len(rounds)} rows")
     knobs = made.knobs()
-    if unknown := sorted(set(start) - set(knobs)):
-        raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(knobs)}")
+    check_names(start, knobs)
     for name, value in start.items():
         choices = made.choices().get(name, (False, True))
         if value not in choices:

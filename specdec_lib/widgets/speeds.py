@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 
 from specdec_lib import figures, latency
 from specdec_lib.theory import Gain, Overhead, PassTable, Verify, chain_break_even, chain_map, chain_tokens
-from specdec_lib.widgets.panel import Panel, Shown, look, slider
+from specdec_lib.widgets.knobs import labelled, look, slider
+from specdec_lib.widgets.panel import Panel, Shown
 
 SHARES = tuple(step / 50 for step in range(51))  # what an acceptance rate or a cost may be
 RATES, COSTS = tuple(step / 40 for step in range(2, 40)), tuple(step / 40 for step in range(41))  # of the map
@@ -103,22 +104,14 @@ def break_even_explorer(
         )
     made = _BreakEven(dict(verify), points, longest)
     knobs = {
-        "acceptance_rate": _share("acceptance rate", acceptance_rate, "how often a guess is accepted, where it is tried"),
-        "cost": _share("cost", cost, "seconds of a draft pass ÷ of a target pass over one row"),
+        "acceptance_rate": labelled("acceptance rate", SHARES, acceptance_rate, tooltip="how often a guess is accepted, where it is tried"),
+        "cost": labelled("cost", SHARES, cost, tooltip="seconds of a draft pass ÷ of a target pass over one row"),
         "length": slider("length", range(1, longest + 1), min(4, longest), tooltip="guesses per round, a draft pass each"),
         "host": slider("host", HOST, 0.0, tooltip="seconds of a round outside the models, beyond those of plain decoding, in target passes"),
         "verify": ipywidgets.Dropdown(options=list(verify), description="verify", **look("verify", "what a target pass over more rows costs")),
         "map": ipywidgets.Dropdown(options=[BEST, AS_SET], description="map of", **look("map", "which length the map shows")),
     }
     return Panel(knobs, made.draw)
-
-
-def _share(name: str, start: float, tooltip: str) -> ipywidgets.SelectionSlider:
-    """A slider from 0 to 1, with its start among the steps."""
-    made = slider(name, sorted({*SHARES, start}), start, tooltip=tooltip)
-    made.options = [(f"{step:.3g}", step) for step in made.options]
-    made.value = start
-    return made
 
 
 @dataclass(frozen=True, eq=False)

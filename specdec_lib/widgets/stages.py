@@ -16,12 +16,13 @@ from specdec_lib.draft import ChainDraft, Draft, NoDraft, TreeDraft
 from specdec_lib.staged import StagedTree
 from specdec_lib.sweep import model_shape, stacks
 from specdec_lib.theory import ModelShape, bytes_moved
-from specdec_lib.widgets.panel import Panel, Shown, choice, slider, typed, widened
-from specdec_lib.widgets.trying import TOP_KS, Trial
+from specdec_lib.widgets.knobs import check_names, choice, of_text, slider
+from specdec_lib.widgets.panel import Panel, Shown
+from specdec_lib.widgets.trying import Trial
 from specdec_lib.workload import Ladder, Prompt
 
 SHAPES, SCOUTS = ("chain", "tree"), ("none", "n-gram", "Max-Gram", "draft, for the middle model")
-BUDGETS, DEPTHS, SCOUT_BUDGETS, SEEDS, TEMPERATURES = range(1, 33), range(1, 13), range(1, 17), range(20), (0.0, 0.4, 0.7, 1.0, 1.3)
+BUDGETS, DEPTHS, SCOUT_BUDGETS = range(1, 33), range(1, 13), range(1, 17)
 START = {"shape": "tree", "budget": 16, "depth": 8, "scout": "n-gram", "scout_budget": 8, "temperature": 0.0, "top_k": None, "seed": 0, "text": ""}
 PRESETS = {
     "chain, one stage": {"shape": "chain", "budget": 5, "scout": "none"},
@@ -40,10 +41,12 @@ def stage_explorer(ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[
     max_new_tokens    that are decoded
 
     Bytes are those of half-precision weights, caches and activations; the n-gram table is taken as free.
-    Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
+    Raises ValueError if there is no prompt, a model is not of GPT-2's kind, whose bytes alone are counted, or a knob starts where it cannot stand.
     """
     trial = Trial(ladder, prompts, max_new_tokens)
-    shapes = {name: model_shape(getattr(ladder, name)) for name in ("target", "middle", "draft")}
+    shapes = {model.name: model_shape(model) for model in ladder.models}
+    scouts = _scouts(ladder)
+    presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
 
     @lru_cache(256)
     def played(draft: tuple[Any, ...], sampler: Sampler, prompt: str, text: str, seed: int) -> Generation:
@@ -59,7 +62,14 @@ def stage_explorer(ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[
         table = _counted({name: played(draft, *given) for name, draft in drafts.items()}, shapes)
         return Shown((figures.stages(table.assign(low=table.value, high=table.value)),), _words(table, shape, budget))
 
-    return Panel(_knobs(trial.names, START | {"prompt": trial.names[0]} | dict(start or {})), draw, presets=PRESETS, heights=(470,))
+    first = START | {"prompt": trial.names[0], "scout": next(name for name in (START["scout"], "Max-Gram") if name in scouts)}
+    return Panel(_knobs(trial.names, scouts, first | dict(start or {})), draw, presets=presets, heights=(470,))
+
+
+def _scouts(ladder: Ladder) -> list[str]:
+    """Those whose parts the ladder has."""
+    parts = {"n-gram": ladder.katz, SCOUTS[-1]: ladder.middle}
+    return [name for name in SCOUTS if name not in parts or parts[name] is not None]
 
 
 def _draft(ladder: Ladder, sampler: Sampler, *setting: Any) -> Draft:
@@ -115,22 +125,12 @@ def _words(table: pd.DataFrame, shape: str, budget: int) -> str:
     return f"A {shape} of {budget}, one text of the target: its tokens are the same in every setting.<br>" + "<br>".join(lines)
 
 
-def _knobs(names: Sequence[str], start: Mapping[str, Any]) -> dict[str, ipywidgets.ValueWidget]:
-    if unknown := sorted(set(start) - {*START, "prompt"}):
-        raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join((*START, 'prompt'))}")
+def _knobs(names: Sequence[str], scouts: Sequence[str], start: Mapping[str, Any]) -> dict[str, ipywidgets.ValueWidget]:
+    check_names(start, (*START, "prompt"))
     return {
         "shape": choice("shape", SHAPES, start["shape"], "of the draft's guesses"),
         "budget": slider("budget", BUDGETS, start["budget"], tooltip="guesses, nodes without the root"),
         "depth": slider("depth", DEPTHS, start["depth"], tooltip="deepest guess of a tree, nodes"),
-        "scout": choice("scout", SCOUTS, start["scout"], "who guesses for the draft, in its own passes"),
+        "scout": choice("scout", scouts, start["scout"], "who guesses for the draft, in its own passes"),
         "scout_budget": slider("scout budget", SCOUT_BUDGETS, start["scout_budget"], tooltip="guesses of the scout below a node"),
-        "temperature": slider(
-            "temperature", widened(TEMPERATURES, start["temperature"]), start["temperature"], tooltip="of the target's law; 0 is greedy"
-        ),
-        "top_k": choice("top-k", TOP_KS, start["top_k"], "tokens that the law keeps"),
-        "seed": slider("seed", widened(SEEDS, start["seed"]), start["seed"], tooltip="of all noise"),
-        "prompt": choice("prompt", names, start["prompt"], "held-out prompt that is continued"),
-        "text": typed(
-            "own text", start["text"], "continued in place of the prompt; Tab leaves the field and draws", "in place of the prompt", lines=3
-        ),
-    }
+    } | of_text(names, start)

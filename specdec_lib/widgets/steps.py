@@ -1,8 +1,8 @@
 """One round, step by step: propose, score, verify, with every random number that decides."""
 
 import html
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import ipywidgets
@@ -14,13 +14,14 @@ from specdec_lib.chance import Chance, Sampler
 from specdec_lib.draft import TreeDraft
 from specdec_lib.steps import Step, steps_of
 from specdec_lib.verify import look_up, reject
-from specdec_lib.widgets.panel import Panel, Shown, choice, look, slider, typed, widened
+from specdec_lib.widgets.knobs import check_names, choice, look, of_text, slider
+from specdec_lib.widgets.panel import Panel, Shown
 from specdec_lib.widgets.trying import Trial
 from specdec_lib.workload import Ladder, Prompt
 
 RULES = {"look_up": look_up, "reject": reject}
 SIBLINGS = {"look_up": "ranked", "reject": "distinct"}
-BUDGETS, DEPTHS, SEEDS, TEMPERATURES = range(1, 17), range(1, 9), range(20), (0.0, 0.4, 0.7, 1.0, 1.3)
+BUDGETS, DEPTHS = range(1, 17), range(1, 9)
 HEIGHTS = (300, 400)  # pixels
 LAST = 14  # tokens of the context that are shown
 START = {"rule": "look_up", "budget": 8, "depth": 4, "temperature": 0.7, "seed": 0, "text": "", "step": 0}
@@ -37,12 +38,7 @@ def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str
     trial = Trial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
     knobs = _knobs(trial.names, START | {"prompt": trial.names[0]} | dict(start or {}))
 
-    @lru_cache(64)
-    def told(rule: str, budget: int, depth: int, temperature: float, seed: int, prompt: str, text: str) -> list[Step]:
-        chance = Chance(seed, Sampler(temperature))
-        match = ladder.match("draft", chance.sampler, siblings=SIBLINGS[rule])
-        draft = TreeDraft(ladder.draft, budget=budget, depth=depth, siblings=SIBLINGS[rule], match=match)
-        return steps_of(ladder.target, draft, trial.context(prompt, text), chance, rule=RULES[rule], text=ladder.text)
+    told = lru_cache(64)(partial(_told, ladder, trial))
 
     def draw(step: int, **at: Any) -> Shown:
         steps, context = told(**at), trial.context(at["prompt"], at["text"])
@@ -50,33 +46,43 @@ def round_steps(ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str
         words = f"<b>step {step} of {len(steps) - 1}, {one.kind}:</b> <span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
         return Shown((_tree(ladder, one), _numbers(ladder, one, context.tokens)), words)
 
+    _join(knobs, told, (start or {}).get("step", START["step"]))
+    return Panel(knobs, draw, heights=HEIGHTS)
+
+
+def _told(ladder: Ladder, trial: Trial, *, rule: str, budget: int, depth: int, temperature: float, seed: int, prompt: str, text: str) -> list[Step]:
+    """The steps of the round that the knobs ask for."""
+    chance = Chance(seed, Sampler(temperature))
+    match = ladder.match("draft", chance.sampler, siblings=SIBLINGS[rule])
+    draft = TreeDraft(ladder.draft, budget=budget, depth=depth, siblings=SIBLINGS[rule], match=match)
+    return steps_of(ladder.target, draft, trial.context(prompt, text), chance, rule=RULES[rule], text=ladder.text)
+
+
+def _join(knobs: Mapping[str, ipywidgets.ValueWidget | ipywidgets.Button], told: Callable[..., list[Step]], first: int) -> None:
+    """Let the step knob reach as far as the round that the others ask for has steps, and begin at one.  Raises ValueError if it cannot."""
+    step, asking = knobs["step"], {name: knob for name, knob in knobs.items() if name not in ("step", "previous", "next")}
+
     def fit(_: object = None) -> None:
-        """As many steps as the round has."""
         try:
-            knobs["step"].max = len(told(**{name: knob.value for name, knob in knobs.items() if name not in ("step", "previous", "next")})) - 1
+            step.max = len(told(**{name: knob.value for name, knob in asking.items()})) - 1
         except ValueError:  # the panel says it
             return
 
     def show_ends(_: object = None) -> None:
-        knobs["previous"].disabled, knobs["next"].disabled = knobs["step"].value == 0, knobs["step"].value == knobs["step"].max
+        knobs["previous"].disabled, knobs["next"].disabled = step.value == 0, step.value == step.max
 
     fit()
-    first = (start or {}).get("step", START["step"])
-    if not 0 <= first <= knobs["step"].max:
-        raise ValueError(f"the knob 'step' must start at one of 0…{knobs['step'].max}, got {first}")
-    knobs["step"].value = first
+    if not 0 <= first <= step.max:
+        raise ValueError(f"the knob 'step' must start at one of 0…{step.max}, got {first}")
+    step.value = first
     show_ends()
-    for name, knob in knobs.items():
-        if name not in ("step", "previous", "next"):
-            knob.observe(fit, names="value")
-    knobs["step"].observe(show_ends, names=["value", "max"])
-    return Panel(knobs, draw, heights=HEIGHTS)
+    for knob in asking.values():
+        knob.observe(fit, names="value")
+    step.observe(show_ends, names=["value", "max"])
 
 
 def _knobs(names: Sequence[str], start: Mapping[str, Any]) -> dict[str, ipywidgets.ValueWidget | ipywidgets.Button]:
-    known = (*START, "prompt")
-    if unknown := sorted(set(start) - set(known)):
-        raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(known)}")
+    check_names(start, (*START, "prompt"))
     step = ipywidgets.IntSlider(value=0, min=0, max=100, description="step", continuous_update=False, **look("step", "of the round, from 0 on"))
     back, on = (ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto")) for name, tip in _MOVES.items())
     back.on_click(lambda _: setattr(step, "value", max(step.min, step.value - 1)))
@@ -85,12 +91,7 @@ def _knobs(names: Sequence[str], start: Mapping[str, Any]) -> dict[str, ipywidge
         "rule": choice("rule", list(RULES), start["rule"], "how the target accepts: its own choice looked up, or guesses tested by a coin"),
         "budget": slider("budget", BUDGETS, start["budget"], tooltip="guesses in the tree, nodes without the root"),
         "depth": slider("depth", DEPTHS, start["depth"], tooltip="deepest guess, nodes"),
-        "temperature": slider("temperature", widened(TEMPERATURES, start["temperature"]), start["temperature"], tooltip="of both laws; 0 is greedy"),
-        "seed": slider("seed", widened(SEEDS, start["seed"]), start["seed"], tooltip="of all noise, coins and draws"),
-        "prompt": choice("prompt", names, start["prompt"], "held-out prompt that is continued"),
-        "text": typed(
-            "own text", start["text"], "continued in place of the prompt; Tab leaves the field and draws", "in place of the prompt", lines=3
-        ),
+        **of_text(names, start, law="of both laws", noise="of all noise, coins and draws"),
     }
 
 

@@ -1,5 +1,6 @@
 """A draft tried on a text: what it proposes, what is accepted, and what that costs by measured passes."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -10,15 +11,16 @@ from specdec_lib import latency, replay
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.decode import Generation
-from specdec_lib.draft import Draft, MergedDraft, TreeDraft
+from specdec_lib.draft import ChainDraft, Draft, MergedDraft, TreeDraft
 from specdec_lib.ngram import MaxGram
+from specdec_lib.staged import StagedTree
 from specdec_lib.sweep import stacks
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.workload import DATA, Ladder, Prompt
 
 PLAIN = "autoregressive"  # the kind of plain decoding in the stored speeds
 REMEMBERED = 256  # generations, and as many texts
-TOP_KS = {"all tokens": None, "50 likeliest": 50, "10 likeliest": 10}
+HOSTS: Mapping[type, str] = {TreeDraft: "tree", ChainDraft: "chain", StagedTree: "staged"}  # the kind of draft whose host was fitted
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,12 @@ GUESSERS: Mapping[str, Guesser] = {
 }
 
 
+def guessers_of(ladder: Ladder) -> dict[str, Guesser]:
+    """Those whose parts the ladder has."""
+    parts = {"middle": ladder.middle, "n-gram": ladder.katz}
+    return {name: one for name, one in GUESSERS.items() if name not in parts or parts[name] is not None}
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """Drafts tried on texts of one ladder; what was tried before is remembered.
@@ -149,13 +157,15 @@ class Trial:
 class Machine:
     """Measured seconds of a machine: of the models' passes, and of the host around them by temperature.
 
-    name      of the machine
-    kinds     per temperature, per kind of draft the host's seconds
+    name          of the machine
+    kinds         per temperature, per kind of draft the host's seconds
+    parameters    how many each timed model has, where that is known: another model may have the same name
     """
 
     name: str
     tables: Mapping[str, PassTable]
     kinds: Mapping[float, Mapping[str, Overhead]]
+    parameters: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def stored(cls, name: str = "", *, runtime: str = "fast") -> "Machine":
@@ -166,7 +176,15 @@ class Machine:
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
         for (temperature, kind), rows in speeds[speeds.runtime == runtime].groupby(["temperature", "kind"]):
             kinds.setdefault(float(temperature), {})[str(kind)] = Overhead(*map(float, rows[columns].iloc[0]))
-        return cls(str(found["latency"].machine.iloc[0]), latency.tables(found["latency"], runtime), kinds)
+        card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
+        parameters = {name: one["parameters"] for name, one in card["models"].items()}
+        return cls(str(found["latency"].machine.iloc[0]), latency.tables(found["latency"], runtime), kinds, parameters)
+
+    def of(self, ladder: Ladder) -> "Machine":
+        """The same without the passes of models that the ladder has others in place of, under their names."""
+        own = {name: one["parameters"] for name, one in ladder.card["models"].items()}
+        other = {name for name, count in own.items() if self.parameters.get(name, count) != count}
+        return replace(self, tables={name: table for name, table in self.tables.items() if name not in other})
 
     def speed_up(self, work: Work, temperature: float, *, kind: str | None = "tree") -> float | None:
         """Plain decoding's seconds per token ÷ this draft's; None where a model that ran was not timed, or the kind of draft.

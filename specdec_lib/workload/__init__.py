@@ -2,7 +2,7 @@
 
 from specdec_lib.workload.files import DATA, REMEDY, checked_card, file_digest
 from specdec_lib.workload.jsonl import entries, field, lines
-from specdec_lib.workload.ladder import MATCH, Ladder, Measured
+from specdec_lib.workload.ladder import MATCH, Ladder, Measured, neutral
 from specdec_lib.workload.loading import load_ladder
 from specdec_lib.workload.models import DTYPES, RUNTIMES, calibrated, faster, load_model, load_seq2seq
 from specdec_lib.workload.pair import Pair, load_pair
@@ -38,5 +38,6 @@ __all__ = [
     "load_prompts",
     "load_seq2seq",
     "load_tokenizer",
+    "neutral",
     "seeds",
 ]

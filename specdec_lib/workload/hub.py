@@ -45,7 +45,9 @@ def is_local(source: str | Path) -> bool:
     if Path(source).is_dir():
         return True
     if isinstance(source, Path) or not HUB_ID.fullmatch(source) or Path(source).is_file():
-        raise ValueError(f'a model is a local folder in hub format, or the name of one on the hub, such as "openai-community/gpt2"; got {source!s}')
+        raise ValueError(
+            f'a model is a local folder in hub format, or the name of one on the hub like "openai-community/gpt2"; {source!s} is neither'
+        )
     return False
 
 

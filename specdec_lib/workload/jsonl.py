@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def whole(path: Path) -> str:
     except UnicodeDecodeError as error:
         number = content[: error.start].count(b"\n") + 1
         raise ValueError(f"{path}, line {number}: it is not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read ({error})") from error
     if not text.strip():
         raise ValueError(f"{path} is empty")

@@ -1,10 +1,12 @@
 """A ladder of decoder-only models, from largest to smallest, and what was measured on it."""
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transformers import PreTrainedTokenizerFast
+from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from specdec_lib.chance import Sampler
 from specdec_lib.lm import CachedModel
@@ -112,3 +114,19 @@ class Ladder:
     def text(self, token: int) -> str:
         """What one token stands for."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+
+
+@contextmanager
+def neutral(ladder: Ladder) -> Iterator[None]:
+    """Within it, Hugging Face's `generate` obeys the sampler alone: a model's own generation configuration may hold penalties and cut-offs."""
+    networks = [model.model for model in ladder.models]
+    before = [network.generation_config for network in networks]
+    for network, known in zip(networks, before, strict=True):
+        network.generation_config = GenerationConfig(
+            bos_token_id=known.bos_token_id, eos_token_id=known.eos_token_id, pad_token_id=known.pad_token_id
+        )
+    try:
+        yield
+    finally:
+        for network, known in zip(networks, before, strict=True):
+            network.generation_config = known

@@ -33,16 +33,17 @@ class Prompt:
 
 def load_prompts(
     domain: str | Path = "code",
-    split: str = "held-out",
+    split: str | None = None,
     limit: int | None = None,
     *,
     source: str | Path | None = None,
     folder: Path = DATA / "prompts",
 ) -> list[Prompt]:
-    """The prompts of one set and split ("development", "held-out", or "all" for both), in a fixed order.
+    """The prompts of one set and split, in a fixed order.
 
     domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair; "humaneval", "gsm8k", "mmlu", "spec-bench" through the package
               `datasets`; or a file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or prompts of your own
+    split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and all of a file
     limit     the first so many; None is all
     source    a local file that holds the published set, in place of the hub; for MMLU also SUBJECT_test.csv
 
@@ -54,6 +55,7 @@ def load_prompts(
     JSON, a field missing, of another type or empty, a name that was there before. It names the line.
     """
     is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
+    split = split or (WHOLE if is_file else "held-out")
     _check(domain, split, limit, source, is_file)
     found = _own(folder / f"{domain}.jsonl", domain) if domain in OURS else _foreign(domain, source, is_file)
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]

@@ -104,7 +104,7 @@ def mmlu_table(path: Path) -> Iterator[tuple[str, Line]]:
     try:
         for row in reader:
             where = f"{path}, line {reader.line_num}"
-            if len(row) != len(LETTERS) + 2 or row[-1] not in LETTERS or not row[-1]:
+            if len(row) != len(LETTERS) + 2 or row[-1] not in tuple(LETTERS):
                 raise ValueError(f"{where}: a row of MMLU has a question, 4 choices and a letter, A to D; got {len(row)} columns, last {row[-1:]}")
             yield where, {"question": row[0], "subject": subject, "choices": row[1:-1], "answer": LETTERS.index(row[-1])}
     except csv.Error as error:

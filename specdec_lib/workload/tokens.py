@@ -70,17 +70,18 @@ def check_tokenizers(target: PreTrainedTokenizerFast, other: PreTrainedTokenizer
 
     name    of the model whose tokenizer is compared with the target's
     """
-    own, theirs = (one.convert_ids_to_tokens(list(range(len(one)))) for one in (target, other))
-    differing = [token for token, (one, another) in enumerate(zip(own, theirs, strict=False)) if one != another]
+    own, theirs = ({number: token for token, number in one.get_vocab().items()} for one in (target, other))  # numbers may have holes
+    both = own.keys() & theirs.keys()
+    differing = sorted(number for number in both if own[number] != theirs[number])
     if differing:
         first = differing[0]
         raise ValueError(
             f"the {name} must share the target's tokenizer: token {first} is {own[first]!r} to the target and {theirs[first]!r} to the {name};"
-            f" {len(differing):,} of {min(len(own), len(theirs)):,} tokens differ"
+            f" {len(differing):,} of {len(both):,} tokens differ"
         )
-    if len(own) != len(theirs):
-        longer, more = ("target", own) if len(own) > len(theirs) else (name, theirs)
-        least = min(len(own), len(theirs))
+    if own.keys() != theirs.keys():
+        least = min(own.keys() ^ theirs.keys())
+        longer, more = ("target", own) if least in own else (name, theirs)
         raise ValueError(
             f"the {name} must share the target's tokenizer: the target has {len(own):,} tokens and the {name} {len(theirs):,}; {more[least]!r}, token"
             f" {least}, is the first that only the {longer} knows"

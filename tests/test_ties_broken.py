@@ -1,0 +1,123 @@
+"""Negative controls of the near-tie report: models whose mask, cache or numbers are wrong, judged by themselves."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes import table_model
+
+from specdec_lib import ties
+from specdec_lib.chance import Chance
+from specdec_lib.context import Context
+from specdec_lib.decode import decode
+from specdec_lib.draft import NoDraft
+from specdec_lib.lm import CachedModel
+from specdec_lib.ngram import NgramDraft
+from specdec_lib.ties import BUG, moved, near_tie
+from specdec_lib.tree import ROOT, TokenTree
+from specdec_lib.workload import load_model
+from specdec_lib.workload.files import DATA
+
+
+def small(dtype: str) -> CachedModel:
+    """The embedded draft, as a target."""
+    return load_model(DATA / "ladder" / "draft", "target", device="cpu", dtype=dtype)
+
+
+class CrookedMask(CachedModel):
+    """A model whose tree passes let a node see its siblings."""
+
+    def __init__(self, model: CachedModel) -> None:
+        super().__init__(model.model, "target")
+        mask = self._slots.mask
+        self._slots.mask = lambda new: mask(new) | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
+
+    def _among(self, new: range) -> np.ndarray:
+        seen = np.zeros((len(new), new.stop), bool)
+        for row, slot in enumerate(new):
+            seen[row, [other for other in new if other <= slot and self._slots.parents[other] == self._slots.parents[slot]]] = True
+        return seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
+    """Negative control: judged by the broken model itself too, whose tree passes stand out of its plain ones."""
+    right = small(dtype)
+    broken, prompt = CrookedMask(right), ladder.encode(prompts[3])
+    draft = NgramDraft(ladder.katz, widths=(3, 2, 2))
+    plain = decode(broken, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
+    assert plain == decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
+    other = decode(broken, draft, prompt, Chance(0), max_new_tokens=32).tokens
+    tie = near_tie(broken, prompt, plain, other)
+    assert tie.verdict == BUG
+    assert tie.moved["a tree"] > 2 * max(size for way, size in tie.moved.items() if way != "a tree")
+    assert near_tie(right, prompt, plain, other).verdict == BUG
+
+
+class Cousins(CachedModel):
+    """A model whose tree passes let a node see its siblings' children."""
+
+    def __init__(self, model: CachedModel) -> None:
+        super().__init__(model.model, "target")
+        mask = self._slots.mask
+        self._slots.mask = lambda new: mask(new) | self._cousins(new)
+
+    def _cousins(self, new: range) -> np.ndarray:
+        parents, seen = self._slots.parents, np.zeros((len(new), new.stop), bool)
+        above = {slot: (parents[slot], parents[parents[slot]] if parents[slot] >= 0 else None) for slot in new}
+        for row, slot in enumerate(new):
+            seen[row, [other for other in new if above[other][1] == above[slot][1] and above[other][0] != above[slot][0]]] = True
+        return seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_children_of_wrong_siblings_must_not_be_seen(ladder, prompts, dtype):
+    """Negative control."""
+    context = Context.of(ladder.encode(prompts[3]))
+    found = moved(Cousins(small(dtype)), context)
+    plain = max(size for way, size in found.items() if way != "a tree")
+    assert found["a tree"] > 4 * plain and moved(small(dtype), context)["a tree"] <= 2 * plain
+
+
+class Rolled(CachedModel):
+    """A model that hands over other tokens' logits where a pass has more than one row."""
+
+    def _forward(self, parents, tokens, positions, keep):
+        new = super()._forward(parents, tokens, positions, keep)
+        if len(tokens) > 1:
+            self._slots.logits |= {slot: self._slots.logits[slot].roll(7) for slot in new[len(new) - keep :]}
+        return new
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug(ladder, prompts, dtype):
+    """Negative control: by its own noise every difference would be rounding."""
+    right, prompt = small(dtype), ladder.encode(prompts[0])
+    text = decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=8).tokens
+    other = (*text[:7], int(right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT].float().topk(3).indices[2]))
+    tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
+    assert tie.verdict == BUG and tie.margin < tie.noise and tie.wild < tie.noise / 2
+    assert near_tie(right, prompt, text, other).wild > 8 * max(size for way, size in moved(right, Context.of(prompt)).items())
+
+
+@pytest.mark.parametrize("spoilt", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("where", ["a tree", "one pass"])
+def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, where, monkeypatch):
+    model, context = table_model(5, 0, support=4), Context.of((1, 0, 2, 3))
+    row = model.score(context, TokenTree.rooted(context))[ROOT]
+    assert row.isinf().sum() == 1 and max(moved(model, context).values()) < 1e-9
+    name = "_through_tree" if where == "a tree" else "_read"
+    honest = getattr(ties, name)
+
+    def wrong(model, context, *rows):
+        made = honest(model, context, *rows).clone()
+        if rows in ((), (len(context),)):
+            made[int(row.argmax())] = spoilt
+        return made
+
+    monkeypatch.setattr(ties, name, wrong)
+    assert moved(model, context)[where] == math.inf
+    best, second = row.topk(2).indices.tolist()
+    tie = near_tie(model, context, (best,), (second,))
+    assert tie.verdict == replace(tie, gaps=(0.0, 0.0)).verdict == BUG
