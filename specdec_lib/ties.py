@@ -28,7 +28,7 @@ READ_AGAIN = 16  # last tokens of a prompt that are read in pieces where nothing
 DECOYS = 2  # wrong siblings beside every right node of the tree pass
 BRANCHED = 4  # right nodes in it
 SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
-# So is a plain pass that moves them by more of their last bits, or by a larger share of the largest, 16 bits in bfloat16. Seen were 10 bits in float32
+# So is a plain pass that moves them by more of their last bits, or a larger share of the largest, 16 bits in bfloat16. Seen were 10 bits in float32
 BITS, SHARE = 256, 1 / 8  # and 1 in bfloat16 (trained, up to 6 layers), 38 and 5 (random, 24 layers)
 LAST_BIT, TREE = "the last bit", "a tree"
 VERDICTS = ROUNDING, BUG, EARLY = "rounding", "bug", "one stops early"

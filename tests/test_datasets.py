@@ -149,15 +149,6 @@ def test_a_file_may_be_packed_or_come_from_another_system(tmp_path, kind):
     assert [prompt.text for prompt in load_prompts(str(path), "all")] == [f"Question: {line['question']}\nAnswer:" for line in GSM8K]
 
 
-@pytest.mark.parametrize("place,damage", [(12, b"\xff\xff\xff"), (-6, b"\x00"), (0, b"x")])
-def test_a_damaged_packed_file_is_named(tmp_path, place, damage):
-    packed = bytearray(gzip.compress("".join(json.dumps(line) + "\n" for line in GSM8K).encode()))
-    packed[place : place + len(damage)] = damage
-    (tmp_path / "x.jsonl.gz").write_bytes(packed)
-    with pytest.raises(ValueError, match=r"x\.jsonl\.gz cannot be read \("):
-        load_prompts(tmp_path / "x.jsonl.gz", "all")
-
-
 def test_prompts_of_ones_own_need_a_text_alone(tmp_path):
     path = written(
         tmp_path / "mine.jsonl", [{"text": "def f("}, {"text": "def g(", "name": "g", "domain": "code", "split": "development", "origin": "me"}]

@@ -1,5 +1,6 @@
 """Prompts and the ladder: what is loaded, and what is refused."""
 
+import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -169,3 +170,12 @@ def test_a_damaged_model_is_refused(copy):
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(ValueError, match="cannot be read as a model"):
         load_model(copy / "draft", "draft", device="cpu")
+
+
+@pytest.mark.parametrize("place,damage", [(12, b"\xff\xff\xff"), (-6, b"\x00"), (0, b"x")])
+def test_a_damaged_packed_file_is_named(tmp_path, place, damage):
+    packed = bytearray(gzip.compress(b'{"text": "def f(x):", "name": "f"}\n'))
+    packed[place : place + len(damage)] = damage
+    (tmp_path / "x.jsonl.gz").write_bytes(packed)
+    with pytest.raises(ValueError, match=r"x\.jsonl\.gz cannot be read \("):
+        load_prompts(tmp_path / "x.jsonl.gz", "all")

@@ -28,7 +28,8 @@ window.seen = {
   shown: (panel) => seen.text(panel, ".main-svg, .widget-html-content"),
   // What its figures draw, whatever plotly calls their parts.
   pictures: (panel) => {
-    const plain = (name, value) => (name === "uid" ? undefined : value);
+    const sorted = (value) => (value && typeof value === "object" && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value);
+    const plain = (name, value) => (name === "uid" || name.startsWith("_") ? undefined : sorted(value));
     return [...panel.querySelectorAll(".js-plotly-plot")].map((plot) => JSON.stringify([plot.data, plot.layout.title?.text], plain)).join("");
   },
   refused: (panel) => [...panel.querySelectorAll("[role=alert]")].map((one) => one.innerText).join("; "),
