@@ -217,7 +217,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "new" / "table.csv")]
     main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
     said = capsys.readouterr().out
-    assert "2 prompts of" in said and "greedy" in said and "÷ plain" in said and "same text" in said
+    assert "2 prompts of" in said and "greedy" in said and "times as fast as plain" in said and "same text" in said
     assert said.count("yes") == len(pd.read_csv(tmp_path / "new" / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
         "No clear gain"
     )

@@ -53,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def shown(table: "DataFrame") -> str:
     """The table for a terminal."""
     width = max(map(len, table.method))
-    lines = [f"{'method':{width}}  tokens per round  acceptance  ms per token  ÷ plain (95 % over prompts)  same text"]
+    lines = [f"{'method':{width}}  tokens per round  acceptance  ms per token  times as fast as plain (95 %)  same text"]
     for row in table.itertuples():
         rate = "–" if math.isnan(row.acceptance_rate) else f"{row.acceptance_rate:.2f}"
         ratio = f"{row.speed_up:.2f} ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
-        lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>27}  {row.same:>9}")
+        lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>28}  {row.same:>9}")
     return "\n".join(lines)
 
 
