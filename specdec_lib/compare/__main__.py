@@ -57,7 +57,7 @@ def shown(table: "DataFrame") -> str:
     for row in table.itertuples():
         rate = "–" if math.isnan(row.acceptance_rate) else f"{row.acceptance_rate:.2f}"
         ratio = f"{row.speed_up:.2f} ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
-        lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>28}  {row.same:>9}")
+        lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}")
     return "\n".join(lines)
 
 
