@@ -8,10 +8,9 @@ import pytest
 import torch
 from fakes import fixed_model, table_model
 
-from specdec_lib import decode as loop
 from specdec_lib.bench import COLUMNS, Contender, Played, Portions, Text, Timing, divergence, ours, rows, timed, tuned, write
 from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
+from specdec_lib.decode import decode, loop
 from specdec_lib.draft import NoDraft
 
 GREEDY = Sampler(0)
