@@ -20,7 +20,7 @@ window.seen = {
   },
   // Whether every figure of an explorer has something to show.
   drawn: (panel) => {
-    const plots = [...panel.querySelectorAll(".js-plotly-plot")];
+    const plots = [...(panel?.querySelectorAll(".js-plotly-plot") ?? [])];
     return plots.length > 0 && plots.every((plot) => plot.data?.length > 0 && plot.querySelector(".main-svg"));
   },
   // What figures and words of an explorer look like, without the random names that plotly gives to its clips.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request
+from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request, TimeoutError
 
 SCRIPT = Path(__file__).with_name("lab.js")
 MINUTES = 60_000  # milliseconds
@@ -65,13 +65,17 @@ class Lab:
         return self.page.evaluate("() => seen.panels()")
 
     def panel(self, cell: int) -> ElementHandle:
-        """The explorer of a cell, scrolled to and every figure of it drawn."""
-        self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
-        shown = self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel")
-        shown.first.wait_for(state="visible", timeout=MINUTES)
-        panel = shown.first.element_handle()
-        self.page.wait_for_function("panel => seen.drawn(panel)", arg=panel, timeout=MINUTES)
-        return panel
+        """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still growing is scrolled until it stays there."""
+        place = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel"
+        deadline = time.monotonic() + 2 * MINUTES / 1000
+        while True:
+            self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
+            try:
+                self.page.wait_for_function("place => seen.drawn(document.querySelector(place))", arg=place, timeout=5000)
+                return self.page.query_selector(place)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    raise
 
     def shows(self, panel: ElementHandle) -> str:
         """What its figures and words are, as text that is the same for the same picture."""
