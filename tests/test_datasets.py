@@ -30,6 +30,7 @@ SPEC_BENCH = [
     {"question_id": 161, "category": "translation", "turns": ["Translate: Guten Tag"]},
     {"question_id": 321, "category": "math_reasoning", "turns": ["What is 2 + 2?"], "reference": ["4"]},
 ]
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 SETS = {"humaneval": HUMANEVAL, "gsm8k": GSM8K, "mmlu": MMLU, "spec-bench": SPEC_BENCH}
 TEXTS = {
     "humaneval": ("HumanEval/1", 'def add1(a, b):\n    """Add."""\n', "humaneval"),
@@ -91,12 +92,14 @@ def test_without_the_package_a_name_says_what_to_install(monkeypatch):
         load_prompts("gsm8k")
 
 
-@pytest.mark.parametrize("variable", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
+@pytest.mark.parametrize("variable", OFFLINE)
 def test_without_a_hub_a_name_says_why_it_cannot_be_had(monkeypatch, variable):
     def load_dataset(*given, **named):
         raise ConnectionError("no answer")
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    for name in OFFLINE:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "1")
     with pytest.raises(ValueError, match=f"humaneval cannot be had from openai/openai_humaneval.*: {variable}=1 is set.*source=…"):
         load_prompts("humaneval")

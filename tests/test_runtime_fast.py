@@ -2,7 +2,10 @@
 
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -106,6 +109,20 @@ def test_threads_change_no_bit() -> None:
     one, two = (FastModel(gpt2(), "fast", threads=threads) for threads in (1, 2))
     for context, tree in walk(10, seed=3):
         assert torch.equal(one.score(context, tree), two.score(context, tree))
+
+
+@pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
+@pytest.mark.parametrize(
+    "step",
+    [
+        "from test_runtime_fast import FastModel, gpt2, walk; [FastModel(gpt2(), 'fast', threads=2).score(*step) for step in walk(2, seed=1)]",
+        "import numba; numba.set_num_threads(2); raise SystemExit(numba.threading_layer() == 'omp' and torch.get_num_threads() == 1)",
+    ],
+)
+def test_its_threads_leave_pytorch_the_number_it_had(step: str) -> None:
+    code = f"import torch; torch.set_num_threads(1); torch.get_num_threads()\n{step}\nraise SystemExit(torch.get_num_threads() != 1)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr  # numba alone changes it wherever both share one OpenMP
 
 
 def test_weights_are_halved_only_where_that_changes_none() -> None:

@@ -58,11 +58,17 @@ def decoded(monkeypatch):
     return made
 
 
+def swept(threads, keep, *grid):
+    """In another process: rows belong to a number of threads, and a new process takes its own."""
+    torch.set_num_threads(threads)
+    sweep(*grid, keep=keep, **LENGTH)
+
+
 def killed(after, delay, keep, *grid):
     """A process that sweeps, killed some time after so many prompts were kept; not a fork of this one, which PyTorch's threads would not survive."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["specdec_lib.workload"])
-    process = context.Process(target=sweep, args=grid, kwargs={"keep": keep, **LENGTH})
+    process = context.Process(target=swept, args=(torch.get_num_threads(), keep, *grid))
     process.start()
     deadline = time.monotonic() + 300
     while len(files(keep)) < after and process.is_alive():

@@ -1,5 +1,6 @@
 """The same model, faster, on a CPU: float32 arithmetic in one compiled call per pass, and the very bits of a row whatever is computed beside it."""
 
+import functools
 import time
 from collections.abc import Sequence
 from itertools import accumulate
@@ -25,6 +26,14 @@ SCRATCH = 128  # slots allocated at first beyond the model's positions
 SMALL = 16_000_000  # bytes of weights up to which a second thread hardly pays, and trees are grown in one call on one thread
 MOST = 4096  # nodes of a tree that is grown in one call
 NO_BINS = np.empty(0), np.empty((0, 0))
+
+
+@functools.cache
+def _started() -> None:
+    """Numba's threads are started, and PyTorch keeps its number of threads: both share one OpenMP, where the start sets it to all processors."""
+    threads = torch.get_num_threads()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    torch.set_num_threads(threads)
 
 
 class FastModel:
@@ -56,6 +65,8 @@ class FastModel:
             raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
+        if self.threads > 1:
+            _started()
 
     @property
     def edition(self) -> str:
