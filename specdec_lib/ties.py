@@ -212,7 +212,7 @@ def compared(ladder: Ladder, asked: Prompt, tokens: int) -> Iterator[tuple[str, 
     """
     prompt = ladder.encode(asked)
     if tokens < 1 or len(prompt) + tokens > ladder.target.max_positions:
-        raise ValueError(f"--tokens is 1 to {ladder.target.max_positions - len(prompt)} after the prompt {asked.name}, got {tokens}")
+        raise ValueError(f"--max-new-tokens is 1 to {ladder.target.max_positions - len(prompt)} after the prompt {asked.name}, got {tokens}")
     texts = written(ladder, prompt, tokens)
     for way in ("speculative", "generate"):
         tie = near_tie(ladder.target, prompt, texts["plain"], texts[way])
@@ -228,19 +228,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokenizer", help="folder or hub name, where the target's has none")
     parser.add_argument("--dtype", default="bfloat16", choices=DTYPES)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--domain", default="code", help="code, math, prose, humaneval, gsm8k, mmlu, spec-bench, or a file: FILE.jsonl")
-    parser.add_argument("--prompts", type=int, default=8)
-    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--prompts", default="code", help="code, math, prose, humaneval, gsm8k, mmlu, spec-bench, or a file: FILE.jsonl")
+    parser.add_argument("--limit", type=int, default=8, help="the first so many prompts (default: 8)")
+    parser.add_argument("--max-new-tokens", type=int, default=64, help="per prompt (default: 64)")
     given = parser.parse_args(arguments)
     verdicts = []
     try:
+        prompts = load_prompts(given.prompts, "held-out" if given.prompts in DOMAINS else WHOLE, given.limit)
         ladder = load_ladder(given.target, given.draft, tokenizer=given.tokenizer, device=given.device, dtype=given.dtype)
-        for asked in load_prompts(given.domain, "held-out" if given.domain in DOMAINS else WHOLE, given.prompts):
-            for verdict, report in compared(ladder, asked, given.tokens):
+        for asked in prompts:
+            for verdict, report in compared(ladder, asked, given.max_new_tokens):
                 verdicts.append(verdict)
                 print(report)
     except ValueError as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
     print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
     if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
         raise SystemExit(1)

@@ -1,6 +1,7 @@
 """The comparison of a pair of models: what is timed, what the table says, and what it comes to."""
 
 import math
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -218,6 +219,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
     said = capsys.readouterr().out
     assert "2 prompts of" in said and "greedy" in said and "times as fast as plain" in said and "same text" in said
+    assert not re.search(r"\d–\d", said)  # no interval from two prompts
     assert said.count("yes") == len(pd.read_csv(tmp_path / "new" / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
         "No clear gain"
     )
@@ -230,7 +232,9 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
         (["--target", "x"], "a target and a draft at least"),
         (["--prompts", "poems"], "prompt sets are code, math, prose"),
         (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
-        (["--limit", "0"], "a limit is at least 1"),
+        (["--limit", "0"], "--limit counts from 1, got 0"),
+        (["--max-new-tokens", "0"], "--max-new-tokens counts from 1, got 0"),
+        (["--repeats", "0"], "--repeats counts from 1, got 0"),
         (["--temperature", "-1"], "temperature"),
         (["--max-new-tokens", "many"], "invalid int value: 'many'"),
         (["--threads", "0"], "--threads counts from 1, got 0"),

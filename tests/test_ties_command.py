@@ -8,7 +8,7 @@ from specdec_lib import ties
 from specdec_lib.decode import decode
 from specdec_lib.draft import NoDraft, TreeDraft
 
-FEW = ["--device", "cpu", "--dtype", "float32", "--prompts", "1", "--tokens", "6"]
+FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
@@ -61,11 +61,11 @@ def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, mo
 @pytest.mark.parametrize(
     "options,complaint",
     [
-        (["--prompts", "0"], "a limit is at least 1 or None for all, got 0"),
-        (["--tokens", "0"], "--tokens is 1 to "),
-        (["--tokens", "4000"], "got 4000"),
-        (["--domain", "haiku"], "prompt sets are code, math, prose"),
-        (["--domain", "nothing.jsonl"], "there is no file nothing.jsonl"),
+        (["--limit", "0"], "a limit is at least 1 or None for all, got 0"),
+        (["--max-new-tokens", "0"], "--max-new-tokens is 1 to "),
+        (["--max-new-tokens", "4000"], "got 4000"),
+        (["--prompts", "haiku"], "prompt sets are code, math, prose"),
+        (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
         (["--target", "/no/such/folder"], "a ladder of your own has a target and a draft"),
     ],
 )
@@ -78,6 +78,6 @@ def test_what_cannot_be_done_is_said_without_a_traceback(capsys, options, compla
 def test_a_file_of_prompts_is_read(capsys, tmp_path):
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("def f(x):", "def g(y):")))
-    ties.main([*FEW, "--domain", str(path), "--prompts", "2"])
+    ties.main([*FEW, "--prompts", str(path), "--limit", "2"])
     out = capsys.readouterr().out
     assert "mine.jsonl/1, plain against generate: equal" in out and out.endswith("4 equal, 0 rounding, 0 bug, 0 one stops early\n")

@@ -15,7 +15,7 @@ from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.chance import Sampler
 from specdec_lib.compare.timing import timed
-from specdec_lib.compare.verdict import summary, verdict
+from specdec_lib.compare.verdict import LEAST, summary, verdict
 from specdec_lib.places import check_writable, write_whole
 from specdec_lib.sweep import sampling_of
 from specdec_lib.workload import DOMAINS, DTYPES, RUNTIMES, WHOLE, Ladder, load_ladder, load_prompts
@@ -34,15 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.threads is not None:
             torch.set_num_threads(given.threads)
         sampler = Sampler(given.temperature, top_k=given.top_k)
-        own = {"tokenizer": given.tokenizer, "device": given.device, "dtype": given.dtype, "runtime": given.runtime}
-        ladder = load_ladder(given.target, given.draft, **own)
         split = given.split or ("held-out" if given.prompts in DOMAINS else WHOLE)
         prompts = load_prompts(given.prompts, split, given.limit)
+        own = {"tokenizer": given.tokenizer, "device": given.device, "dtype": given.dtype, "runtime": given.runtime}
+        ladder = load_ladder(given.target, given.draft, **own)
         print(_heading(ladder, sampler, given, len(prompts)), flush=True)
         limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed, "repeats": given.repeats}
         rows = timed(ladder, prompts, sampler, keep=given.keep, progress=sys.stderr.isatty() or given.progress, **limits)
     except ValueError as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
     table = summary(rows, seed=given.seed)
     print(shown(table))
     print(f"\n{verdict(table)}", flush=True)
@@ -56,15 +56,16 @@ def shown(table: "DataFrame") -> str:
     lines = [f"{'method':{width}}  tokens per round  acceptance  ms per token  times as fast as plain (95 %)  same text"]
     for row in table.itertuples():
         rate = "–" if math.isnan(row.acceptance_rate) else f"{row.acceptance_rate:.2f}"
-        ratio = f"{row.speed_up:.2f} ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
+        ratio = f"{row.speed_up:.2f}" + (f" ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})" if row.prompts >= LEAST else "")
         lines.append(f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10}  {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}")
     return "\n".join(lines)
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Before hours of work.  Raises ValueError for threads below 1, or a place that cannot be written to; folders are made."""
-    if given.threads is not None and given.threads < 1:
-        raise ValueError(f"--threads counts from 1, got {given.threads}")
+    """Before hours of work.  Raises ValueError for a count below 1, or a place that cannot be written to; folders are made."""
+    for name in ("threads", "limit", "max_new_tokens", "repeats"):
+        if (count := getattr(given, name)) is not None and count < 1:
+            raise ValueError(f"--{name.replace('_', '-')} counts from 1, got {count}")
     if given.csv and given.csv.is_dir():
         raise ValueError(f"--csv names a file, got the folder {given.csv}")
     for folder in filter(None, (given.csv and given.csv.parent, given.keep)):

@@ -9,7 +9,7 @@ from specdec_lib.intervals import bootstrap, paired_bootstrap
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-LEAST = 4  # prompts below which an interval says little
+LEAST = 4  # prompts below which an interval says nothing, and is not printed
 HARDLY = 1.02  # tokens per round up to which a method guesses nothing that helps, whatever the clock says
 
 
@@ -90,7 +90,9 @@ def verdict(table: "DataFrame") -> str:
 
 def _advice(best: "Series") -> str:
     against = "plain decoding" if best.baseline == PLAIN else "plain decoding by Hugging Face, the faster of both"
-    numbers = f"{best.gain:.2f} times as fast as {against} ({best.gain_low:.2f}–{best.gain_high:.2f})"
+    numbers = f"{best.gain:.2f} times as fast as {against}"
+    if best.prompts >= LEAST:
+        numbers += f" ({best.gain_low:.2f}–{best.gain_high:.2f})"
     if best.gain_low > 1:
         return f"Speculate: {best.method} is {numbers}."
     if best.gain < 1:

@@ -15,14 +15,14 @@ def parts_of(*parts: object) -> Iterator[object]:
     """Every draft and model reachable from these through their attributes; lists, tuples and dictionaries by name included; one may come twice."""
     for part in parts:
         if isinstance(part, int | float | str):
-            continue  # most of what a draft remembers, and no protocol need be asked
+            continue  # most of what a draft remembers
         if isinstance(part, Mapping):
             yield from parts_of(*part.values()) if isinstance(next(iter(part), None), str) else ()
         elif isinstance(part, list | tuple):
             yield from parts_of(*part)
-        elif isinstance(part, LanguageModel):
+        elif hasattr(part, "score") and isinstance(part, LanguageModel):  # protocols answer slowly, so they are asked last
             yield part
-        elif isinstance(part, Draft):
+        elif hasattr(part, "propose") and isinstance(part, Draft):
             yield part
             yield from parts_of(*_attributes(part))
 

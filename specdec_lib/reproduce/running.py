@@ -119,6 +119,7 @@ def _execute(run: Run, progress: Progress) -> str:
                 execution_timeout=CELL_SECONDS,
                 cwd=str(run.notebook.parent),
                 store_widget_state=False,
+                shutdown_kernel="immediate",  # nothing is left to do then, and a busy one would keep whoever pressed Ctrl-C waiting
                 config=Config({"KernelManager": {"transport_encryption": "auto"}}),
             )
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:  # or a cell that hangs, a dead kernel, none at all

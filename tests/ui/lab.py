@@ -67,7 +67,7 @@ class Lab:
     def panel(self, cell: int) -> ElementHandle:
         """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still growing is scrolled until it stays there."""
         place = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel"
-        deadline = time.monotonic() + 2 * MINUTES / 1000
+        deadline = time.monotonic() + 4 * MINUTES / 1000
         while True:
             self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
             try:
