@@ -10,6 +10,7 @@ from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request, Ti
 SCRIPT = Path(__file__).with_name("lab.js")
 MINUTES = 60_000  # milliseconds
 PATIENCE = 15  # seconds
+REST = 0.7  # seconds without a change: nothing more is to come
 
 
 @dataclass
@@ -108,8 +109,18 @@ class Lab:
         self.page.keyboard.insert_text(text)
         return self._until_changed(panel, lambda: self.page.keyboard.press("Tab"))
 
+    def at_rest(self, panel: ElementHandle) -> str:
+        """What it shows once that stays the same: what was asked for before may still be on its way."""
+        shown, since, deadline = self.shows(panel), time.monotonic(), time.monotonic() + PATIENCE
+        while time.monotonic() < min(since + REST, deadline):
+            time.sleep(0.05)
+            if (now := self.shows(panel)) != shown:
+                shown, since = now, time.monotonic()
+        return shown
+
     def _until_changed(self, panel: ElementHandle, act: Callable[[], None]) -> float | None:
-        before, started = self.shows(panel), time.monotonic()
+        before = self.at_rest(panel)
+        started = time.monotonic()
         act()
         while time.monotonic() - started < PATIENCE:
             if self.shows(panel) != before:
@@ -124,7 +135,7 @@ class Lab:
 
     def picture(self, name: str) -> None:
         """A screenshot into the folder of pictures, of what the page has come to rest at."""
-        self.page.wait_for_timeout(700)
+        self.page.wait_for_timeout(1000 * REST)
         self.page.screenshot(path=self.folder / f"{name}.png")
 
     def close(self) -> None:

@@ -17,9 +17,11 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
     assert cells, f"{notebook} shows no explorer"
     for number, cell in enumerate(cells, 1):
         panel = lab.panel(cell)
+        lab.at_rest(panel)
         lab.picture(f"{notebook}_{number}_before")
         first, which = lab.pictures(panel), f"explorer {number} of {notebook}"
         sliders = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in panel.query_selector_all(SLIDER)]
+        lab.at_rest(panel)
         turned = lab.pictures(panel)
         texts = [lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")]
         lab.picture(f"{notebook}_{number}_after")
