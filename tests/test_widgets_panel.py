@@ -3,6 +3,7 @@
 import base64
 
 import ipywidgets
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
@@ -106,6 +107,35 @@ def test_a_replaced_figure_leaves_nothing_behind():
     assert not surface.layout.annotations and not surface.layout.shapes and surface.layout.yaxis.range is None
     replace(surface, bars(3, annotated=True))
     assert surface.layout.annotations[0].text == "here"
+
+
+def told(figure):
+    """What a figure says, but for the names that the widget gives to its traces."""
+    traces = [{name: value for name, value in trace.to_plotly_json().items() if name != "uid"} for trace in figure.data]
+    return go.Figure(traces, figure.layout).to_json()
+
+
+def lines(*ends, **changes):
+    return go.Figure([go.Scatter(x=[0, end], y=np.array([1.0, end])) for end in ends], changes)
+
+
+@pytest.mark.parametrize(
+    "before,after,messages",
+    [
+        (lines(1, 2), lines(3, 4), 1),
+        (lines(1).update_traces(text="old", marker={"size": 9}), lines(2).update_traces(mode="lines", marker={"color": "red"}), 1),
+        (lines(1, title="old", shapes=[{"type": "line"}]), lines(1, xaxis={"range": [0, 3]}, template="none"), 1),
+        (lines(1), lines(2, 3, title="more"), 3),
+        (bars(1), lines(1), 3),
+        (lines(1), go.Figure(), 2),
+    ],
+)
+def test_a_replaced_figure_says_what_the_other_says_in_one_message_where_its_traces_are_of_the_same_kinds(before, after, messages, monkeypatch):
+    surface, sent = go.FigureWidget(before), []
+    for name in ("update", "restyle", "relayout", "addTraces", "deleteTraces"):
+        monkeypatch.setattr(surface, f"_send_{name}_msg", lambda *given, name=name, **named: sent.append(name))
+    replace(surface, after)
+    assert told(surface) == told(go.FigureWidget(after)) and len(sent) == messages
 
 
 def test_every_knob_is_named_and_explained():

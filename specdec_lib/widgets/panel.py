@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
+from plotly.basedatatypes import BasePlotlyType
 from traitlets import TraitError
 
 from specdec_lib import figures
@@ -155,13 +156,21 @@ def replace(surface: Surface, figure: go.Figure) -> None:
         surface.outputs = ()
         surface.append_display_data(figure)
         return
-    new, old = figure.layout.to_plotly_json(), surface.layout.to_plotly_json()
-    if new.get("template") == old.get("template"):
-        new.pop("template", None), old.pop("template", None)  # the same as before, and the slowest to set
-    with surface.batch_update():
-        surface.data = ()
-        surface.add_traces(figure.data)
-        surface.update_layout(dict.fromkeys(old.keys() - new.keys()) | new, overwrite=True)
+    with surface.batch_update():  # one message, and one drawing
+        if [trace.type for trace in surface.data] == [trace.type for trace in figure.data]:
+            for old, new in zip(surface.data, figure.data, strict=True):
+                _overwrite(old, new, keep=("type", "uid"))
+        else:
+            surface.data = ()
+            surface.add_traces(figure.data)
+        same = surface.layout.template == figure.layout.template  # mostly, and it is the slowest to set
+        _overwrite(surface.layout, figure.layout, keep=("template",) if same else ())
+
+
+def _overwrite(old: BasePlotlyType, new: BasePlotlyType, *, keep: Sequence[str]) -> None:
+    """Set all that one part of a figure says to what another says, and take away what that does not say."""
+    wanted = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
+    old.update({name: value for name, value in wanted.items() if name not in keep}, overwrite=True)
 
 
 def _surface(figure: go.Figure) -> Surface:
