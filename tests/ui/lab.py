@@ -103,6 +103,10 @@ class Lab:
         knob.focus()
         return self._until_changed(panel, lambda: self.page.keyboard.press(key))
 
+    def slide(self, panel: ElementHandle, slider: ElementHandle) -> float | None:
+        """The same after a slider was moved by one step, or where that makes no difference, to one of its ends."""
+        return next(filter(None, (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))), None)
+
     def type(self, panel: ElementHandle, knob: ElementHandle, text: str) -> float | None:
         """The same after a text was typed into a knob, which was then left with the Tab key."""
         knob.focus()

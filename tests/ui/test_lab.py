@@ -20,7 +20,7 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
         lab.at_rest(panel)
         lab.picture(f"{notebook}_{number}_before")
         first, which = lab.pictures(panel), f"explorer {number} of {notebook}"
-        sliders = [lab.press(panel, knob, "ArrowRight") or lab.press(panel, knob, "ArrowLeft") for knob in panel.query_selector_all(SLIDER)]
+        sliders = [lab.slide(panel, knob) for knob in panel.query_selector_all(SLIDER)]
         lab.at_rest(panel)
         turned = lab.pictures(panel)
         texts = [lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")]
@@ -44,7 +44,7 @@ def test_explorers_work_after_a_restart(lab: Lab) -> None:
     assert lab.run_all() == []
     assert lab.restart_and_run_all() == []
     panel = lab.panel(lab.panels()[0])
-    assert any(lab.press(panel, knob, "ArrowRight") for knob in panel.query_selector_all(SLIDER))
+    assert all(lab.slide(panel, knob) for knob in panel.query_selector_all(SLIDER))
 
 
 def test_a_knob_that_is_not_pressed_changes_nothing(lab: Lab) -> None:
