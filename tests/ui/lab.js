@@ -26,10 +26,11 @@ window.seen = {
   // What figures and words of an explorer look like, without the random names that plotly gives to its clips.
   text: (panel, parts) => [...panel.querySelectorAll(parts)].map((part) => part.innerHTML.replace(/[0-9a-f]{6,}/g, "")).join(""),
   shown: (panel) => seen.text(panel, ".main-svg, .widget-html-content"),
-  // What its figures draw, whatever plotly calls their parts.
+  // What its figures draw, whatever plotly calls their parts and writes down of its own when they are changed.
+  own: ["uid", "autocontour", "zauto"],
   pictures: (panel) => {
     const sorted = (value) => (value && typeof value === "object" && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value);
-    const plain = (name, value) => (name === "uid" || name.startsWith("_") ? undefined : sorted(value));
+    const plain = (name, value) => (seen.own.includes(name) || name.startsWith("_") ? undefined : sorted(value));
     return [...panel.querySelectorAll(".js-plotly-plot")].map((plot) => JSON.stringify([plot.data, plot.layout.title?.text], plain)).join("");
   },
   refused: (panel) => [...panel.querySelectorAll("[role=alert]")].map((one) => one.innerText).join("; "),

@@ -1,7 +1,7 @@
 """JupyterLab as a person uses it: open a notebook, run it, move a knob, look."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request, Ti
 
 SCRIPT = Path(__file__).with_name("lab.js")
 MINUTES = 60_000  # milliseconds
-PATIENCE = 15  # seconds
+PATIENCE = 10  # seconds
 REST = 0.7  # seconds without a change: nothing more is to come
 
 
@@ -103,8 +103,13 @@ class Lab:
         knob.focus()
         return self._until_changed(panel, lambda: self.page.keyboard.press(key))
 
-    def slide(self, panel: ElementHandle, slider: ElementHandle) -> float | None:
-        """The same after a slider was moved by one step, or where that makes no difference, to one of its ends."""
+    def slide(self, panel: ElementHandle, slider: ElementHandle, after: Sequence[ElementHandle] = ()) -> float | None:
+        """The same after a slider was moved by one step, or where that makes no difference, to one of its ends.
+
+        after    sliders that are moved first: a seed makes a difference only where there is a temperature
+        """
+        for other in after:
+            self.press(panel, other, "ArrowRight")
         return next(filter(None, (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))), None)
 
     def type(self, panel: ElementHandle, knob: ElementHandle, text: str) -> float | None:

@@ -20,9 +20,9 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
         lab.at_rest(panel)
         lab.picture(f"{notebook}_{number}_before")
         first, which = lab.pictures(panel), f"explorer {number} of {notebook}"
-        sliders, turned = [], False
-        for knob in panel.query_selector_all(SLIDER):
-            sliders.append(lab.slide(panel, knob))
+        sliders, turned, knobs = [], False, panel.query_selector_all(SLIDER)
+        for knob in knobs:
+            sliders.append(lab.slide(panel, knob) or lab.slide(panel, knob, after=knobs))
             lab.at_rest(panel)
             turned = turned or lab.pictures(panel) != first
             lab.picture(f"{notebook}_{number}_after")  # of the last slider
