@@ -5,7 +5,7 @@ from typing import Any
 
 import ipywidgets
 
-DESCRIPTION = "8em"
+DESCRIPTION = "9em"  # the longest is "acceptance rate"
 SEEDS, TEMPERATURES = range(20), (0.0, 0.2, 0.4, 0.7, 1.0, 1.3)
 TOP_KS = {"all tokens": None, "50 likeliest": 50, "10 likeliest": 10}
 
