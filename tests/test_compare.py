@@ -12,8 +12,8 @@ from specdec_lib.bench import texts
 from specdec_lib.bench.texts import NEAR_TIE
 from specdec_lib.chance import Sampler
 from specdec_lib.compare import FOREIGN, PLAIN, contenders, drafts, neutral, summary, timed, verdict
+from specdec_lib.compare import __main__ as command
 from specdec_lib.compare import timing as clockwork
-from specdec_lib.compare.__main__ import main
 from specdec_lib.context import Context
 from specdec_lib.draft import ChainDraft, NoDraft
 from specdec_lib.tree import TokenTree
@@ -170,6 +170,11 @@ def test_the_verdict_is_in_words(seconds, said):
     assert verdict(summary(table(*seconds))).startswith(said)
 
 
+def test_a_verdict_from_few_prompts_has_no_interval_and_says_that_they_are_few():
+    told = summary(table((2.0,) * 3, (3.0,) * 3, (1.0,) * 3))
+    assert verdict(told) == "Speculate: chain of 2 is 2.00 times as fast as plain decoding. 3 prompts are too few to rely on: ask for 4 or more."
+
+
 def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_texts_loop():
     rows = pd.concat(
         [
@@ -216,7 +221,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
     (tmp_path / "mine.jsonl").write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
     given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "new" / "table.csv")]
-    main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
+    command.main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
     said = capsys.readouterr().out
     assert "2 prompts of" in said and "greedy" in said and "times as fast as plain" in said and "same text" in said
     assert not re.search(r"\d–\d", said)  # no interval from two prompts
@@ -243,7 +248,9 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
         (["--csv", "/tmp"], "--csv names a file, got the folder /tmp"),
     ],
 )
-def test_the_command_says_what_is_wrong_without_a_traceback(wrong, complaint, capsys):
+def test_the_command_says_what_is_wrong_without_a_traceback(wrong, complaint, capsys, monkeypatch):
+    if "--target" not in wrong:  # then no model need be loaded to say so
+        monkeypatch.setattr(command, "load_ladder", lambda *given, **named: pytest.fail("loaded all the same"))
     with pytest.raises(SystemExit) as ended:
-        main([*wrong, "--device", "cpu"])
+        command.main([*wrong, "--device", "cpu"])
     assert ended.value.code == 2 and complaint in capsys.readouterr().err

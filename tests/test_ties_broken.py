@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from fakes import table_model
 
-from specdec_lib import ties
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.decode import decode
 from specdec_lib.draft import NoDraft
 from specdec_lib.lm import CachedModel
 from specdec_lib.ngram import NgramDraft
-from specdec_lib.ties import BUG, moved, near_tie
+from specdec_lib.ties import BUG, moved, near_tie, near_ties
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.workload import load_model
 from specdec_lib.workload.files import DATA
@@ -108,7 +107,7 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
     row = model.score(context, TokenTree.rooted(context))[ROOT]
     assert row.isinf().sum() == 1 and max(moved(model, context).values()) < 1e-9
     name = "_through_tree" if where == "a tree" else "_read"
-    honest = getattr(ties, name)
+    honest = getattr(near_ties, name)
 
     def wrong(model, context, *rows):
         made = honest(model, context, *rows).clone()
@@ -116,7 +115,7 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
             made[int(row.argmax())] = spoilt
         return made
 
-    monkeypatch.setattr(ties, name, wrong)
+    monkeypatch.setattr(near_ties, name, wrong)
     assert moved(model, context)[where] == math.inf
     best, second = row.topk(2).indices.tolist()
     tie = near_tie(model, context, (best,), (second,))

@@ -4,34 +4,34 @@ import json
 
 import pytest
 
-from specdec_lib import ties
 from specdec_lib.decode import decode
 from specdec_lib.draft import NoDraft, TreeDraft
+from specdec_lib.ties import __main__ as command
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
-    ties.main(FEW)
+    command.main(FEW)
     out = capsys.readouterr().out
     assert "plain against speculative: equal" in out and out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
-    right = ties.written
+    right = command.written
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
         return texts | {"generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)}
 
-    monkeypatch.setattr(ties, "written", wrong)
+    monkeypatch.setattr(command, "written", wrong)
     with pytest.raises(SystemExit):
-        ties.main(FEW)
+        command.main(FEW)
     assert "plain against generate: bug: the texts part at generated token 5" in capsys.readouterr().out
 
 
 def test_a_text_that_ends_early_is_a_fault_because_all_are_to_be_as_long(capsys, monkeypatch):
-    right = ties.written
-    monkeypatch.setattr(ties, "written", lambda *given: {way: text[: 5 if way == "generate" else 6] for way, text in right(*given).items()})
+    right = command.written
+    monkeypatch.setattr(command, "written", lambda *given: {way: text[: 5 if way == "generate" else 6] for way, text in right(*given).items()})
     with pytest.raises(SystemExit, match="1"):
-        ties.main(FEW)
+        command.main(FEW)
     assert capsys.readouterr().out.endswith("1 equal, 0 rounding, 0 bug, 1 one stops early\n")
 
 
@@ -42,8 +42,8 @@ def test_the_draft_of_the_command_is_a_tree(ladder, monkeypatch):
         asked.append(draft)
         return decode(target, draft, *given, **named)
 
-    monkeypatch.setattr(ties, "decode", spied)
-    texts = ties.written(ladder, ladder.encode("def f(x):"), 5)
+    monkeypatch.setattr(command, "decode", spied)
+    texts = command.written(ladder, ladder.encode("def f(x):"), 5)
     assert set(texts) == {"plain", "speculative", "generate"} and len(set(texts.values())) == 1
     plain, tree = asked
     assert isinstance(plain, NoDraft) and isinstance(tree, TreeDraft) and tree.budget == 16
@@ -51,10 +51,10 @@ def test_the_draft_of_the_command_is_a_tree(ladder, monkeypatch):
 
 def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, monkeypatch):
     config, prompt = ladder.target.model.generation_config, ladder.encode("def f(x):")
-    wanted = ties.written(ladder, prompt, 24)
+    wanted = command.written(ladder, prompt, 24)
     monkeypatch.setattr(config, "repetition_penalty", 1.8)
     monkeypatch.setattr(config, "no_repeat_ngram_size", 2)
-    assert ties.written(ladder, prompt, 24) == wanted and len(set(wanted.values())) == 1
+    assert command.written(ladder, prompt, 24) == wanted and len(set(wanted.values())) == 1
     assert ladder.target.model.generation_config is config
 
 
@@ -71,13 +71,13 @@ def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, mo
 )
 def test_what_cannot_be_done_is_said_without_a_traceback(capsys, options, complaint):
     with pytest.raises(SystemExit, match="2"):
-        ties.main([*FEW, *options])
+        command.main([*FEW, *options])
     assert complaint in capsys.readouterr().err
 
 
 def test_a_file_of_prompts_is_read(capsys, tmp_path):
     path = tmp_path / "mine.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("def f(x):", "def g(y):")))
-    ties.main([*FEW, "--prompts", str(path), "--limit", "2"])
+    command.main([*FEW, "--prompts", str(path), "--limit", "2"])
     out = capsys.readouterr().out
     assert "mine.jsonl/1, plain against generate: equal" in out and out.endswith("4 equal, 0 rounding, 0 bug, 0 one stops early\n")

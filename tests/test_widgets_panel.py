@@ -123,14 +123,16 @@ def lines(*ends, **changes):
     "before,after,messages",
     [
         (lines(1, 2), lines(3, 4), 1),
-        (lines(1).update_traces(text="old", marker={"size": 9}), lines(2).update_traces(mode="lines", marker={"color": "red"}), 1),
+        (lines(1).update_traces(marker={"size": 9}), lines(2).update_traces(mode="lines", marker={"color": "red"}), 1),
+        (lines(1).update_traces(text="old"), lines(2), 2),
+        (go.Figure(go.Heatmap(z=[[1, 2]], zmin=0, zmax=9)), go.Figure(go.Heatmap(z=[[3, 4]])), 2),
         (lines(1, title="old", shapes=[{"type": "line"}]), lines(1, xaxis={"range": [0, 3]}, template="none"), 1),
         (lines(1), lines(2, 3, title="more"), 3),
         (bars(1), lines(1), 3),
         (lines(1), go.Figure(), 2),
     ],
 )
-def test_a_replaced_figure_says_what_the_other_says_in_one_message_where_its_traces_are_of_the_same_kinds(before, after, messages, monkeypatch):
+def test_a_replaced_figure_says_what_the_other_says_in_one_message_where_its_traces_go_on(before, after, messages, monkeypatch):
     surface, sent = go.FigureWidget(before), []
     for name in ("update", "restyle", "relayout", "addTraces", "deleteTraces"):
         monkeypatch.setattr(surface, f"_send_{name}_msg", lambda *given, name=name, **named: sent.append(name))

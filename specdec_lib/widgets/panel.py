@@ -157,7 +157,7 @@ def replace(surface: Surface, figure: go.Figure) -> None:
         surface.append_display_data(figure)
         return
     with surface.batch_update():  # one message, and one drawing
-        if [trace.type for trace in surface.data] == [trace.type for trace in figure.data]:
+        if _goes_on(surface.data, figure.data):
             for old, new in zip(surface.data, figure.data, strict=True):
                 _overwrite(old, new, keep=("type", "uid"))
         else:
@@ -165,6 +165,13 @@ def replace(surface: Surface, figure: go.Figure) -> None:
             surface.add_traces(figure.data)
         same = surface.layout.template == figure.layout.template  # mostly, and it is the slowest to set
         _overwrite(surface.layout, figure.layout, keep=("template",) if same else ())
+
+
+def _goes_on(before: Sequence[BasePlotlyType], after: Sequence[BasePlotlyType]) -> bool:
+    """Whether traces are of the same kinds and nothing is taken away: in the page plotly keeps what it made of a range that is gone."""
+    if [trace.type for trace in before] != [trace.type for trace in after]:
+        return False
+    return all(set(old.to_plotly_json()) - {"uid"} <= set(new.to_plotly_json()) for old, new in zip(before, after, strict=True))
 
 
 def _overwrite(old: BasePlotlyType, new: BasePlotlyType, *, keep: Sequence[str]) -> None:

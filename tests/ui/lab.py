@@ -9,7 +9,7 @@ from playwright.sync_api import ConsoleMessage, ElementHandle, Page, Request, Ti
 
 SCRIPT = Path(__file__).with_name("lab.js")
 MINUTES = 60_000  # milliseconds
-PATIENCE = 10  # seconds
+PATIENCE = 15  # seconds
 REST = 0.7  # seconds without a change: nothing more is to come
 
 
