@@ -1,7 +1,7 @@
 """`python tests/runtime_candidates.py`: what was tried for the fast CPU runtime, milliseconds per pass of the embedded target by number of rows.
 
-The products alone (25 of them, 12.4 million weights) in each form that PyTorch has, then whole passes: as Hugging Face wrote it, without the
-ceremony, compiled by PyTorch, and compiled by Numba with weights of 32, 16 and 8 bits. Medians of repeats in turn.
+The products alone (25 of them, 12.4 million weights) in each form that PyTorch has, then whole passes: as Hugging Face wrote it, and
+compiled by Numba with weights of 32, 16 and 8 bits. Medians of repeats in turn.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from specdec_lib.latency import pass_seconds
 from specdec_lib.lm import CachedModel, LanguageModel
 from specdec_lib.runtime import weights
 from specdec_lib.runtime.fast import FastModel
-from specdec_lib.runtime.network import lean
 from specdec_lib.workload import load_ladder
 
 ROWS = (1, 2, 4, 8, 12, 16)
@@ -51,18 +50,6 @@ def products(target: CachedModel) -> dict[str, Run]:
     }
 
 
-def bare(target: CachedModel) -> dict[str, Run]:
-    """The lean pass as PyTorch runs it, over a cache of random numbers."""
-    network = lean(target.model)
-    cache = network.buffer(CONTEXT + max(ROWS))
-
-    def run(rows: int) -> Tensor:
-        places = torch.arange(CONTEXT, CONTEXT + rows)
-        return network(places, places, cache, CONTEXT, None if rows == 1 else torch.zeros(rows, CONTEXT + rows), rows)
-
-    return {"pass: PyTorch without the ceremony, float32": run}
-
-
 def models(target: CachedModel, monkey: ModuleType) -> list[LanguageModel]:
     """The target as it is, and compiled by Numba with weights of 32, 16 and 8 bits."""
     target.name = "pass: Hugging Face, float32"
@@ -72,23 +59,6 @@ def models(target: CachedModel, monkey: ModuleType) -> list[LanguageModel]:
     monkey._form = form
     halved = FastModel(target.model, "pass: Numba, weights in bfloat16 (exact)")
     return [target, whole, halved, FastModel(target.model, "pass: Numba, weights in int8 (another law)", stored="int8")]
-
-
-def compiled(target: CachedModel) -> dict[str, Run]:
-    """The bare pass through `torch.compile`, a kernel per number of rows; takes minutes to make."""
-    import torch._inductor.config
-
-    torch._inductor.config.freezing = True
-    network = lean(target.model)
-    cache = network.buffer(CONTEXT + max(ROWS))
-    made = torch.compile(network.static, dynamic=False)
-
-    def run(rows: int) -> Tensor:
-        places = torch.arange(CONTEXT, CONTEXT + rows)
-        mask = torch.zeros(rows, CONTEXT + max(ROWS)).masked_fill_(torch.arange(CONTEXT + max(ROWS)) >= CONTEXT + rows, -torch.inf)
-        return made(places % target.vocabulary, places, places, cache, mask, keep=rows)
-
-    return {"pass: torch.compile with freezing, float32": run}
 
 
 def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:
@@ -116,13 +86,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--compile", action="store_true", help="torch.compile too")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     np.random.seed(0)
     target = load_ladder(device="cpu").target
     with torch.no_grad():
-        candidates = products(target) | bare(target) | (compiled(target) if given.compile else {})
+        candidates = products(target)
     print(f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n|---|{'---|' * len(ROWS)}")
     table = pass_seconds(models(target, weights), ROWS, context_tokens=CONTEXT // 2, repeats=given.repeats, progress=False)
     whole = {name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS] for name, group in table.groupby("model", sort=False)}

@@ -21,7 +21,7 @@ LAYERS = (
     {"latency", "acceptance", "replay", "sweep", "published", "ties"},
     {"ladder", "figures", "specbench"},
     {"bench", "widgets", "hf", "gallery"},
-    {"reproduce", "gpu", "compare"},
+    {"reproduce", "compare"},
 )
 LAYER = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
 HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}

@@ -83,6 +83,16 @@ def test_the_cache_is_pure(kind):
     assert largest_error(model, CachedModel(model, "target", chunk_rows=5), 30) < 1e-12
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_has_the_same_logits_on_a_gpu(kind):
+    context = Context.of([1, 2, 3])
+    tree = grown(context, 10, random.Random(2))
+    made = CachedModel(network(kind).cuda(), "target").score(context, tree)
+    assert (made.cpu() - uncached(network(kind), context, tree)).abs().max() < 1e-6
+
+
 BUGS = {
     "a node sees its siblings": lambda cache, new: SlotCache.mask(cache, new) | True,
     "a node does not see its parent": lambda cache, new: without_parents(cache, new),

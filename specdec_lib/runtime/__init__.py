@@ -1,1 +1,1 @@
-"""The same model, faster: one compiled CPU path; static keys and values and CUDA graphs per tree size."""
+"""The same model, faster: one compiled CPU path, and the measurement that chooses it."""
