@@ -19,7 +19,7 @@ LAYERS = (
     {"staged", "cascade"},
     {"workload"},
     {"latency", "acceptance", "replay", "sweep", "published", "ties"},
-    {"ladder", "figures", "specbench"},
+    {"ladder", "figures"},
     {"bench", "widgets", "hf", "gallery"},
     {"reproduce", "compare"},
 )
