@@ -14,7 +14,6 @@ from specdec_lib.tree import TokenTree
 
 LAWS = pd.DataFrame({"token": [" a", "\n", " a", "\n"], "law": ["target", "target", "draft", "draft"], "probability": [0.75, 0.25, 1 / 3, 2 / 3]})
 ORIGINS = pd.DataFrame({"token": ["def", " f", ":\n    ", "return"], "source": ["draft", "target", "n-gram", "draft"], "round": [0, 0, 1, 1]})
-ROUNDS = pd.DataFrame({"draft": ["nothing", "chain"], "tokens_per_round": [1.0, 2.5], "low": [1.0, 2.25], "high": [1.0, 2.75]})
 
 
 @pytest.fixture
@@ -185,19 +184,8 @@ def test_origins_breaks_long_lines() -> None:
     assert len(set(figures.origins(long).data[-1].y)) == 3
 
 
-def test_tokens_per_round_has_an_interval_per_draft_first_on_top() -> None:
-    figure = figures.tokens_per_round(ROUNDS)
-    assert list(figure.data[0].error_x.array) == [0, 0.25] and list(figure.data[0].error_x.arrayminus) == [0, 0.25]
-    assert list(figure.layout.yaxis.categoryarray) == ["chain", "nothing"]
-
-
-def test_an_interval_beside_its_dot_is_refused() -> None:
-    with pytest.raises(ValueError, match="must hold in every row"):
-        figures.tokens_per_round(ROUNDS.assign(low=2.0))
-
-
-@pytest.mark.parametrize("draw", [figures.laws, figures.origins, figures.tokens_per_round])
+@pytest.mark.parametrize("draw", [figures.laws, figures.origins])
 def test_a_table_without_its_columns_or_rows_is_refused(draw) -> None:
-    for table in (pd.DataFrame({"x": [1]}), pd.concat([LAWS, ORIGINS, ROUNDS]).iloc[:0]):
+    for table in (pd.DataFrame({"x": [1]}), pd.concat([LAWS, ORIGINS]).iloc[:0]):
         with pytest.raises(ValueError, match="with the columns"):
             draw(table)

@@ -61,7 +61,6 @@ LENIENCE = pd.DataFrame(
 SURFACE = pd.DataFrame(
     [(k1, k2, NONE if k1 == k2 == 0 else 1 + k1 / 10 + k2 / 100) for k1 in range(3) for k2 in range(2)], columns=["k1", "k2", "swi"]
 )
-SETTING = pd.DataFrame({"quantity": ["tokens per round", "SWI"], "value": [3.25, 1.5]})
 
 
 def surface(table: pd.DataFrame, best: tuple[int, int] = (2, 1)) -> go.Figure:
@@ -77,7 +76,6 @@ TABLES = {
     figures.cascade_ablation: ABLATION,
     figures.lenience: LENIENCE,
     surface: SURFACE,
-    figures.setting: SETTING,
 }
 
 
@@ -205,20 +203,12 @@ def test_a_surface_with_gaps_between_its_numbers_writes_each_into_its_cell() -> 
     assert written == {(0, 1): "1.01", (1, 0): "1.10", (1, 1): "1.11", (2, 0): "1.20", (2, 1): "1.21"} and list(figure.data[0].y) == ["0", "8"]
 
 
-def test_a_setting_is_a_bar_per_quantity_with_the_first_on_top() -> None:
-    figure = figures.setting(SETTING, title="target ← <middle>")
-    (bars,) = figure.data
-    assert list(bars.y) == ["tokens per round", "SWI"] and [text.strip() for text in bars.text] == ["3.25", "1.50"]
-    assert figure.layout.yaxis.autorange == "reversed" and figure.layout.title.text == "target ← &lt;middle&gt;"
-    assert figures.setting(SETTING.assign(value=0.0)).layout.xaxis.range[1] > 0
-
-
 @pytest.mark.parametrize("draw", TABLES, ids=lambda draw: draw.__name__)
 def test_every_figure_has_a_title_and_axes_with_words_and_fits_a_page(draw) -> None:
-    figure = draw(TABLES[draw]) if draw is not figures.setting else draw(TABLES[draw], title="a setting")
+    figure = draw(TABLES[draw])
     assert figure.layout.title.text and figure.layout.width <= 900
     assert all(axis.title.text for axis in figure.select_xaxes())
-    assert figure.layout.yaxis.title.text or draw is figures.setting, "the rows of a setting name themselves"
+    assert figure.layout.yaxis.title.text
 
 
 @pytest.mark.parametrize("draw", TABLES, ids=lambda draw: draw.__name__)
@@ -248,7 +238,6 @@ def test_every_figure_refuses_a_row_that_is_there_twice(draw) -> None:
         (surface, SURFACE.iloc[1:], "every pair of its k1 and k2: 3 times 2, got 5 rows"),
         (lambda table: surface(table, (0, 0)), SURFACE, "with a value, got k1 = 0, k2 = 0"),
         (lambda table: surface(table, (7, 0)), SURFACE, "must be a cell of the surface"),
-        (figures.setting, SETTING.assign(value=-1.0), "0 or more, got -1"),
     ],
 )
 def test_a_table_that_cannot_be_drawn_is_refused(draw, table: pd.DataFrame, message: str) -> None:

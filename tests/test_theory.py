@@ -14,16 +14,13 @@ from specdec_lib.theory import (
     arithmetic_intensity,
     bytes_moved,
     chain_law,
-    chain_operations,
     chain_speed_up,
     chain_tokens,
     pass_bytes,
     pass_flops,
     roofline_seconds,
     speed_up,
-    staged_cost,
     survival_tokens,
-    tokens_limit,
 )
 
 CHAINS = [(0.8, 4, 3.3616, 2.8013), (0.8, 8, 4.3289, 3.0921), (0.7, 4, 2.7731, 2.3109), (0.7, 8, 3.1988, 2.2849)]
@@ -78,28 +75,6 @@ def test_measured_tokens_give_the_papers_speed_up():
     assert speed_up(4.07, draft_passes=5, draft_cost=0.149) == pytest.approx(350 / 150, abs=0.005)
     for rate, length, tokens in [(0.84, 5, 4.07), (0.82, 8, 4.58), (0.65, 5, 2.63)]:
         assert chain_tokens(rate, length) == pytest.approx(tokens, abs=0.05)
-
-
-def test_a_scout_makes_a_draft_token_cheaper_by_the_tokens_it_brings():
-    assert staged_cost(0.6, 0, draft_cost=0.1, scout_cost=0.5) == pytest.approx(0.1)
-    assert staged_cost(0.6, 3, draft_cost=0.1, scout_cost=0) == pytest.approx(0.1 / chain_tokens(0.6, 3))
-    wide = staged_cost(0.6, 3, draft_cost=0.1, scout_cost=0.02, verify=lambda rows: 1 + 0.1 * (rows - 1))
-    assert wide == pytest.approx(0.1 * (1.3 + 0.06) / 2.176)
-
-
-def test_staged_cost_leaves_out_only_what_the_last_inner_round_wastes():
-    """Against the exact cost of k draft tokens: a renewal in which a round's surplus is lost."""
-    rate, length, draft, scout = 0.6, 3, 0.1, 0.02
-    whole, law = [0.0], chain_law(rate, length)
-    for wanted in range(1, 41):
-        whole.append(draft * (1 + length * scout) + sum(chance * whole[max(0, wanted - n)] for n, chance in enumerate(law, 1)))
-    cheap = staged_cost(rate, length, draft_cost=draft, scout_cost=scout)
-    assert cheap < whole[8] / 8 < 1.2 * cheap and whole[40] - whole[20] == pytest.approx(20 * cheap, rel=1e-3)
-
-
-def test_arithmetic_grows_by_the_guesses_that_fail():
-    assert chain_operations(0.8, 4, 0.05) == pytest.approx(0.2 * (4 * 0.05 + 5) / (1 - 0.8**5))
-    assert chain_operations(1, 4, 0) == pytest.approx(1) and chain_operations(0, 4, 0.25) == pytest.approx(6)
 
 
 def test_gpt2_large_reads_what_was_published():
@@ -159,9 +134,6 @@ def test_intensity_is_about_the_number_of_rows():
         (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "at least 1 token, got tokens_per_round=0.5"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "draft_cost is 0 or more, got -1"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify must be above 0, got 0"),
-        (lambda: staged_cost(0.5, 2, draft_cost=0.1, scout_cost=-0.2), "scout_cost is 0 or more, got -0.2"),
-        (lambda: chain_operations(0.5, 2, -3), "draft_operations is 0 or more, got -3"),
-        (lambda: tokens_limit(0, 1.0), "budget=0"),
         (lambda: ModelShape(0, 8, 8), "layers and width are at least 1"),
         (lambda: Machine("none", 0.0, 1.0), "peaks are above 0"),
         (lambda: pass_flops(GPT2_LARGE, 0, 4), "at least 1 row and a context of 0 tokens or more, got rows=0, context=4"),

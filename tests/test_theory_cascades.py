@@ -16,8 +16,6 @@ from specdec_lib.theory import (
     chain_speed_up,
     chain_tokens,
     expected_round,
-    horizontal_gains,
-    horizontal_speed_up,
     phi,
     relay_speed_up,
     vertical_speed_up,
@@ -169,15 +167,6 @@ def test_what_free_copies_gain(rate, cost, low, high):
     for inner, percent in ((0.2, low), (0.4, high)):
         found = best_vertical(rate, inner, draft_cost=cost, reviews=range(1, 30), lengths=[10])
         assert 100 * (found.speed_up / alone - 1) == pytest.approx(percent, abs=0.05)
-
-
-def test_a_guess_gains_by_its_derivative_and_the_first_most():
-    rates, costs, step = [0.8, 0.5, 0.9, 0.6], [0.1, 0.05, 0.0, 0.02], 1e-6
-    for place, gain in enumerate(horizontal_gains(rates, costs)):
-        up, down = ([rate + sign * step * (place == other) for other, rate in enumerate(rates)] for sign in (1, -1))
-        assert gain == pytest.approx((horizontal_speed_up(up, costs) - horizontal_speed_up(down, costs)) / (2 * step), rel=1e-6)
-    even = horizontal_gains([0.7] * 5, [0.1] * 5)
-    assert even == sorted(even, reverse=True) and horizontal_gains([], []) == []
 
 
 @pytest.mark.parametrize("matrix, counted", list(itertools.product(MATRICES, ("tokens", "calls"))))

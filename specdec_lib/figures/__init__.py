@@ -8,7 +8,7 @@ from specdec_lib.figures.ablations import ablation, passes, stages
 from specdec_lib.figures.agreement import calibration, predicted
 from specdec_lib.figures.bench import versus
 from specdec_lib.figures.cascades import ewif, lenience, position, sensitivity
-from specdec_lib.figures.charts import laws, tokens_per_round
+from specdec_lib.figures.charts import laws
 from specdec_lib.figures.curves import acceptance, budget_curves
 from specdec_lib.figures.gains import cascade_ablation, walltime
 from specdec_lib.figures.gaps import gap_table, gaps, kinds
@@ -19,7 +19,7 @@ from specdec_lib.figures.places import pass_at
 from specdec_lib.figures.rivals import rivals
 from specdec_lib.figures.roofs import roofline
 from specdec_lib.figures.saving import folder, save, still
-from specdec_lib.figures.settings import setting, surface
+from specdec_lib.figures.settings import surface
 from specdec_lib.figures.shapes import shapes, slots, speed_ups
 from specdec_lib.figures.speeds import predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
 from specdec_lib.figures.steps import step
@@ -66,7 +66,6 @@ __all__ = [
     "roofline",
     "save",
     "sensitivity",
-    "setting",
     "setting_speed_ups",
     "shapes",
     "slots",
@@ -78,7 +77,6 @@ __all__ = [
     "still",
     "surface",
     "swi",
-    "tokens_per_round",
     "tree",
     "versus",
     "walk",

@@ -1,4 +1,4 @@
-"""SWI over the entries of the K matrix, and one setting of the cascade by itself."""
+"""SWI over the entries of the K matrix."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.figures.lanes import headed
-from specdec_lib.figures.marks import check, check_once, short, wrapped
+from specdec_lib.figures.marks import check, check_once, wrapped
 from specdec_lib.figures.theme import DARK, SCREEN, SOURCES, escaped, tint
 
 SHADES = [[0, tint(tint(SOURCES["draft"]))], [1, SOURCES["draft"]]]  # the palest is not white: that is an empty cell
@@ -67,33 +67,3 @@ def _write_cells(figure: go.Figure, grid: pd.DataFrame) -> None:
                 font = {"color": "#FFFFFF" if dark else DARK, "size": 11}
                 # by place: a name like "8" would be taken for the place 8
                 figure.add_annotation(x=column, y=row, text=f"{number:.2f}", showarrow=False, font=font)
-
-
-def setting(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """What one setting of the cascade reaches: a lying bar per quantity with its value, the first on top.
-
-    table    a row per bar: `quantity` (its name, and its unit if it has one), `value` of 0 or more
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one quantity, or a value is below 0.
-    """
-    check(table, ("quantity", "value"))
-    check_once(table, ("quantity",))
-    if (table["value"] < 0).any():
-        raise ValueError(f"a bar shows a value of 0 or more, got {float(table['value'].min()):g}")
-    names = [wrapped(str(name), 34) for name in table["quantity"]]
-    bars = go.Bar(
-        x=table["value"],
-        y=names,
-        orientation="h",
-        marker={"color": tint(SOURCES["draft"]), "line": {"color": SOURCES["draft"], "width": 1.5}},
-        text=[f"\u2002{short(value)}" for value in table["value"]],
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate="%{y}: %{x:.4g}<extra></extra>",
-    )
-    figure = go.Figure(bars)
-    most = float(table["value"].max())
-    figure.update_layout(template=SCREEN, width=760, height=90 + 36 * len(names), margin={"t": 24}, showlegend=False, bargap=0.35)
-    figure.update_xaxes(title="value, in the unit that its row names", range=[0, 1.15 * most if most > 0 else 1.0])
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    return headed(figure, title) if title else figure

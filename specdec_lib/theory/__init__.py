@@ -5,7 +5,6 @@ Numbers in, numbers out: nothing here runs a model, so a prediction can be held 
 
 from specdec_lib.theory.cascades import (
     ewif,
-    horizontal_gains,
     horizontal_speed_up,
     phi,
     relay_speed_up,
@@ -16,13 +15,10 @@ from specdec_lib.theory.cascades import (
 from specdec_lib.theory.chains import (
     Verify,
     chain_law,
-    chain_operations,
     chain_speed_up,
     chain_tokens,
     speed_up,
-    staged_cost,
     survival_tokens,
-    tokens_limit,
 )
 from specdec_lib.theory.costs import (
     RTX_4090,
@@ -75,7 +71,6 @@ __all__ = [
     "chain_break_even",
     "chain_law",
     "chain_map",
-    "chain_operations",
     "chain_speed_up",
     "chain_tokens",
     "cheapest_drafts",
@@ -84,7 +79,6 @@ __all__ = [
     "ewif",
     "expected_round",
     "expected_tokens",
-    "horizontal_gains",
     "horizontal_speed_up",
     "monotone",
     "pass_bytes",
@@ -94,11 +88,9 @@ __all__ = [
     "relay_speed_up",
     "roofline_seconds",
     "speed_up",
-    "staged_cost",
     "survival_tokens",
     "swi",
     "tokens_by_budget",
-    "tokens_limit",
     "tree_gains",
     "tree_table",
     "tree_work",

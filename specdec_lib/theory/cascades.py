@@ -8,9 +8,7 @@ Source: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix 
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from numbers import Integral, Real
-from operator import mul
 
 from specdec_lib.theory.chains import chain_tokens, survival_tokens
 
@@ -65,20 +63,6 @@ def horizontal_speed_up(rates: Sequence[Real], costs: Sequence[Real]) -> float:
     Source: theorem 4.5.
     """
     return ewif(survival_tokens(rates), (1,) * len(rates), costs)
-
-
-def horizontal_gains(rates: Sequence[Real], costs: Sequence[Real]) -> list[float]:
-    """How fast the EWIF of `horizontal_speed_up` grows with the rate of each guess: its derivatives, the first guess first.
-
-    Raises ValueError as `horizontal_speed_up` does.
-    Source: corollary 4.6; of equal rates the earliest gains most.
-    """
-    cost = survival_tokens(rates) / horizontal_speed_up(rates, costs)
-    gains = []
-    for place in range(len(rates)):
-        others = [1.0 if other == place else float(rate) for other, rate in enumerate(rates)]
-        gains.append(math.fsum(list(accumulate(others, mul))[place:]) / cost)
-    return gains
 
 
 def relay_speed_up(rates: Sequence[Real], costs: Sequence[Real], lengths: Sequence[Integral]) -> float:

@@ -77,49 +77,6 @@ def chain_speed_up(acceptance_rate: Real, length: Integral, draft_cost: Real, ve
     return speed_up(tokens, draft_passes=length, draft_cost=draft_cost, verify=1.0 if verify is None else verify(int(length) + 1))
 
 
-def staged_cost(acceptance_rate: Real, length: Integral, *, draft_cost: Real, scout_cost: Real, verify: Verify | None = None) -> float:
-    """The cost of one draft token when the draft decodes with a scout's chain: c · (v(γ + 1) + γ · c₂) / E(γ); use it as `draft_cost`.
-
-    acceptance_rate    of the scout's guesses, by the draft
-    length             the scout's guesses per draft pass; 0 gives `draft_cost`
-    draft_cost         seconds of a draft pass over one row over those of a target pass over one row
-    scout_cost         seconds of a scout's guess over those of a draft pass over one row
-    verify             what a draft pass over so many rows costs, relative to one row; None is flat
-
-    The last inner round of a draft is taken as whole, though it may guess beyond what the draft was asked for: a little too cheap.
-    Raises ValueError as `chain_tokens` and `speed_up` do.
-    """
-    _check_cost("draft_cost", draft_cost)
-    _check_cost("scout_cost", scout_cost)
-    inner = chain_speed_up(acceptance_rate, length, scout_cost, verify)
-    return float(draft_cost / inner)
-
-
-def chain_operations(acceptance_rate: Real, length: Integral, draft_operations: Real) -> float:
-    """Arithmetic per emitted token over that of plain decoding: (γ · ĉ + γ + 1) / E(γ); guesses that fail are paid for.
-
-    draft_operations    operations of a draft pass over those of a target pass over one row
-
-    Raises ValueError if the rate is outside [0, 1], or the length or the operations are negative.
-    Source: Leviathan et al. 2023, theorem 3.11.
-    """
-    _check_cost("draft_operations", draft_operations)
-    return float((length * draft_operations + length + 1) / chain_tokens(acceptance_rate, length))
-
-
-def tokens_limit(budget: Integral, entropy_nats: Real) -> float:
-    """About how many tokens per round the best tree of `budget` guesses gives: 1 + ln(budget) / entropy.
-
-    entropy_nats    what the draft leaves unknown about the target's next token: cross-entropy, above 0
-
-    A rule of thumb: within 10 % from 8 guesses and 1 nat on, up to about 16 % off for sharper drafts or fewer guesses.
-    Raises ValueError if there is no guess or the entropy is not positive.
-    """
-    if budget < 1 or not entropy_nats > 0:
-        raise ValueError(f"a limit needs at least 1 guess and an entropy above 0, got budget={budget}, entropy_nats={entropy_nats}")
-    return 1 + math.log(budget) / float(entropy_nats)
-
-
 def _check_chain(acceptance_rate: Real, length: Integral) -> None:
     _check_rate(acceptance_rate)
     if length < 0:
