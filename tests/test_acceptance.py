@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from fakes import PROMPT, fixed_model, table_model
 
-from specdec_lib.acceptance import calibration, collect, expected_calibration_error, guesses, hazards, per_round, rank_rates, rates, tokens
+from specdec_lib.acceptance import calibration, collect, expected_calibration_error, hazards, rank_rates, rates, tokens
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.context import Context
 from specdec_lib.decode import Generation, Round, decode
@@ -30,6 +30,14 @@ def generation(*rounds, stop="length"):
     return Generation(Context.of([1, 2]), rounds, stop, {})
 
 
+def guesses(made, **labels) -> pd.DataFrame:
+    return collect([({**labels, "prompt": "a"}, made)])[0]
+
+
+def per_round(made) -> pd.DataFrame:
+    return collect([({"prompt": "a"}, made)])[1]
+
+
 # depth 1: nodes 1, 2, 3; below node 2: 4, 5; below node 5: 6
 TREE = (0, 0, 0, 2, 2, 5)
 SCORES = (0.8, 0.5, 0.1, 0.4, 0.25, 0.25)
@@ -45,7 +53,7 @@ def hand():
 
 
 def test_every_child_of_every_reached_node_has_a_row():
-    table = guesses(generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), prompt="a", labels={"draft": "t", "top_k": None})
+    table = guesses(generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), draft="t", top_k=None)
     assert list(table) == "draft top_k prompt round depth rank parent_rank siblings source confidence accepted tried".split()
     assert table.drop(columns=["draft", "top_k", "prompt", "round"]).values.tolist() == [
         [1, 0, -1, 3, "m", 0.8, False, True],
@@ -58,7 +66,7 @@ def test_every_child_of_every_reached_node_has_a_row():
 
 
 def test_a_score_of_nothing_leaves_no_confidence():
-    assert guesses(generation(played((0, 1), (1,), (0.0, 0.0))), prompt="a").confidence.tolist() == [0, 0]
+    assert guesses(generation(played((0, 1), (1,), (0.0, 0.0)))).confidence.tolist() == [0, 0]
 
 
 def test_a_round_has_one_row_whatever_was_proposed(hand):
@@ -127,14 +135,14 @@ def test_confidence_beside_what_came_of_it(hand):
 
 
 def test_an_edge_belongs_to_the_bin_above_it_and_1_to_the_last():
-    table = guesses(generation(played((0, 0, 0, 0), (), (0.3, 0.1 + 0.2, 1.0, 0.0))), prompt="a")
+    table = guesses(generation(played((0, 0, 0, 0), (), (0.3, 0.1 + 0.2, 1.0, 0.0))))
     assert calibration(table).low_edge.tolist() == [0, 0.3, 0.9] and calibration(table).at_risk.tolist() == [1, 2, 1]
 
 
 def test_quantile_bins_are_equally_full_and_equal_confidences_share_one():
-    spread = guesses(generation(played((0,) * 8, (), [0.9 - 0.01 * place for place in range(8)])), prompt="a")
+    spread = guesses(generation(played((0,) * 8, (), [0.9 - 0.01 * place for place in range(8)])))
     assert calibration(spread, bins=4, quantile=True).at_risk.tolist() == [2, 2, 2, 2]
-    two = guesses(generation(played((0, 0), (1,), (0.75, 0.16)), played((0, 0), (1,), (0.75, 0.16))), prompt="a")
+    two = guesses(generation(played((0, 0), (1,), (0.75, 0.16)), played((0, 0), (1,), (0.75, 0.16))))
     table = calibration(two, quantile=True)
     assert table[["low_edge", "high_edge", "confidence", "rate"]].values.tolist() == [[0.16, 0.75, 0.16, 0], [0.75, 0.75, 0.75, 1]]
 
@@ -159,15 +167,15 @@ def test_tokens_per_round_with_the_bonus_and_without(hand):
 
 def test_a_stop_token_cuts_what_is_emitted_not_what_was_accepted():
     cut = generation(played(TREE, (2, 5), SCORES, emitted=1), stop="stop token")
-    assert hazards(guesses(cut, prompt="a")).accepted.tolist() == [1, 1, 0]
-    assert per_round(cut, prompt="a")[["accepted", "emitted"]].values.tolist() == [[2, 1]]
+    assert hazards(guesses(cut)).accepted.tolist() == [1, 1, 0]
+    assert per_round(cut)[["accepted", "emitted"]].values.tolist() == [[2, 1]]
 
 
 def test_a_limit_cuts_the_tree_so_nothing_behind_it_is_at_risk():
     model = table_model(4, 1)
     done = decode(model, ChainDraft(model, 5), PROMPT, Chance(0, Sampler(0)), max_new_tokens=8)
-    assert per_round(done, prompt="a")[["deepest", "accepted", "emitted"]].values.tolist() == [[5, 5, 6], [1, 1, 2]]
-    assert hazards(guesses(done, prompt="a")).at_risk.tolist() == [2, 1, 1, 1, 1]
+    assert per_round(done)[["deepest", "accepted", "emitted"]].values.tolist() == [[5, 5, 6], [1, 1, 2]]
+    assert hazards(guesses(done)).at_risk.tolist() == [2, 1, 1, 1, 1]
 
 
 DRAFTS = {

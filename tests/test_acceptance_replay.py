@@ -9,9 +9,9 @@ from fakes import PROMPT, table_model
 
 from specdec_lib.acceptance import (
     PREDICTORS,
+    collect,
     compared,
     errors,
-    guesses,
     position_rates,
     predictions,
     replayed,
@@ -58,7 +58,8 @@ def test_replayed_guesses_are_those_that_the_records_hold(texts, shape):
     target, model, found = texts
     columns = ["depth", "rank", "parent_rank", "accepted"]
     for chance, _, taken in found:
-        real = guesses(decode(target, TreeDraft(model, shape=shape), PROMPT, chance, max_new_tokens=30), prompt="a")
+        made = decode(target, TreeDraft(model, shape=shape), PROMPT, chance, max_new_tokens=30)
+        real = collect([({"prompt": "a"}, made)])[0]
         assert replayed_guesses(shape, [taken])[columns].values.tolist() == real[columns].values.tolist()
 
 

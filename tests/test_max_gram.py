@@ -11,7 +11,7 @@ import pytest
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
 from specdec_lib.decode import parts_of
-from specdec_lib.ngram import ORIGINS, Katz, MaxGram, bigram_table
+from specdec_lib.ngram import ORIGINS, Katz, MaxGram
 from specdec_lib.ngram.suffixes import Automaton
 
 PROMPT, GENERATION, FILLED = ORIGINS
@@ -86,28 +86,15 @@ def test_max_gram_refuses_a_table_of_another_vocabulary(given):
         MaxGram(BIGRAMS).propose(Context.of(given), Chance(0))
 
 
-def test_a_bigram_table_holds_what_followed_most_often():
-    assert bigram_table([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2, 0, 2])], 5).tolist() == [2, 0, 0, 0, -1]
-    assert bigram_table([np.array([0, 3, 0, 1, 0, 2])], 4).tolist() == [1, 0, -1, 0]  # all of a tie once: the lowest
-    assert bigram_table([np.array([0, 1]), np.array([2, 3]), np.array([], int)], 4).tolist() == [1, -1, 3, -1]  # none across a joint
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_a_bigram_table_is_what_plain_counting_gives(seed):
+def test_the_bigrams_of_a_katz_model_are_what_plain_counting_gives(seed):
     streams = [np.random.default_rng(seed + 10 * part).integers(0, 12, 60) for part in range(3)]
     counts = np.zeros((13, 13), int)
     for stream in streams:
         np.add.at(counts, (stream[:-1], stream[1:]), 1)
-    table = bigram_table(iter(streams), 13)
-    assert table.tolist() == [int(row.argmax()) if row.any() else -1 for row in counts]
-    assert (counts[np.arange(12), table[:12]] == counts[np.arange(12), Katz.fit(streams, 13, 2).bigrams()[:12]]).all()
+    table = Katz.fit(streams, 13, 2).bigrams()
+    assert (counts[np.arange(12), table[:12]] == counts[:12].max(1)).all()
     MaxGram(table)
-
-
-@pytest.mark.parametrize(("stream", "vocabulary"), [([], 3), ([3], 3), ([-1], 3), ([0], 0)])
-def test_a_bigram_table_refuses(stream, vocabulary):
-    with pytest.raises(ValueError, match=r"on at least one token|must lie in|a vocabulary and an order of at least 1"):
-        bigram_table([np.array(stream, int)], vocabulary)
 
 
 @pytest.mark.parametrize("seed", range(30))

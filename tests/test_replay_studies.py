@@ -9,7 +9,7 @@ import pytest
 from specdec_lib.chance import Sampler
 from specdec_lib.ladder.cascades import kept, price_lists, unit, write
 from specdec_lib.ladder.walltime import drafts
-from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, ablations, described, measured, replay, tuned, versus
+from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, ablations, measured, replay, tuned, versus
 from specdec_lib.replay.recording import Choices
 from specdec_lib.replay.studies import ALONE, CASCADES
 from specdec_lib.theory import swi
@@ -81,13 +81,6 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
     (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
     draft = replace(best["draft", MAX_GRAM].setting, drafters=THREE, matrix=((1, own, tail), (0, 0, below), (0, 0, below)))
     assert best[THREE].swi >= measured(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
-
-
-def test_a_setting_is_described_by_its_row():
-    table = described(TEXTS, PRICES, THREE, SETTING.matrix, 3.0, True).set_index("quantity").value
-    row = measured(TEXTS, {"": SETTING}, PRICES).iloc[0]
-    assert table["SWI"] == row.swi and table["tokens per round"] == row.tokens / row.rounds
-    assert table["draft passes per round"] == row.draft_passes / row.rounds
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):

@@ -8,7 +8,7 @@ import pytest
 from specdec_lib.chance import Chance, Sampler
 from specdec_lib.decode import decode
 from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.sweep import Setting, model_shape, moved, per_prompt, ratios, relative, sampling_of, seconds_at, stacks, sweep, with_sampling
+from specdec_lib.sweep import Setting, model_shape, moved, per_prompt, relative, sampling_of, seconds_at, stacks, sweep, with_sampling
 from specdec_lib.theory import Machine, ModelShape, pass_bytes, roofline_seconds
 
 
@@ -18,13 +18,6 @@ def rows() -> pd.DataFrame:
     tree = {"draft": "tree", "tokens": 10, "rounds": 4, "target_passes": 4, "target_rows": 20, "target_context_tokens": 20, "bytes": 50.0}
     more = {"draft_passes": 8, "draft_rows": 16, "draft_context_tokens": 40}
     return pd.DataFrame([{"prompt": name, **common, **one} for name in ("a", "b", "c") for one in (plain, tree | more)])
-
-
-def test_a_ratio_is_that_of_the_sums_and_a_model_not_used_counts_as_none():
-    found = ratios(rows(), "draft_passes", "rounds").set_index("draft")
-    assert found.value["tree"] == 2 and found.value["plain"] == 0 and found.prompts["tree"] == 3
-    with pytest.raises(ValueError, match="lacks no_such"):
-        ratios(rows(), "no_such", "rounds")
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():

@@ -13,7 +13,7 @@ SAME = 1e-6  # a confidence is a quotient of products: equal ones differ in the 
 
 
 def with_gaps(table: "DataFrame", match: MatchTable) -> "DataFrame":
-    """The rows of `guesses` whose confidence this match table gave, with a column `gap`, the name of its bin in nats, "0.5–1".
+    """The rows of guesses whose confidence this match table gave, with a column `gap`, the name of its bin in nats, "0.5–1".
 
     Where two bins of a rank have the same rate, the gap is told by the first of them.  Raises ValueError if the table does not look at gaps, or
     gave no guess its confidence.

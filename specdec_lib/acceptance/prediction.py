@@ -39,7 +39,7 @@ def shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
 def predictions(trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Sequence[Taken]) -> "DataFrame":
     """Tokens per round of each tree by each predictor: name, predictor, predicted.
 
-    looked_at    `guesses` of a wide tree
+    looked_at    rows of guesses of a wide tree
     texts        `taken_ranks` of the same texts
     """
     import pandas as pd

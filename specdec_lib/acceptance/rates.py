@@ -18,7 +18,7 @@ DIGITS = 12  # a confidence is a quotient of products: equal ones differ in the 
 
 
 def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess", seed: int = 0) -> "DataFrame":
-    """How often a guess is accepted, per group of the rows of `guesses`: the columns of `by`, at_risk, accepted, rate, low, high, prompts.
+    """How often a guess is accepted, per group of the rows of guesses: the columns of `by`, at_risk, accepted, rate, low, high, prompts.
 
     by     columns; groups come in ascending order of numbers, and in the table's own order of anything else
     per    "guess": each row counts once; "node": each node that was reached and had children counts once, and is accepted where one of them was
@@ -108,7 +108,7 @@ def rank_rates(
 
 
 def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
-    """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from the rows of `per_round`, with intervals.
+    """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from the rows of rounds, with intervals.
 
     The columns are: those of `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with _low and _high. They differ by 1, less
     where a stop token cut what was emitted.  Raises ValueError for an empty table, or a column that is unknown or named twice.

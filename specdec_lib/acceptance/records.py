@@ -1,7 +1,6 @@
-"""Records in, two tidy tables out: `guesses`, a row per guess that was looked at, and `per_round`."""
+"""Records in, two tidy tables out: a row per guess that was looked at, and a row per round."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from specdec_lib.decode import Generation
@@ -13,37 +12,19 @@ if TYPE_CHECKING:
 GUESS = ("round", "depth", "rank", "parent_rank", "siblings", "source", "confidence", "accepted", "tried")
 ROUND = ("round", "root_position", "proposed", "deepest", "tried", "accepted", "emitted", "source", "stop")
 COUNTED = ("at_risk", "rate", "low", "high", "prompts", "survival", "low_edge", "high_edge", "rounds", "tokens_per_round", "accepted_per_round")
-NO_LABELS: Mapping[str, object] = MappingProxyType({})
-
-
-def guesses(generation: Generation, *, prompt: str, labels: Mapping[str, object] = NO_LABELS) -> "DataFrame":
-    """A row per guess that was looked at: every child of the root and of each accepted node.
-
-    labels    columns that say what was run: the draft, the temperature, the prompt's domain, …
-
-    The columns are: the labels, prompt; round, from 0; depth, 1 for a child of the root; rank among its siblings in draw order, from 0;
-    parent_rank, −1 at depth 1; siblings, how many there were, itself included; source; confidence, its score ÷ its parent's, 0 where that is 0;
-    accepted; tried, whether it was accepted or stood before an accepted sibling.
-    All rows together give P(accepted | the parent was reached), under any rule. `reject` tests siblings in order and never comes to those after
-    an accepted one: its rate per test is that of the rows where `tried` is true.
-    Raises ValueError if a label has the name of another column.
-    """
-    return collect([({**labels, "prompt": prompt}, generation)])[0]
-
-
-def per_round(generation: Generation, *, prompt: str, labels: Mapping[str, object] = NO_LABELS) -> "DataFrame":
-    """A row per round: what was proposed, accepted and emitted.
-
-    The columns are: the labels, prompt; round, from 0; root_position; proposed; deepest, the depth of the tree; tried, accepted and emitted
-    (with the bonus), as in `Round`; source, who guessed the first emitted token; stop, why the generation ended, "" before its last round.
-    Raises ValueError if a label has the name of another column.
-    """
-    return collect([({**labels, "prompt": prompt}, generation)])[1]
 
 
 def collect(generations: Iterable[tuple[Mapping[str, object], Generation]]) -> "tuple[DataFrame, DataFrame]":
-    """The tables `guesses` and `per_round` of many generations, each given with its labels, its "prompt" among them.
+    """A row per guess that was looked at (every child of the root and of each accepted node), and a row per round.
 
+    generations    each with its labels, columns that say what was run: its "prompt", the draft, the temperature, the prompt's domain, …
+
+    Columns of a guess: the labels; round, from 0; depth, 1 for a child of the root; rank among its siblings in draw order, from 0; parent_rank, −1
+    at depth 1; siblings, how many there were, itself included; source; confidence, its score ÷ its parent's, 0 where that is 0; accepted; tried,
+    whether it was accepted or stood before an accepted sibling. All rows together give P(accepted | the parent was reached), under any rule.
+    `reject` tests siblings in order and never comes to those after an accepted one: its rate per test is that of the rows where `tried` is true.
+    Columns of a round: the labels; round; root_position; proposed; deepest, the depth of the tree; tried, accepted and emitted (with the bonus), as
+    in `Round`; source, who guessed the first emitted token; stop, why the generation ended, "" before its last round.
     Raises ValueError if there is no generation, one has no prompt or other labels than the first, or a label has the name of another column.
     """
     import pandas as pd

@@ -84,7 +84,7 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed:
 
 
 def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> "DataFrame":
-    """What `rank_rates` reads of `guesses`, for a tree of this shape along the texts: prompt, depth, rank, parent_rank, accepted.
+    """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts: prompt, depth, rank, parent_rank, accepted.
 
     The last token of a text has no guesses: a limit takes them away. Where a stop token ended the text they were there, and are left out.
     """

@@ -88,17 +88,6 @@ class _Nesting:
         return replace(drafter, length=length) if isinstance(drafter, MaxGram) else drafter
 
 
-def to_matrix(cascade: Relay, drafters: Sequence[LanguageModel | Draft], *, convention: str = "increments") -> Matrix:
-    """The K matrix of a cascade of these drafters, strongest first; the row of one that is never asked is 0.
-
-    Raises ValueError if the cascade has another part, or is nested as no K matrix is.
-    """
-    rows: dict[int, tuple[int, ...]] = {}
-    _collect(cascade, 0, tuple(drafters), rows)
-    increments = tuple(rows.get(row, (0,) * len(drafters)) for row in range(len(drafters)))
-    return converted(increments, "increments", convention)
-
-
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
     """A checked K matrix in the other convention (or the same).  Raises ValueError as `from_matrix` does."""
     for name in (convention, to):
@@ -126,33 +115,3 @@ def _row(row: tuple[int, ...], convention: str, to: str) -> tuple[int, ...]:
     if convention == to:
         return row
     return tuple(accumulate(row)) if to == "cumulative" else tuple(later - earlier for earlier, later in pairwise((0, *row)))
-
-
-def _collect(level: Draft, row: int, drafters: tuple[LanguageModel | Draft, ...], rows: dict[int, tuple[int, ...]]) -> None:
-    if not isinstance(level, Relay | NoDraft):
-        raise ValueError(f"no K matrix nests so: drafter {row - 1} reviews a {type(level).__name__}, not a relay")
-    entries = [0] * len(drafters)
-    for part, length in zip(level.parts, level.lengths, strict=True) if isinstance(level, Relay) else ():
-        column = _column(part, drafters)
-        if column < row or any(entries[column:]):
-            raise ValueError(f"no K matrix nests so: drafter {column} stands below drafter {row - 1}, or after a weaker one")
-        if getattr(part, "length", length) != length:
-            raise ValueError(f"no K matrix nests so: the last drafter guesses {part.length} tokens where {length} are wanted")
-        entries[column] = length
-        if isinstance(part, Reviewed):
-            _collect(part.draft, column + 1, drafters, rows)
-    if rows.setdefault(row, tuple(entries)) != tuple(entries):
-        raise ValueError(f"no K matrix nests so: drafter {row - 1} reviews {rows[row]} in one place and {tuple(entries)} in another")
-
-
-def _column(part: Draft, drafters: tuple[LanguageModel | Draft, ...]) -> int:
-    model = part.reviewer if isinstance(part, Reviewed) else part.model if isinstance(part, ChainDraft) else part
-    for column, drafter in enumerate(drafters):
-        if drafter is model or (isinstance(drafter, MaxGram) and isinstance(model, MaxGram) and _rest(drafter) == _rest(model)):
-            return column
-    raise ValueError(f"the cascade has a part that is none of the {len(drafters)} drafters: {getattr(model, 'name', type(model).__name__)}")
-
-
-def _rest(copies: MaxGram) -> tuple[object, ...]:
-    """All of a Max-Gram but its length, which is the matrix's."""
-    return id(copies.bigrams), copies.window, copies.least

@@ -114,11 +114,6 @@ class Reviewed:
         return [kept, *(Child(token, self.match.rate(rank), law, self.reviewer.name) for rank, token in enumerate(drawn, 1))]
 
 
-def guessed_by(source: str) -> str:
-    """Who guessed a token first: "prompt" for "prompt via draft via middle"."""
-    return source.partition(VIA)[0]
-
-
 def check_parts(parts: Sequence[object]) -> None:
     """Raises ValueError unless all models and tables in these drafts have one vocabulary (a part that has none fits all), and no model is called
     as Max-Gram's guesses are, which a review tells apart by their source.

@@ -2,6 +2,6 @@
 
 from specdec_lib.ngram.katz import Katz
 from specdec_lib.ngram.katz_draft import NgramDraft
-from specdec_lib.ngram.max_gram import ORIGINS, MaxGram, bigram_table
+from specdec_lib.ngram.max_gram import ORIGINS, MaxGram
 
-__all__ = ["ORIGINS", "Katz", "MaxGram", "NgramDraft", "bigram_table"]
+__all__ = ["ORIGINS", "Katz", "MaxGram", "NgramDraft"]

@@ -7,15 +7,12 @@ length of the match may be set, where the paper has neither.
 """
 
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Int, Integer
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
-from specdec_lib.ngram.counts import count, parents
 from specdec_lib.ngram.suffixes import SuffixIndex
 from specdec_lib.tree import TokenTree
 
@@ -27,7 +24,7 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # where
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams    per token its most likely continuation, −1 for none (`bigram_table`, `Katz.bigrams`); None for no table
+    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no table
     length     tokens in the chain, at most
     window     the longest ending that is looked for, in tokens; None for no limit
     least      the shortest match that is copied from, in tokens
@@ -96,21 +93,6 @@ class MaxGram:
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)
         return tokens
-
-
-def bigram_table(streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int) -> Int[np.ndarray, " vocab"]:
-    """Per token the one that followed it most often, the lowest of a tie; −1 where none did, also across the joint of two streams.
-
-    Raises ValueError if there is no token, one lies outside the vocabulary, or that is below 1.
-    Source: Chen et al. 2024 give no recipe, only the table's form: one successor per token. Theirs holds 0 where nothing was seen.
-    """
-    single, pairs = count(streams, vocabulary, 2)
-    first = parents(single)
-    order = np.lexsort((-pairs.counts, first))  # stable: equal counts keep their rising tokens
-    seen, best = np.unique(first[order], return_index=True)
-    table = np.full(vocabulary, -1, np.int64)
-    table[seen] = pairs.tokens[order[best]]
-    return table
 
 
 @functools.lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from specdec_lib.replay.following import OwnText, followed, own_text, work_of
 from specdec_lib.replay.playing import Played, replay, replayed
 from specdec_lib.replay.positions import survival
 from specdec_lib.replay.recording import MAX_GRAM, CascadeSetting, Recording, record
-from specdec_lib.replay.studies import ablations, described, measured, tuned, versus, written
+from specdec_lib.replay.studies import ablations, measured, tuned, versus, written
 from specdec_lib.replay.tuning import Tuned, swi_of, tune
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Replays",
     "Tuned",
     "ablations",
-    "described",
     "followed",
     "measured",
     "own_text",

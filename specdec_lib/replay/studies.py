@@ -104,22 +104,3 @@ def _costs(table: "DataFrame", prices: Mapping[str, float]) -> Costs:
 def written(matrix: Sequence[Sequence[int]]) -> str:
     """A matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
     return " / ".join(" ".join(map(str, row)) for row in matrix)
-
-
-def described(
-    recordings: Sequence[Recording],
-    prices: Mapping[str, float],
-    drafters: tuple[str, ...],
-    matrix: tuple[tuple[int, ...], ...],
-    lenience: float = 1.0,
-    exempt: bool = True,
-) -> "DataFrame":
-    """What a setting would give on these texts, a row per `quantity` with its `value`: SWI, tokens per round, passes of each drafter per round.
-
-    Raises ValueError as `replay` does.
-    """
-    import pandas as pd
-
-    row = measured(recordings, {"": CascadeSetting(drafters, matrix, lenience, exempt)}, prices).iloc[0]
-    passes = {f"{name} passes per round": row[f"{name}_passes"] / row.rounds for name in drafters if name != MAX_GRAM}
-    return pd.DataFrame(list({"SWI": row.swi, "tokens per round": row.tokens / row.rounds, **passes}.items()), columns=["quantity", "value"])

@@ -3,7 +3,7 @@
 from specdec_lib.intervals import bootstrap
 from specdec_lib.sweep.cluster import SCHEDULER, local_cluster
 from specdec_lib.sweep.grid import Setting, generations, labelled
-from specdec_lib.sweep.ratios import per_prompt, ratios, relative, sampling_of, with_sampling
+from specdec_lib.sweep.ratios import per_prompt, relative, sampling_of, with_sampling
 from specdec_lib.sweep.recipe import Recipe
 from specdec_lib.sweep.running import sweep
 from specdec_lib.sweep.statistics import LOOPING, repetition, summary
@@ -21,7 +21,6 @@ __all__ = [
     "model_shape",
     "moved",
     "per_prompt",
-    "ratios",
     "relative",
     "repetition",
     "sampling_of",

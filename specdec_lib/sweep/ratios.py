@@ -1,9 +1,9 @@
-"""Ratios of a sweep's columns per setting, with intervals over prompts: passes per round, tokens per second, bytes against plain decoding."""
+"""Ratios of a sweep's columns per setting against a baseline, with intervals over prompts: tokens per second, bytes per token."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_lib.intervals import bootstrap, paired_bootstrap
+from specdec_lib.intervals import paired_bootstrap
 from specdec_lib.sweep.statistics import SETTING
 
 if TYPE_CHECKING:
@@ -23,21 +23,6 @@ def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> 
 def with_sampling(table: "DataFrame") -> "DataFrame":
     """The table with a column `sampling`, the sampler in words."""
     return table.assign(sampling=[sampling_of(row.temperature, row.top_k, row.top_p) for row in table.itertuples()])
-
-
-def ratios(table: "DataFrame", numerator: str, denominator: str, *, by: Sequence[str] = BY, seed: int = 0) -> "DataFrame":
-    """Per setting, the ratio of two columns' sums as `value`, with the 95 % interval over prompts as `low` and `high`.
-
-    A column that a setting lacks (a model it does not use) counts as 0.  Raises ValueError for a column the table lacks.
-    """
-    import pandas as pd
-
-    _check(table, (numerator, denominator, *by))
-    rows = []
-    for key, group in table.groupby(list(by), sort=False, dropna=False):
-        value, low, high = bootstrap(group[numerator].fillna(0), group[denominator].fillna(0), seed=seed)
-        rows.append(dict(zip(by, key, strict=True)) | {"value": value, "low": low, "high": high, "prompts": len(group)})
-    return pd.DataFrame(rows)
 
 
 def relative(

@@ -4,6 +4,8 @@ Numbers in, numbers out: nothing here runs a model, so a prediction can be held 
 """
 
 from specdec_lib.theory.cascades import (
+    BestLengths,
+    best_relay,
     ewif,
     horizontal_speed_up,
     phi,
@@ -31,9 +33,7 @@ from specdec_lib.theory.costs import (
     roofline_seconds,
 )
 from specdec_lib.theory.generating import CascadeShape, ExpectedRound, cascade_speed_up, expected_round
-from specdec_lib.theory.hierarchies import Level, best_hierarchy, cheapest_drafts, draft_seconds
 from specdec_lib.theory.maps import BreakEven, MapCell, chain_break_even, chain_map
-from specdec_lib.theory.optima import BestCascade, BestLengths, best_cascade, best_relay, best_vertical, climbed_cascade
 from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.shapes import Shape
 from specdec_lib.theory.speed import Gain, Overhead, PassTable, Work, best_chain_speed_up, plain_work, tree_gains, tree_work
@@ -41,13 +41,11 @@ from specdec_lib.theory.trees import Plan, best_budget, best_tree, expected_toke
 
 __all__ = [
     "RTX_4090",
-    "BestCascade",
     "BestLengths",
     "BreakEven",
     "CascadeShape",
     "ExpectedRound",
     "Gain",
-    "Level",
     "Machine",
     "MapCell",
     "ModelShape",
@@ -60,12 +58,9 @@ __all__ = [
     "Work",
     "arithmetic_intensity",
     "best_budget",
-    "best_cascade",
     "best_chain_speed_up",
-    "best_hierarchy",
     "best_relay",
     "best_tree",
-    "best_vertical",
     "bytes_moved",
     "cascade_speed_up",
     "chain_break_even",
@@ -73,9 +68,6 @@ __all__ = [
     "chain_map",
     "chain_speed_up",
     "chain_tokens",
-    "cheapest_drafts",
-    "climbed_cascade",
-    "draft_seconds",
     "ewif",
     "expected_round",
     "expected_tokens",

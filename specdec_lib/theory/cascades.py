@@ -8,9 +8,18 @@ Source: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix 
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from numbers import Integral, Real
+from typing import NamedTuple
 
 from specdec_lib.theory.chains import chain_tokens, survival_tokens
+
+
+class BestLengths(NamedTuple):
+    """Lengths, and the speed-up (EWIF) that they give."""
+
+    lengths: tuple[int, ...]
+    speed_up: float
 
 
 def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
@@ -78,6 +87,22 @@ def relay_speed_up(rates: Sequence[Real], costs: Sequence[Real], lengths: Sequen
         raise ValueError(f"a rate, a cost and a length of 0 or more per drafter are needed, got {len(rates)}, {len(costs)} and {list(lengths)}")
     places = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
     return horizontal_speed_up([rates[drafter] for drafter in places], [costs[drafter] for drafter in places])
+
+
+def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
+    """The length of each drafter's turn, 0 to `longest`, with the largest `relay_speed_up`: all are tried, (longest + 1) to the drafters.
+
+    rates, costs    per drafter in the order of their turns
+
+    A tie goes to the shorter turn of the earliest drafter that differs.
+    Raises ValueError if `longest` is negative, and as `relay_speed_up` does.
+    """
+    every = product(range(int(longest) + 1), repeat=len(rates))
+    tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
+    best = max(tried, key=lambda one: one.speed_up, default=None)
+    if best is None:
+        raise ValueError(f"turns are of 0 tokens or more, got longest={longest}")
+    return best
 
 
 def ewif(tokens_per_pass: Real, passes: Sequence[Real], costs: Sequence[Real]) -> float:

@@ -34,11 +34,6 @@ class ModelShape:
         """Numbers that a pass reads: the matrices of all layers and the output matrix; biases, norms and embedded rows are left out."""
         return 12 * self.layers * self.width**2 + self.vocabulary * self.width
 
-    @property
-    def weight_bytes(self) -> float:
-        """The same in bytes."""
-        return self.weights * self.bytes_per_number
-
 
 @dataclass(frozen=True)
 class Machine:
