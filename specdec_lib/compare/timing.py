@@ -56,7 +56,7 @@ def timed(
     if taken := set(own or {}) & {*usual, *FOREIGN}:
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}")
     tried = usual | dict(own or {})
-    made_of = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code()) if keep else None
+    made_of = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code(_rows)) if keep else None
     with neutral(ladder):
         everybody = contenders(ladder, tried, sampler)  # here: assisted generation copies the draft's configuration as it finds it
         kept = Kept(Path(keep) / f"compared-{fingerprint(*made_of)}", len(everybody)) if keep else None

@@ -1,10 +1,12 @@
 """What a draft or a model is, as a digest that any process finds the same: so that kept rows stay with what made them."""
 
+import ast
 import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -14,10 +16,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-LIBRARY = Path(__file__).resolve().parents[1]
-ROOMS = {"context", "chance", "tree", "verify", "lm", "theory", "seq2seq", "ngram", "runtime", "draft", "decode", "staged", "cascade", "workload"}
-FILES = {"sweep/grid.py", "sweep/statistics.py"}  # with these rooms, all the code that a row follows from
+PACKAGE = __name__.partition(".")[0]
+LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
+COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
+Sources = Mapping[str, str]  # the text of each file of the library, by its path there: "a/b.py"
 Known = dict[int, object]
 
 
@@ -25,25 +28,116 @@ def fingerprint(*things: object) -> str:
     """A digest of values, functions, dataclasses, arrays, tokenizers and models: of what they say, not of where they lie.
 
     A model is its kind, its runtime and device, its configuration and every weight. A field of a dataclass with `repr=False` is a memory and does
-    not count. Code from outside this library counts with its source.
+    not count. A function or class counts with its code: the library's with its file and
+    all of the library that this imports, code from outside with its source and all of the library
+    that its file imports.
     Raises ValueError for anything that cannot be told apart from another of its kind, such as a function that remembers variables.
     """
     known: Known = {}
     return _digest(json.dumps([_described(thing, known) for thing in things]).encode())
 
 
-def code() -> str:
-    """A digest of the library's code that rows follow from, of the versions of what it computes with, and of PyTorch's number of threads."""
-    return _digest(json.dumps([_sources(), torch.get_num_threads()]).encode())
+def code(*makers: Callable) -> str:
+    """A digest of the code that rows follow from, of versions, and of PyTorch's number of threads.
+
+    makers    functions of the library that decode and that make a row: their files count, and all
+              of the library that these import; drafts that they are given count in `fingerprint`
+
+    Raises ValueError if one of them is not the library's.
+    """
+    own = [_code_from(module) for module in sorted({maker.__module__ for maker in makers})]
+    versions = [version(package) for package in COMPUTING]
+    return _digest(json.dumps([own, versions, torch.get_num_threads()]).encode())
+
+
+def read_sources(library: Path) -> dict[str, str]:
+    """Every Python file below a folder."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(library.rglob("*.py"))}
+    return {path.relative_to(library).as_posix(): text for path, text in texts.items()}
+
+
+def reached(names: Iterable[str], known: Sources) -> list[str]:
+    """The paths of what is named and of all that it imports of the library, at any depth; sorted.
+
+    names    dotted ones of modules, or of things in modules
+
+    Imports count wherever they stand in a file, and so does the `__init__.py` of every package on
+    the way, which runs with each of its modules. Nothing is imported here: files are only read.
+    """
+    found: set[str] = set()
+    waiting = [path for name in names for path in _files(name, known)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            for name in imports(known[path], tuple(path.split("/")[:-1])):
+                waiting += _files(name, known)
+    return sorted(found)
 
 
 @functools.cache
-def _sources() -> str:
-    paths = (path.relative_to(LIBRARY) for path in sorted(LIBRARY.rglob("*.py")))
-    told = [path for path in paths if path.parts[0].removesuffix(".py") in ROOMS or path.as_posix() in FILES]
-    sources = [[path.as_posix(), (LIBRARY / path).read_text(encoding="utf-8")] for path in told]
-    versions = [version(package) for package in ("torch", "transformers", "tokenizers", "numpy", "numba")]
-    return _digest(json.dumps([sources, versions]).encode())
+def imports(text: str, folder: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """The library's dotted names that a source imports, sorted; for `from a import b` that is a.b.
+
+    folder    where in the library the file lies, for relative imports; None for one outside of it
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = [node.module] if node.module else []
+            if node.level:
+                if folder is None:
+                    continue
+                base = [PACKAGE, *folder[: len(folder) + 1 - node.level], *base]
+            found |= {".".join([*base, alias.name]) for alias in node.names}
+    return tuple(sorted(name for name in found if name.partition(".")[0] == PACKAGE))
+
+
+def _files(name: str, known: Sources) -> list[str]:
+    """The files that importing a dotted name runs: the module's, and every package's on the way."""
+    parts = name.split(".")[1:]
+    places = [path for end in range(len(parts) + 1) for path in _places(parts[:end])]
+    return [path for path in places if path in known]
+
+
+def _places(parts: Sequence[str]) -> tuple[str, str]:
+    """Where a module can lie: in a folder of its own, or in a file."""
+    return "/".join([*parts, "__init__.py"]), "/".join(parts) + ".py"
+
+
+@functools.cache
+def _library() -> Sources:
+    return read_sources(LIBRARY)
+
+
+def _digest_files(paths: Iterable[str]) -> str:
+    return _digest(json.dumps([[path, _library()[path]] for path in paths]).encode())
+
+
+@functools.cache
+def _code_from(module: str) -> str:
+    """A digest of all that a module reaches.  Raises ValueError if it is not the library's."""
+    if not (_is_own(module) and set(_places(module.split(".")[1:])) & set(_library())):
+        raise ValueError(f"rows follow from modules of {LIBRARY}, and {module} is none of them")
+    return _digest_files(reached([module], _library()))
+
+
+def _code_outside(thing: type | Callable) -> list[str]:
+    """Digests of its source, and of all of the library that its file imports.
+
+    A notebook's cell uses what other cells import, and so it counts with the whole library.
+    """
+    thing = inspect.unwrap(thing)
+    source, (lines, _) = inspect.getsource(thing), inspect.findsource(thing)
+    in_file = Path(inspect.getsourcefile(thing)).is_file()
+    paths = reached(imports("".join(lines)), _library()) if in_file else sorted(_library())
+    return [_digest(source.encode()), _digest_files(paths)]
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE
 
 
 def _digest(content: bytes | memoryview) -> str:
@@ -80,7 +174,10 @@ def _composed(thing: object, known: Known) -> object:
     if isinstance(thing, PreTrainedTokenizerFast):
         return ["tokenizer", _digest(thing.backend_tokenizer.to_str().encode())]
     if isinstance(thing, torch.nn.Module):
-        return ["module", type(thing).__qualname__, [[name, _described(value, known)] for name, value in thing.state_dict().items()]]
+        kind = type(thing)
+        called = _named(kind) if _is_own(kind.__module__) else [kind.__qualname__]
+        weights = thing.state_dict().items()
+        return ["module", *called, [[name, _described(value, known)] for name, value in weights]]
     if is_dataclass(thing):
         return [_named(type(thing)), [[field.name, _described(getattr(thing, field.name), known)] for field in fields(thing) if field.repr]]
     network = getattr(thing, "model", None)
@@ -104,13 +201,15 @@ def _array(array: np.ndarray | torch.Tensor) -> list:
 
 
 def _named(thing: type | Callable) -> list[str]:
-    """Its name, and its source where that is not the library's."""
+    """Its name and digests of its code."""
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
         raise ValueError(f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a function or class of a module instead")
     name = f"{thing.__module__}.{thing.__qualname__}"
-    if thing.__module__.partition(".")[0] == "specdec_lib" or inspect.isbuiltin(thing):
+    if inspect.isbuiltin(thing):
         return [name]
+    if _is_own(thing.__module__):
+        return [name, _code_from(thing.__module__)]
     try:
-        return [name, _digest(inspect.getsource(thing).encode())]
+        return [name, *_code_outside(thing)]
     except (OSError, TypeError) as error:
         raise ValueError(f"the source of {name} cannot be read ({error}), so that rows made with it cannot be kept or shared") from error

@@ -47,7 +47,7 @@ class Run:
         """Of all that decides rows but the prompt: settings in order, models, seed, length, code.  Raises ValueError as `identity` does."""
         recipes = isinstance(self.settings, Recipe) and isinstance(self.ladder, Recipe)
         made = _staged_fingerprint(self.settings, self.ladder) if recipes else fingerprint(*self.stage())
-        return fingerprint(made, self.seed, self.max_new_tokens, code())
+        return fingerprint(made, self.seed, self.max_new_tokens, code(played, row))
 
     def rows(self, prompt: Prompt, on_row: Callable[[], object] = lambda: None) -> list[Row]:
         """The rows of one prompt, a setting after the other; `on_row` is called after each."""

@@ -1,0 +1,190 @@
+"""Kept rows stay with the code that made them: all that imports lead to, and nothing else."""
+
+import inspect
+import linecache
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from specdec_lib import figures as figures_drawn
+from specdec_lib.cascade import Reviewed, from_matrix
+from specdec_lib.chance import Chance
+from specdec_lib.decode import decode
+from specdec_lib.ngram import Katz
+from specdec_lib.runtime.fast import FastModel
+from specdec_lib.staged import StagedTree
+from specdec_lib.sweep import Recipe, Setting, grid, identity, repetition, stacks
+from specdec_lib.sweep.runs import Run
+from specdec_lib.verify import look_up, reject
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+OURS = (look_up, reject, decode, Chance, repetition, grid.row)
+MUST_HAVES = (*OURS, StagedTree, Reviewed, FastModel, Katz)
+TREE = {
+    "__init__.py": "",
+    "rows/__init__.py": "from specdec_lib.rows.table import columns",
+    "rows/made.py": "import specdec_lib.direct\n\ndef row():\n    from specdec_lib.late import one",
+    "rows/table.py": "columns = 3",
+    "direct.py": "from specdec_lib.deep.inside import module, thing\nfrom . import beside",
+    "late.py": "import numpy, specdec_lib.last as last",
+    "last.py": "if 0:\n    from specdec_lib import rows",  # round in a circle
+    "beside.py": "from .deep import other",
+    "deep/__init__.py": "from ..hidden import *",
+    "deep/inside/__init__.py": "thing = 1",
+    "deep/inside/module.py": "raise RuntimeError('this is read and never run')",
+    "deep/other.py": "from .inside.sibling import x",
+    "deep/inside/sibling.py": "",
+    "hidden.py": "",
+    "figures/__init__.py": "from specdec_lib.figures.drawn import draw",
+    "figures/drawn.py": "import plotly\nfrom specdec_lib.rows.made import row",
+    "deep/inside/unused.py": "from specdec_lib.deep import other",
+}
+NOWHERE = ("deep/inside/unused.py",)  # nobody imports it
+UNREACHED = {"figures/__init__.py", "figures/drawn.py", *NOWHERE}
+
+
+def forget():
+    identity._library.cache_clear()
+    identity._code_from.cache_clear()
+
+
+@pytest.fixture
+def digest_with(tmp_path, monkeypatch):
+    """What `code` says of a made-up library with these files changed; rows.made makes its rows."""
+
+    def digest(changed):
+        library = tmp_path / str(len(list(tmp_path.iterdir()))) / "specdec_lib"
+        for path, text in (TREE | changed).items():
+            (library / path).parent.mkdir(parents=True, exist_ok=True)
+            (library / path).write_text(text)
+        monkeypatch.setattr(identity, "LIBRARY", library)
+        forget()
+        return identity.code(maker("specdec_lib.rows.made"))
+
+    yield digest
+    forget()
+
+
+def maker(module):
+    def row():
+        raise AssertionError("a digest calls nothing")
+
+    row.__module__, row.__qualname__ = module, "row"
+    return row
+
+
+@pytest.mark.parametrize("path", sorted(set(TREE) - UNREACHED))
+def test_a_change_of_what_imports_lead_to_changes_the_digest(path, digest_with):
+    assert digest_with({path: TREE[path] + "\n# changed"}) != digest_with({})
+
+
+@pytest.mark.parametrize("path", sorted(UNREACHED))
+def test_a_change_elsewhere_does_not(path, digest_with):
+    assert digest_with({path: TREE[path] + "\n# changed"}) == digest_with({})
+
+
+def test_a_module_that_moves_is_followed(digest_with):
+    """Into a package, with its imports rewritten: it counts there as it did before."""
+    moved = {"late.py": "from specdec_lib.core.rooms import last", "core/__init__.py": ""}
+    moved["core/rooms/last.py"] = "one = 1"
+    places = [{}, {"core/rooms/last.py": "one = 2"}, {"core/__init__.py": "two = 2"}]
+    assert len({digest_with(moved | changed) for changed in places}) == 3
+
+
+def test_what_is_given_counts_with_what_its_own_module_imports(digest_with):
+    draft = maker("specdec_lib.figures.drawn")
+    seen = []
+    for path in ("", "figures/drawn.py", "figures/__init__.py", "hidden.py", *NOWHERE):
+        digest_with({path: TREE[path] + "\n# changed"} if path else {})
+        seen.append(identity.fingerprint(draft))
+    assert len(set(seen[:4])) == 4 and seen[4] == seen[0]
+
+
+def outside():
+    """Of this file, which imports the package `figures`, there in the made-up library too."""
+
+
+def test_code_from_outside_counts_with_the_library_that_its_file_imports(digest_with):
+    seen = []
+    for path in ("", "figures/drawn.py", "hidden.py", *NOWHERE):
+        digest_with({path: TREE[path] + "\n# changed"} if path else {})
+        seen.append(identity.fingerprint(outside))
+    assert len(set(seen[:3])) == 3 and seen[3] == seen[0]
+
+
+def test_code_of_a_notebooks_cell_counts_with_the_whole_library(digest_with, monkeypatch):
+    text, name = "def cell():\n    return draw()\n", "/no/such/folder/cell.py"
+    made = {"__name__": "cells"}
+    monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))
+    exec(compile(text, name, "exec"), made)
+    seen = set()
+    for path in TREE:
+        digest_with({path: TREE[path] + "\n# changed"})
+        seen.add(identity.fingerprint(made["cell"]))
+    assert len(seen) == len(TREE)
+
+
+def test_a_maker_from_elsewhere_is_refused(digest_with):
+    for module in ("json", "specdec_lib.no_such", "specdec_lib_too.rows.made"):
+        with pytest.raises(ValueError, match=f"{module} is none of them"):
+            digest_with({})
+            identity.code(maker(module))
+
+
+def path_of(thing):
+    file = Path(inspect.getsourcefile(inspect.getmodule(thing))).resolve()
+    return file.relative_to(identity.LIBRARY).as_posix()
+
+
+def drawing():
+    """The library's modules that use plotly."""
+    known = identity.read_sources(identity.LIBRARY)
+    return {path for path, text in known.items() if re.search("^(import|from) plotly", text, re.M)}
+
+
+@pytest.fixture
+def fingerprint_with(ladder, monkeypatch):
+    """The fingerprint of a real sweep, as it would be with these files of the library changed."""
+    real = identity.read_sources(identity.LIBRARY)
+    cascade = from_matrix([ladder.draft, ladder.max_gram], ((2, 4), (0, 4)))
+    run = Run([*stacks.settings(ladder), Setting("cascade", cascade)], ladder)
+
+    def fingerprint(*paths):
+        changed = real | {path: real[path] + "\n# changed" for path in paths}
+        monkeypatch.setattr(identity, "_library", lambda: changed)
+        identity._code_from.cache_clear()
+        return run.fingerprint()
+
+    yield fingerprint
+    identity._code_from.cache_clear()
+
+
+def test_a_real_sweep_follows_from_rules_loop_drafts_and_models_but_no_figure(fingerprint_with):
+    unchanged = fingerprint_with()
+    for thing in MUST_HAVES:
+        assert fingerprint_with(path_of(thing)) != unchanged, f"{path_of(thing)} does not count"
+    figures = drawing()
+    assert path_of(figures_drawn.tree) in figures and fingerprint_with(*figures) == unchanged
+
+
+def test_nothing_reached_imports_by_a_name_that_it_computes():
+    """They could not be read off a file. A recipe's do no harm: what it makes is described."""
+    known = identity.read_sources(identity.LIBRARY)
+    makers = grid.row, StagedTree, Reviewed, FastModel
+    paths = identity.reached([thing.__module__ for thing in makers], known)
+    hidden = {path for path in paths if re.search("(import_module|__import__)\\(", known[path])}
+    assert hidden == {path_of(Recipe)}
+
+
+def test_another_process_finds_the_same(tmp_path):
+    asked = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
+    asked += "from specdec_lib.sweep import grid, identity; print(identity.code(grid.row))"
+    place = {"PYTHONPATH": str(identity.LIBRARY.parent), "PYTHONHASHSEED": "7"}
+    forget()
+    command = [sys.executable, "-c", asked]
+    told = subprocess.run(command, cwd=tmp_path, env=place, stdout=subprocess.PIPE, check=True)
+    assert told.stdout.decode().strip() == identity.code(grid.row)
