@@ -19,6 +19,12 @@ def figures_folder() -> Path:
     return Path(named).expanduser().resolve() if named else REPOSITORY / "figures"
 
 
+def cache_folder() -> Path:
+    """Where what can be made again lies: the folder that SPECDEC_CACHE names, else data/cache."""
+    named = os.environ.get("SPECDEC_CACHE")
+    return Path(named).expanduser().resolve() if named else REPOSITORY / "data" / "cache"
+
+
 def partial(path: Path, suffix: str = "") -> Path:
     """The name under which this process writes a file before it is whole."""
     return path.with_name(f".{path.name}.{os.getpid()}.partial{suffix}")

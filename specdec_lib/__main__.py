@@ -1,0 +1,5 @@
+"""`python -m specdec_lib`, which is the `specdec` command."""
+
+from specdec_lib.suite.command import main
+
+main()

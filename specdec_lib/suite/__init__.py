@@ -1,0 +1,1 @@
+"""What a person starts: the `specdec` command and its verbs."""

@@ -1,0 +1,24 @@
+"""The `specdec` command: each verb is the `main` of a module that is imported only when asked for."""
+
+import sys
+from importlib import import_module
+
+VERBS = {
+    "setup": ("specdec_lib.suite.setup.command", "prepare the default target model"),
+    "distil": ("specdec_lib.suite.distil.command", "make the default drafts"),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the verb that the first argument names, with the rest."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if not given or given[0] in ("-h", "--help"):
+        print("usage: specdec VERB [options]\n")
+        print("\n".join(f"  {name:10} {summary}" for name, (_, summary) in VERBS.items()))
+        return
+    if given[0] not in VERBS:
+        sys.exit(f"specdec: no verb {given[0]!r}; there are {', '.join(VERBS)}")
+    try:
+        import_module(VERBS[given[0]][0]).main(given[1:])
+    except ValueError as error:
+        sys.exit(f"specdec {given[0]}: {error}")

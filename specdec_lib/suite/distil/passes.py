@@ -1,0 +1,97 @@
+"""One token for each of many independent sequences per pass: a Llama decoder over a static cache.
+
+Hugging Face's generation pads a batch and waits for its longest sequence. Here every sequence has
+its own length, and one that has ended is replaced by a new one at once (continuous batching).
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+from transformers import LlamaForCausalLM
+
+
+class BatchedPasses:
+    """The logits of a Llama model's next token for `sequences` sequences at a time.
+
+    sequences    how many there are
+    positions    how many tokens each may have at most
+
+    Weights and cache are rounded to bfloat16, so a text written with it is not exactly the float32
+    model's: good enough to learn from, not to measure on.
+    """
+
+    def __init__(self, model: LlamaForCausalLM, sequences: int, positions: int) -> None:
+        config = model.config
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.width, self.epsilon = config.hidden_size, config.rms_norm_eps
+        self.head_width = self.width // self.heads
+        self.weights = [_layer(layer) for layer in model.model.layers]
+        self.norm = model.model.norm.weight.detach().bfloat16()
+        self.embedding = model.model.embed_tokens.weight.detach().bfloat16()
+        self.head = model.lm_head.weight.detach().bfloat16()
+        self.rotation = _rotation(model, positions)
+        shape = (len(self.weights), sequences, self.kv_heads, positions, self.head_width)
+        self.keys = torch.zeros(shape, dtype=torch.bfloat16)
+        self.values = torch.zeros(shape, dtype=torch.bfloat16)
+
+    @torch.inference_mode()
+    def logits(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """The logits after one more token of every sequence.
+
+        tokens, positions    one per sequence; what lies behind a position is not looked at
+        """
+        rows, seen = torch.arange(len(tokens)), int(positions.max()) + 1
+        hidden = self.embedding[tokens]
+        cosine, sine = (part[positions, None] for part in self.rotation)
+        visible = (torch.arange(seen) <= positions[:, None])[:, None, None]
+        group = self.heads // self.kv_heads
+        for number, layer in enumerate(self.weights):
+            normed = rms_norm(hidden, (self.width,), layer["attention_norm"], self.epsilon)
+            projected = (normed @ layer["query_key_value"]).view(len(tokens), -1, self.head_width)
+            turned, value = (
+                projected[:, : self.heads + self.kv_heads],
+                projected[:, self.heads + self.kv_heads :],
+            )
+            turned = turned * cosine + _half_turn(turned) * sine
+            query, key = turned[:, : self.heads], turned[:, self.heads :]
+            self.keys[number][rows, :, positions] = key
+            self.values[number][rows, :, positions] = value
+            attended = scaled_dot_product_attention(
+                query.view(len(tokens), self.kv_heads, group, self.head_width),
+                self.keys[number][:, :, :seen],
+                self.values[number][:, :, :seen],
+                attn_mask=visible,
+            )
+            hidden = hidden + attended.reshape(len(tokens), self.width) @ layer["output"]
+            normed = rms_norm(hidden, (self.width,), layer["feed_forward_norm"], self.epsilon)
+            gate, up = (normed @ layer["gate_up"]).chunk(2, dim=-1)
+            hidden = hidden + (silu(gate) * up) @ layer["down"]
+        return rms_norm(hidden, (self.width,), self.norm, self.epsilon) @ self.head.T
+
+
+def _layer(layer: torch.nn.Module) -> dict[str, Tensor]:
+    attention, network = layer.self_attn, layer.mlp
+
+    def joined(*parts: torch.nn.Linear) -> Tensor:
+        return torch.cat([part.weight.detach() for part in parts]).bfloat16().T
+
+    return {
+        "attention_norm": layer.input_layernorm.weight.detach().bfloat16(),
+        "query_key_value": joined(attention.q_proj, attention.k_proj, attention.v_proj),
+        "output": joined(attention.o_proj),
+        "feed_forward_norm": layer.post_attention_layernorm.weight.detach().bfloat16(),
+        "gate_up": joined(network.gate_proj, network.up_proj),
+        "down": joined(network.down_proj),
+    }
+
+
+def _rotation(model: LlamaForCausalLM, positions: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine per position, in the network's own layout."""
+    place = torch.arange(positions)[None]
+    cosine, sine = model.model.rotary_emb(torch.zeros(1, dtype=torch.float32), place)
+    return cosine[0].bfloat16(), sine[0].bfloat16()
+
+
+def _half_turn(heads: Tensor) -> Tensor:
+    first, second = heads.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)

@@ -1,0 +1,129 @@
+"""Conversations as token ids on disk: shards of 16-bit ids, and the pending ones beside them.
+
+A shard is one safetensors file: `ids` of all its conversations one after the other, `ends` (where
+each stops), `starts` (where its answer begins, counted from its own first token), `greedy`, `done`
+(it ended by itself) and `domain` (an index into DOMAINS; 255 where it is not known).
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.torch import load_file, save
+
+from specdec_lib.places import write_whole
+from specdec_lib.suite.distil.requests import DOMAINS
+
+SHARD_ANSWER_TOKENS = 500_000
+UNKNOWN = 255
+
+
+class Conversation(NamedTuple):
+    """A request and its answer as token ids, chat template included."""
+
+    ids: tuple[int, ...]
+    start: int  # where the answer begins
+    greedy: bool  # whether the answer was greedy, else drawn at temperature 1
+    done: bool  # whether it ended by itself
+    domain: str | None
+
+    @property
+    def answer_tokens(self) -> int:
+        """The length of the answer."""
+        return len(self.ids) - self.start
+
+
+class TextStore:
+    """The shards in a folder, and the pending conversations that do not fill one yet.
+
+    Pending ones are appended to a file of JSON lines, so a run that is killed loses at most the
+    conversation that was being written.
+    """
+
+    def __init__(self, folder: Path, pending: Path) -> None:
+        self.folder, self.pending = folder, pending
+        folder.mkdir(parents=True, exist_ok=True)
+        pending.parent.mkdir(parents=True, exist_ok=True)
+        self.waiting = list(_read_lines(pending))
+        _write_lines(pending, self.waiting)  # without a last line that was cut
+        self.answer_tokens = sum(one.answer_tokens for one in self)
+
+    def shards(self) -> list[Path]:
+        """The shards' paths in order."""
+        return sorted(self.folder.glob("*.safetensors"))
+
+    def __iter__(self) -> Iterator[Conversation]:
+        for path in self.shards():
+            yield from read_shard(path)
+        yield from self.waiting
+
+    def add(self, conversation: Conversation) -> None:
+        """Keep a conversation; the pending ones become a shard once they are enough."""
+        self.waiting.append(conversation)
+        self.answer_tokens += conversation.answer_tokens
+        with self.pending.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(conversation) + "\n")
+        if sum(one.answer_tokens for one in self.waiting) >= SHARD_ANSWER_TOKENS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending as one more shard."""
+        if self.waiting:
+            write_whole(self.folder / f"{len(self.shards()):03}.safetensors", pack(self.waiting))
+            self.waiting = []
+            _write_lines(self.pending, [])
+
+
+def pack(conversations: Sequence[Conversation]) -> bytes:
+    """Conversations as the content of a shard.
+
+    Raises ValueError if a token id needs more than 16 bits.
+    """
+    ids = torch.tensor([token for one in conversations for token in one.ids], dtype=torch.int32)
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 1 << 16:
+        raise ValueError(
+            f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}"
+        )
+    domains = [DOMAINS.index(one.domain) if one.domain else UNKNOWN for one in conversations]
+    return save(
+        {
+            "ids": ids.to(torch.uint16),
+            "ends": torch.tensor(
+                list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32
+            ),
+            "starts": torch.tensor([one.start for one in conversations], dtype=torch.int16),
+            "greedy": torch.tensor([one.greedy for one in conversations]),
+            "done": torch.tensor([one.done for one in conversations]),
+            "domain": torch.tensor(domains, dtype=torch.uint8),
+        }
+    )
+
+
+def read_shard(path: Path) -> Iterator[Conversation]:
+    """The conversations of a shard, in order."""
+    shard = {name: column.tolist() for name, column in load_file(path).items()}
+    first = 0
+    columns = (shard[name] for name in ("ends", "starts", "greedy", "done", "domain"))
+    for end, start, greedy, done, domain in zip(*columns, strict=True):
+        known = None if domain == UNKNOWN else DOMAINS[domain]
+        yield Conversation(tuple(shard["ids"][first:end]), start, greedy, done, known)
+        first = end
+
+
+def _read_lines(path: Path) -> Iterator[Conversation]:
+    """The conversations of a pending file, up to a last line that was cut off."""
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            ids, start, greedy, done, domain = json.loads(line)
+        except ValueError:
+            return
+        yield Conversation(tuple(ids), start, greedy, done, domain)
+
+
+def _write_lines(path: Path, conversations: Sequence[Conversation]) -> None:
+    write_whole(path, "".join(json.dumps(one) + "\n" for one in conversations).encode())

@@ -1,0 +1,112 @@
+"""The target writes text to learn from: it completes a user turn, then answers it.
+
+A conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn at
+temperature 1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+import torch
+from torch import Tensor
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from specdec_lib.suite.distil.passes import BatchedPasses
+from specdec_lib.suite.distil.requests import REQUEST_TOKENS, Opening, draw_opening
+from specdec_lib.suite.distil.text import Conversation
+
+ANSWER_TOKENS = 300
+
+
+@dataclass
+class _Sequence:
+    """A conversation that is being written."""
+
+    opening: Opening
+    greedy: bool
+    tokens: list[int]
+    fed: int = 0  # how many tokens the model has read
+    limit: int = 0  # the length at which the present turn is cut
+    start: int | None = None  # where the answer begins, once it has
+    forced: list[int] = field(default_factory=list)
+
+
+class Writer:
+    """Writes conversations with a chat model, many at a time.
+
+    sequences    how many are written at a time
+    seed         of openings and choices; a text repeats only on the same machine and versions
+    """
+
+    def __init__(
+        self,
+        model: LlamaForCausalLM,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        sequences: int,
+        seed: int,
+    ) -> None:
+        self.tokenizer, self.random = tokenizer, Random(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+        self.special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
+        template = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "?"}], tokenize=False, add_generation_prompt=True
+        )
+        self.before, self.between = template.split("?")
+        self.handover = tokenizer(self.between).input_ids[1:]  # what follows the end of the request
+        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS
+        self.passes = BatchedPasses(model, sequences, positions)
+        self.sequences = [self._new() for _ in range(sequences)]
+
+    def write(self) -> Iterator[Conversation | None]:
+        """Conversations in the order in which they end, without end; None after each pass."""
+        while True:
+            tokens = torch.tensor([one.tokens[one.fed] for one in self.sequences])
+            positions = torch.tensor([one.fed for one in self.sequences])
+            chosen = self._choose(self.passes.logits(tokens, positions)).tolist()
+            for number, (one, token) in enumerate(zip(self.sequences, chosen, strict=True)):
+                one.fed += 1
+                if one.fed == len(one.tokens) and self._ends(one, token):
+                    if len(one.tokens) > one.start:
+                        yield Conversation(
+                            tuple(one.tokens),
+                            one.start,
+                            one.greedy,
+                            one.tokens[-1] == self.end,
+                            one.opening.domain,
+                        )
+                    self.sequences[number] = self._new()
+            yield None
+
+    def _new(self) -> _Sequence:
+        opening = draw_opening(self.random)
+        tokens = self.tokenizer(self.before + opening.text).input_ids
+        limit = len(tokens) + opening.request_tokens
+        return _Sequence(opening, self.random.random() < 0.5, tokens, limit=limit)
+
+    def _choose(self, logits: Tensor) -> Tensor:
+        """The next token of each sequence: the likeliest in a greedy answer, else drawn."""
+        best = logits.argmax(dim=-1)
+        drawn = torch.tensor([one.start is None or not one.greedy for one in self.sequences])
+        odds = logits[drawn].float().softmax(dim=-1).cumsum(dim=-1)
+        place = torch.rand(len(odds), 1, generator=self.generator) * odds[:, -1:]
+        best[drawn] = torch.searchsorted(odds, place).squeeze(1).clamp(max=logits.shape[1] - 1)
+        return best
+
+    def _ends(self, one: _Sequence, token: int) -> bool:
+        """Append a chosen token; whether the conversation is over."""
+        if one.start is None:
+            if token in self.special or len(one.tokens) + 1 >= one.limit:
+                one.tokens += [] if token in self.special else [token]
+                one.tokens += [self.end, *self.handover]
+                one.start = len(one.tokens)
+                one.limit = one.start + ANSWER_TOKENS
+            else:
+                one.tokens.append(token)
+            return False
+        if token in self.special and token != self.end:
+            return True  # another turn or a document boundary: cut before it
+        one.tokens.append(token)
+        return token == self.end or len(one.tokens) >= one.limit

