@@ -17,7 +17,6 @@ from specdec_lib.replay import MAX_GRAM, CascadeSetting, Tuned, within
 from specdec_lib.widgets.knobs import labelled, look, slider
 from specdec_lib.widgets.panel import Panel, Shown, refusal, told
 
-Matrix = tuple[tuple[int, ...], ...]
 Prices = Mapping[str, float]
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 Tune = Callable[..., Tuned]
