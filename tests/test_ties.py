@@ -19,7 +19,7 @@ from specdec_lib.ties import BUG, EARLY, ROUNDING, NearTie, gaps, moved, near_ti
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.verify import Verdict
 from specdec_lib.workload import faster, load_model, load_prompts
-from specdec_lib.workload.files import DATA
+from specdec_lib.places import DATA
 
 
 def small(dtype: str) -> CachedModel:

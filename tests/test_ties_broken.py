@@ -16,7 +16,7 @@ from specdec_lib.ngram import NgramDraft
 from specdec_lib.ties import BUG, moved, near_tie, near_ties
 from specdec_lib.tree import ROOT, TokenTree
 from specdec_lib.workload import load_model
-from specdec_lib.workload.files import DATA
+from specdec_lib.places import DATA
 
 
 def small(dtype: str) -> CachedModel:

@@ -1,24 +1,11 @@
-"""What a draft is, and the one that guesses nothing."""
+"""The draft that guesses nothing, and drafts made of several: the first that guesses, or all of them merged."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from specdec_lib.chance import Chance
 from specdec_lib.context import Context
+from specdec_lib.lm.protocol import Draft
 from specdec_lib.tree import ROOT, TokenTree
-
-
-@runtime_checkable
-class Draft(Protocol):
-    """A guesser."""
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Guess how `context` goes on: a tree rooted at its last token.
-
-        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token really was drawn from, given its
-        earlier siblings.
-        """
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""What a language model is to the algorithms: context and tree in, one row of logits per node out."""
+"""What a language model and a draft are to the algorithms.
+
+A model: context and tree in, one row of logits per node out. A draft: context in, a tree of guesses out.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,6 +64,19 @@ class TreeGrower(Protocol):
         Its time counts as the model's passes, choices and planting included.
 
         widths    children per node at each depth; with a budget, as many as it, and the best `budget` guesses are kept
+        """
+        ...
+
+
+@runtime_checkable
+class Draft(Protocol):
+    """A guesser."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """Guess how `context` goes on: a tree rooted at its last token.
+
+        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token really was drawn from, given its
+        earlier siblings.
         """
         ...
 

@@ -1,6 +1,6 @@
 """What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are decided here, once."""
 
-from specdec_lib.workload.files import DATA, REMEDY, checked_card, file_digest
+from specdec_lib.places import DATA, REMEDY, checked_card, file_digest
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured, neutral
 from specdec_lib.workload.loading import load_ladder
 from specdec_lib.workload.models import DTYPES, RUNTIMES, calibrated, faster, load_model, load_seq2seq

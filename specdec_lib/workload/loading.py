@@ -10,7 +10,7 @@ from specdec_lib.chance import Sampler
 from specdec_lib.lm import LanguageModel
 from specdec_lib.ngram import Katz
 from specdec_lib.tree import MatchTable
-from specdec_lib.workload.files import DATA, checked_card
+from specdec_lib.places import DATA, checked_card
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured
 from specdec_lib.workload.models import load_model, own_card
 from specdec_lib.workload.tokens import Source, shared_tokenizer, stop_tokens

@@ -11,8 +11,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from specdec_lib.lm import CachedModel, LanguageModel
 from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.workload.files import DATA
-from specdec_lib.workload.hub import is_local, offline
+from specdec_lib.places import DATA
+from specdec_lib.workload.hub_access import is_local, offline
 
 if TYPE_CHECKING:
     from specdec_lib.runtime.fast import FastModel

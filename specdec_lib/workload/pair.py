@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 from specdec_lib.context import Context
 from specdec_lib.ngram import MaxGram
 from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.workload.files import DATA, checked_card
+from specdec_lib.places import DATA, checked_card
 from specdec_lib.workload.models import load_seq2seq, own_card
 from specdec_lib.workload.prompts import Prompt
 from specdec_lib.workload.tokens import Source, shared_tokenizer, stop_tokens

@@ -6,7 +6,7 @@ from pathlib import Path
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from specdec_lib.workload.hub import is_local, offline
+from specdec_lib.workload.hub_access import is_local, offline
 
 Source = str | Path
 PLAIN = ("TokenizersBackend", "PreTrainedTokenizerFast")  # of a tokenizer.json that is taken as it stands, by its new name and its old

