@@ -13,13 +13,13 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 figures: .venv/.stamp ## run every notebook that changed and make its figures (ARGS="--only 00 --set seed=1" passes options on)
-	$(PYTHON) -m specdec_lib.reproduce $(ARGS)
+	$(PYTHON) -m specdec_lib.suite.reproduce $(ARGS)
 
 full: .venv/.stamp ## the same at full size: notebooks/full/NN.yml
-	$(PYTHON) -m specdec_lib.reproduce --profile full $(ARGS)
+	$(PYTHON) -m specdec_lib.suite.reproduce --profile full $(ARGS)
 
 refresh: .venv/.stamp ## run every notebook and store its outputs in the notebook
-	$(PYTHON) -m specdec_lib.reproduce --refresh $(ARGS)
+	$(PYTHON) -m specdec_lib.suite.reproduce --refresh $(ARGS)
 
 test: check ## check, all tests, all notebooks; leaves the working tree as it was
 	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
@@ -35,24 +35,24 @@ lab: .venv/.stamp ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
 
 table: .venv/.stamp ## write the README's table
-	$(PYTHON) -m specdec_lib.sweep $(ARGS)
+	$(PYTHON) -m specdec_lib.measure.sweep $(ARGS)
 
 measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/measured (about three hours)
-	$(PYTHON) -m specdec_lib.acceptance
-	$(PYTHON) -m specdec_lib.sweep.measuring
-	$(PYTHON) -m specdec_lib.ladder.growth
-	$(PYTHON) -m specdec_lib.ladder.cascades
-	$(PYTHON) -m specdec_lib.ladder.walltime
+	$(PYTHON) -m specdec_lib.measure.acceptance
+	$(PYTHON) -m specdec_lib.measure.sweep.measuring
+	$(PYTHON) -m specdec_lib.suite.ladder.growth
+	$(PYTHON) -m specdec_lib.suite.ladder.cascades
+	$(PYTHON) -m specdec_lib.suite.ladder.walltime
 
 bench: .venv/.stamp ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
-	$(PYTHON) -m specdec_lib.bench $(if $(SMOKE),--smoke) $(ARGS)
+	$(PYTHON) -m specdec_lib.measure.race $(if $(SMOKE),--smoke) $(ARGS)
 
 lossless: .venv/.stamp ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)
 
 ladder: .venv/.stamp ## train the embedded models again
-	$(PYTHON) -m specdec_lib.ladder $(ARGS)
-	$(PYTHON) -m specdec_lib.ladder.pair $(ARGS)
+	$(PYTHON) -m specdec_lib.suite.ladder $(ARGS)
+	$(PYTHON) -m specdec_lib.suite.ladder.pair $(ARGS)
 
 .venv/.stamp: requirements.lock pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-from specdec_lib.chance import Chance, Sampler, every_outcome
-from specdec_lib.decode import rounds
-from specdec_lib.lm import TableModel
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.decode import rounds
+from specdec_lib.core.verify import reject
+from specdec_lib.models.table import TableModel
 
 fixed_model = TableModel.fixed
 PROMPT = (1, 0)

@@ -6,13 +6,14 @@ import t5s
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from specdec_lib.cascade import from_matrix
-from specdec_lib.draft import ChainDraft, FirstDraft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.hf import Speculative
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import MaxGram
-from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.staged import StagedChain, StagedTree
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.suite.hf import Speculative
 
 KINDS = ("gpt2", "llama", "t5")
 TREE = "a tree with a budget"

@@ -16,16 +16,20 @@ from pathlib import Path
 import torch
 from tqdm.auto import tqdm
 
-from specdec_lib.cascade import from_matrix
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.lm import CachedModel, LanguageModel
-from specdec_lib.ngram import MaxGram, NgramDraft
-from specdec_lib.staged import StagedChain, StagedTree
-from specdec_lib.tree import MatchTable, TokenTree
-from specdec_lib.workload import DATA, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts, seeds
 
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k 50": Sampler(1.0, top_k=50)}
 SIBLINGS = ("ranked", "top", "iid", "distinct")

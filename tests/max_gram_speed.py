@@ -12,9 +12,9 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from specdec_lib.chance import Chance
-from specdec_lib.context import Context
-from specdec_lib.ngram import MaxGram
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.workload import load_ladder, load_prompts
 
 VOCABULARY = 4096

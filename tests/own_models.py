@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.workload import DATA, load_tokenizer
+from specdec_lib.core.files import DATA
+from specdec_lib.models.tokenizers import load_tokenizer
 
 END = "<|endoftext|>"
 

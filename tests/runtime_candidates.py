@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from specdec_lib.latency import pass_seconds
-from specdec_lib.lm import CachedModel, LanguageModel
-from specdec_lib.runtime import weights
-from specdec_lib.runtime.fast import FastModel
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.measure.latency import pass_seconds
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.fast import weights
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.workload import load_ladder
 
 ROWS = (1, 2, 4, 8, 12, 16)

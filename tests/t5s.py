@@ -6,7 +6,7 @@ import random
 import torch
 from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
-from specdec_lib.context import Context
+from specdec_lib.core.context import Context
 
 VOCABULARY, START, STOP = 23, 0, 1
 SIZES = {"vocab_size": VOCABULARY, "d_kv": 8, "d_ff": 40, "num_layers": 3, "decoder_start_token_id": START, "eos_token_id": STOP}

@@ -6,13 +6,14 @@ import pandas as pd
 import pytest
 from fakes import PROMPT, fixed_model, table_model
 
-from specdec_lib.acceptance import calibration, collect, expected_calibration_error, hazards, rank_rates, rates, tokens
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import Generation, Round, decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Generation, Round, decode
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.acceptance import calibration, collect, expected_calibration_error, hazards, rank_rates, rates, tokens
 
 
 def played(parents=(), path=(), scores=None, *, sources=None, emitted=None, at=4):

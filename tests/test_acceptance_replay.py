@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from fakes import PROMPT, table_model
 
-from specdec_lib.acceptance import (
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.core.tree import Shape
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.acceptance import (
     PREDICTORS,
     collect,
     compared,
@@ -21,11 +27,7 @@ from specdec_lib.acceptance import (
     taken_ranks,
     texts_of,
 )
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import MergedDraft, NoDraft, TreeDraft
-from specdec_lib.theory import Shape
-from specdec_lib.workload import DATA, Prompt, seeds
+from specdec_lib.workload import Prompt, seeds
 
 
 @pytest.fixture(scope="module")

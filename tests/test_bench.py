@@ -8,10 +8,10 @@ import pytest
 import torch
 from fakes import fixed_model, table_model
 
-from specdec_lib.bench import COLUMNS, Contender, Played, Portions, Text, Timing, divergence, ours, rows, timed, tuned, write
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode, loop
-from specdec_lib.draft import NoDraft
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode, loop
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.race import COLUMNS, Contender, Played, Portions, Text, Timing, divergence, ours, rows, timed, tuned, write
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)

@@ -11,20 +11,21 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from specdec_lib import figures
-from specdec_lib.bench import OURS, memory, running, texts, timed
-from specdec_lib.bench import __main__ as command
-from specdec_lib.bench.contenders import Contender, ours
-from specdec_lib.bench.families import drafts
-from specdec_lib.bench.hugging import assisted, generates, looks_up
-from specdec_lib.bench.lineup import calibrated, thinned
-from specdec_lib.bench.running import SAMPLERS, Plan
-from specdec_lib.bench.storing import restore
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft
-from specdec_lib.lm import CachedModel
-from specdec_lib.workload import DATA, Ladder, Prompt
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.race import OURS, memory, running, texts, timed
+from specdec_lib.measure.race import __main__ as command
+from specdec_lib.measure.race.contenders import Contender, ours
+from specdec_lib.measure.race.families import drafts
+from specdec_lib.measure.race.hugging import assisted, generates, looks_up
+from specdec_lib.measure.race.lineup import calibrated, thinned
+from specdec_lib.measure.race.running import SAMPLERS, Plan
+from specdec_lib.measure.race.storing import restore
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.show import figures
+from specdec_lib.workload import Ladder, Prompt
 
 GREEDY, SAMPLED = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)

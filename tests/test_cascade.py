@@ -6,13 +6,14 @@ import pytest
 import torch
 from fakes import PROMPT, fixed_model, table_model
 
-from specdec_lib.cascade import Relay, Reviewed
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.draft import NoDraft, TreeDraft
-from specdec_lib.lm import TableModel
-from specdec_lib.ngram import MaxGram
-from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.drafts.cascade import Relay, Reviewed
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.models.table import TableModel
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
 HERE = Context.of(PROMPT)

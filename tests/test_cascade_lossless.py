@@ -7,14 +7,15 @@ import pytest
 from fakes import PROMPT, Scripted, distance, first_round, fixed_model, speculative_law, table_model
 from scipy import stats
 
-from specdec_lib.cascade import Relay, Reviewed, from_matrix, lenience
-from specdec_lib.chance import Chance, EveryBranch, Sampler, every_outcome
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.lm import joint_law
-from specdec_lib.ngram import MaxGram
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.cascade import Relay, Reviewed, from_matrix, lenience
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.table import joint_law
 
 T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}

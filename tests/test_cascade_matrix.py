@@ -3,12 +3,13 @@
 import pytest
 from fakes import PROMPT, table_model
 
-from specdec_lib.cascade import Relay, Reviewed, converted, from_matrix
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode, models_in
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.ngram import MaxGram
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode, models_in
+from specdec_lib.drafts.cascade import Relay, Reviewed, converted, from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft
 
 T1 = Chance(0, Sampler(1.0))
 HERE = Context.of(PROMPT)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from specdec_lib.chance import Chance, Sampler, gumbel_noise
+from specdec_lib.core.chance import Chance, Sampler, gumbel_noise
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 

@@ -8,16 +8,18 @@ import pandas as pd
 import pytest
 from own_models import gpt2, llama
 
-from specdec_lib.bench import texts
-from specdec_lib.bench.texts import NEAR_TIE
-from specdec_lib.chance import Sampler
-from specdec_lib.compare import FOREIGN, PLAIN, contenders, drafts, neutral, summary, timed, verdict
-from specdec_lib.compare import __main__ as command
-from specdec_lib.compare import timing as clockwork
-from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.tree import TokenTree
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.compare import FOREIGN, PLAIN, contenders, drafts, summary, timed, verdict
+from specdec_lib.measure.compare import __main__ as command
+from specdec_lib.measure.compare import timing as clockwork
+from specdec_lib.measure.race import texts
+from specdec_lib.measure.race.texts import NEAR_TIE
 from specdec_lib.workload import Prompt, load_ladder
+from specdec_lib.workload.ladder import neutral
 
 PROMPTS = [Prompt(name, text, "own", "held-out", "here") for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specdec_lib.context import Context
+from specdec_lib.core.context import Context
 
 
 def test_generated_tokens_follow_the_prompt():

@@ -68,7 +68,7 @@ def test_a_published_set_is_read_by_name_through_datasets(monkeypatch, name):
         return [dict(line) for line in SETS[name]]
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    monkeypatch.setattr("specdec_lib.workload.hub.offline", lambda endpoint=None: "")
+    monkeypatch.setattr("specdec_lib.workload.hub_sets.offline", lambda endpoint=None: "")
     found = load_prompts(name, "all", 2)
     assert (found[1].name, found[1].text, found[1].domain) == TEXTS[name] and len(found) == 2
     repository = {"humaneval": "openai/openai_humaneval", "gsm8k": "openai/gsm8k", "mmlu": "cais/mmlu", "spec-bench": "json"}[name]
@@ -81,7 +81,7 @@ def test_a_published_set_is_read_by_name_through_datasets(monkeypatch, name):
 def test_the_rows_of_the_hub_are_checked_like_those_of_a_file(monkeypatch):
     damaged = [GSM8K[0], GSM8K[1] | {"question": None}]
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda *given, **named: damaged))
-    monkeypatch.setattr("specdec_lib.workload.hub.offline", lambda endpoint=None: "")
+    monkeypatch.setattr("specdec_lib.workload.hub_sets.offline", lambda endpoint=None: "")
     with pytest.raises(ValueError, match="openai/gsm8k, main, test, row 2: 'question' is a text, got null"):
         load_prompts("gsm8k")
 
@@ -107,7 +107,7 @@ def test_without_a_hub_a_name_says_why_it_cannot_be_had(monkeypatch, variable):
 
 def test_a_set_that_cannot_be_reached_is_not_waited_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda *given, **named: pytest.fail("asked all the same")))
-    monkeypatch.setattr("specdec_lib.workload.hub.offline", lambda endpoint=None: f"{endpoint or 'the hub'} cannot be reached")
+    monkeypatch.setattr("specdec_lib.workload.hub_sets.offline", lambda endpoint=None: f"{endpoint or 'the hub'} cannot be reached")
     with pytest.raises(ValueError, match=r"spec-bench cannot be had from https://.*question\.jsonl: https://.* cannot be reached"):
         load_prompts("spec-bench")
 

@@ -8,12 +8,14 @@ import torch
 from fakes import table_model
 from test_lm import network
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode, models_in, rounds
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.lm import CachedModel, TableModel
-from specdec_lib.ngram import MaxGram
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode, models_in, rounds
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.table import TableModel
 
 PROMPT = (1, 2, 0)
 
@@ -181,7 +183,7 @@ def test_models_in_dictionaries_and_slots_are_found():
         ({"draft": table_model(5, 2, name="draft")}, "got a TableModel; a model guesses inside a draft: ChainDraft"),
         ({"draft": None}, r"a draft has propose\(context, chance\), got None$"),
         ({"chance": 7}, r"chance is Chance\(seed, Sampler\(temperature\)\), got 7"),
-        ({"rule": "reject"}, "a rule is look_up or reject of specdec_lib.verify, or a function like them, got 'reject'"),
+        ({"rule": "reject"}, "a rule is look_up or reject of specdec_lib.core.verify, or a function like them, got 'reject'"),
     ],
 )
 def test_another_kind_of_thing_is_refused_by_name(asked, complaint):

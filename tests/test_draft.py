@@ -8,13 +8,15 @@ import pytest
 import torch
 from fakes import fixed_model, table_model
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, Draft, FirstDraft, NoDraft, TreeDraft, best_slots
-from specdec_lib.draft.slots import slots_of
-from specdec_lib.ngram import Katz, NgramDraft
-from specdec_lib.theory import Shape
-from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.drafts.combined import FirstDraft, NoDraft
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.slots import best_slots, slots_of
+from specdec_lib.models.katz.model import Katz
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))

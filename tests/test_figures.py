@@ -8,9 +8,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib import figures, places
-from specdec_lib.figures import saving, theme
-from specdec_lib.tree import TokenTree
+from specdec_lib.core import files as places
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.show import figures
+from specdec_lib.show.figures import saving, theme
 
 LAWS = pd.DataFrame({"token": [" a", "\n", " a", "\n"], "law": ["target", "target", "draft", "draft"], "probability": [0.75, 0.25, 1 / 3, 2 / 3]})
 ORIGINS = pd.DataFrame({"token": ["def", " f", ":\n    ", "return"], "source": ["draft", "target", "n-gram", "draft"], "round": [0, 0, 1, 1]})
@@ -127,7 +128,7 @@ def test_tree_shows_labels_scores_sources_and_the_accepted_path(small: TokenTree
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap() -> None:
-    from specdec_lib.figures import trees
+    from specdec_lib.show.figures import trees
 
     crowded = TokenTree(0, (1,))
     for node in range(31):

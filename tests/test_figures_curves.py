@@ -5,8 +5,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib import figures
-from specdec_lib.figures import labels, marks
+from specdec_lib.show import figures
+from specdec_lib.show.figures import labels, marks
 
 BUDGETS = pd.DataFrame(
     {

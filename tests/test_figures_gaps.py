@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from specdec_lib import figures
-from specdec_lib.tree import MatchTable
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.show import figures
 
 MATCH = MatchTable((0.6, 0.2), "made up", (0.5, 2.0), ((0.4, 0.3), (0.6, 0.2), (0.9, 0.0)))
 KINDS = pd.DataFrame(

@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib import figures
+from specdec_lib.show import figures
+from specdec_lib.show.widgets import faster_draft
 from specdec_lib.theory import Gain, Overhead, PassTable, tree_gains
-from specdec_lib.widgets import faster_draft
 
 CURVES = pd.DataFrame(
     [

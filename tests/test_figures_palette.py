@@ -7,8 +7,8 @@ import zlib
 import numpy as np
 import plotly.graph_objects as go
 
-from specdec_lib.figures import still
-from specdec_lib.figures.palette import SIGNATURE, smaller
+from specdec_lib.show.figures import still
+from specdec_lib.show.figures.palette import SIGNATURE, smaller
 
 
 def png(pixels, filters):

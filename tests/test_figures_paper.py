@@ -4,7 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib import figures
+from specdec_lib.show import figures
 
 BARS = pd.DataFrame(
     {

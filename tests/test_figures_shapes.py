@@ -3,9 +3,10 @@ import math
 import pandas as pd
 import pytest
 
-from specdec_lib import figures
-from specdec_lib.figures.shapes import _rows
-from specdec_lib.theory import Shape, best_tree, expected_tokens
+from specdec_lib.core.tree import Shape
+from specdec_lib.show import figures
+from specdec_lib.show.figures.shapes import _rows
+from specdec_lib.theory import best_tree, expected_tokens
 
 RATES = [[0.6, 0.2, 0.1], [0.5, 0.3]]
 NAMED = {"chain": Shape.chain(8), "<best>": best_tree(RATES, 8)}

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from specdec_lib import figures
-from specdec_lib.context import Context
-from specdec_lib.tree import TokenTree
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.show import figures
 
 SUMS = pd.DataFrame(
     {"text": [" a", "b"], "log_probability": [-1.0, -0.5], "noise": [2.0, -1.0], "sum": [1.0, -1.5], "chosen": [True, False], "child": [1, 0]}

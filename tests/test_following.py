@@ -2,12 +2,13 @@
 
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.latency import observed
-from specdec_lib.replay import followed, own_text, work_of
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.latency import observed
+from specdec_lib.measure.replay import followed, own_text, work_of
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from toys import GOOD, write_toy
 
-from specdec_lib import gallery
-from specdec_lib.gallery import __main__ as command
-from specdec_lib.gallery import building, describing, page
-from specdec_lib.published import published
-from specdec_lib.reproduce import main
+from specdec_lib.suite import gallery
+from specdec_lib.suite.gallery import __main__ as command
+from specdec_lib.suite.gallery import building, describing, page
+from specdec_lib.suite.reproduce import main
+from specdec_lib.workload.published import published
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIGURES = REPOSITORY / "figures"
@@ -210,4 +210,4 @@ def test_text_from_elsewhere_is_escaped() -> None:
 
 def test_the_page_in_git_is_the_one_that_would_be_built(stored: Path) -> None:
     built = re.sub(r'href="[^"]*/notebooks/', 'href="../notebooks/', gallery.build(stored).read_text(encoding="utf-8"))
-    assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, "make refresh, or python -m specdec_lib.gallery, writes it anew"
+    assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, "make refresh, or python -m specdec_lib.suite.gallery, writes it anew"

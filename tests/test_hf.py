@@ -5,12 +5,14 @@ import torch
 from hfs import KINDS, PROMPT, TREE, VOCABULARY, asked, drafts, network, written
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
 
-import specdec_lib.hf.speaking as speaking
-from specdec_lib.draft import ChainDraft, FirstDraft, NoDraft, TreeDraft
-from specdec_lib.hf import Speculative
-from specdec_lib.ngram import MaxGram
-from specdec_lib.verify import Verdict
-from specdec_lib.workload import faster, load_pair, load_prompts
+import specdec_lib.suite.hf.speaking as speaking
+from specdec_lib.core.verify import Verdict
+from specdec_lib.drafts.combined import FirstDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.loading import faster
+from specdec_lib.suite.hf import Speculative
+from specdec_lib.workload import load_pair, load_prompts
 
 
 @pytest.mark.parametrize("kind", KINDS)

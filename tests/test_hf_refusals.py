@@ -8,10 +8,11 @@ from t5s import network as t5_network
 from t5s import sources
 from transformers import DynamicCache, GenerationMixin, GPT2Config, GPT2LMHeadModel, MaxLengthCriteria, StoppingCriteriaList
 
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.hf import Speculative
-from specdec_lib.hf.options import restore_dropped
-from specdec_lib.lm import CachedModel
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.suite.hf import Speculative
+from specdec_lib.suite.hf.options import restore_dropped
 
 VOCABULARY, POSITIONS = 29, 40
 

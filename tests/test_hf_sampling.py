@@ -4,7 +4,7 @@ import pytest
 import torch
 from hfs import PROMPT, TREE, VOCABULARY, drafts, network, written
 
-from specdec_lib.chance import gumbel_noise
+from specdec_lib.core.chance import gumbel_noise
 
 
 def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:

@@ -7,19 +7,21 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from specdec_lib.cascade import Reviewed, from_matrix
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, Draft, FirstDraft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.hf import exported, flags, imported
-from specdec_lib.hf.__main__ import main
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import MaxGram, NgramDraft
-from specdec_lib.staged import StagedChain, StagedTree
-from specdec_lib.sweep import Setting
-from specdec_lib.theory import Shape
-from specdec_lib.tree import MatchTable, TokenTree
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import Reviewed, from_matrix
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep import Setting
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.suite.hf import exported, flags, imported
+from specdec_lib.suite.hf.__main__ import main
 from specdec_lib.workload import Ladder, load_pair
 
 WARM = Sampler(0.7, top_k=50, top_p=0.95)

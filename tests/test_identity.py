@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from specdec_lib import figures as figures_drawn
-from specdec_lib.cascade import Reviewed, from_matrix
-from specdec_lib.chance import Chance
-from specdec_lib.decode import decode
-from specdec_lib.ngram import Katz
-from specdec_lib.runtime.fast import FastModel
-from specdec_lib.staged import StagedTree
-from specdec_lib.sweep import Recipe, Setting, grid, identity, repetition, stacks
-from specdec_lib.sweep.runs import Run
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import decode
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import Reviewed, from_matrix
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.measure.sweep import Recipe, Setting, grid, identity, repetition, stacks
+from specdec_lib.measure.sweep.runs import Run
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.show import figures as figures_drawn
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 OURS = (look_up, reject, decode, Chance, repetition, grid.row)
@@ -39,7 +39,7 @@ TREE = {
     "deep/other.py": "from .inside.sibling import x",
     "deep/inside/sibling.py": "",
     "hidden.py": "",
-    "figures/__init__.py": "from specdec_lib.figures.drawn import draw",
+    "figures/__init__.py": "from specdec_lib.show.figures.drawn import draw",
     "figures/drawn.py": "import plotly\nfrom specdec_lib.rows.made import row",
     "deep/inside/unused.py": "from specdec_lib.deep import other",
 }
@@ -96,7 +96,7 @@ def test_a_module_that_moves_is_followed(digest_with):
 
 
 def test_what_is_given_counts_with_what_its_own_module_imports(digest_with):
-    draft = maker("specdec_lib.figures.drawn")
+    draft = maker("specdec_lib.show.figures.drawn")
     seen = []
     for path in ("", "figures/drawn.py", "figures/__init__.py", "hidden.py", *NOWHERE):
         digest_with({path: TREE[path] + "\n# changed"} if path else {})
@@ -182,7 +182,7 @@ def test_nothing_reached_imports_by_a_name_that_it_computes():
 
 def test_another_process_finds_the_same(tmp_path):
     asked = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
-    asked += "from specdec_lib.sweep import grid, identity; print(identity.code(grid.row))"
+    asked += "from specdec_lib.measure.sweep import grid, identity; print(identity.code(grid.row))"
     place = {"PYTHONPATH": str(identity.LIBRARY.parent), "PYTHONHASHSEED": "7"}
     forget()
     command = [sys.executable, "-c", asked]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from specdec_lib import sweep
-from specdec_lib.intervals import bootstrap, paired_bootstrap
+from specdec_lib.measure import sweep
+from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
 
 
 def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from specdec_lib.ladder import Maker, Recipe, bits_per_byte, making, train
-from specdec_lib.ladder.corpus import END_OF_TEXT, SourceFile, docstrings, documents, encode, functions, source_files, train_tokenizer
-from specdec_lib.ladder.problems import problems
-from specdec_lib.ladder.training import _step as one_step
-from specdec_lib.ladder.training import build
+from specdec_lib.suite.ladder import Maker, Recipe, bits_per_byte, making, train
+from specdec_lib.suite.ladder.corpus import END_OF_TEXT, SourceFile, docstrings, documents, encode, functions, source_files, train_tokenizer
+from specdec_lib.suite.ladder.problems import problems
+from specdec_lib.suite.ladder.training import _step as one_step
+from specdec_lib.suite.ladder.training import build
 from specdec_lib.workload import MATCH, load_ladder
 
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
@@ -102,8 +102,8 @@ def test_an_interrupted_training_ends_like_an_uninterrupted_one(tmp_path, monkey
         return one_step(*arguments, **named)
 
     times = itertools.count(0, 1000)
-    monkeypatch.setattr("specdec_lib.ladder.training.time.monotonic", lambda: next(times))
-    monkeypatch.setattr("specdec_lib.ladder.training._step", stop_at)
+    monkeypatch.setattr("specdec_lib.suite.ladder.training.time.monotonic", lambda: next(times))
+    monkeypatch.setattr("specdec_lib.suite.ladder.training._step", stop_at)
     with pytest.raises(Interrupted):
         train(TINY, STREAM, tmp_path / "parts.safetensors")
     monkeypatch.undo()
@@ -158,8 +158,8 @@ def test_the_whole_recipe_runs_at_tiny_size_and_loads(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "RECIPES", {"target": TINY} | dict.fromkeys(("middle", "draft"), replace(TINY, taught_tokens=512)))
     monkeypatch.setattr(making.corpus, "VOCABULARY", 300)
     monkeypatch.setattr(making, "KATZ_TOKENS", 1000)
-    monkeypatch.setattr("specdec_lib.ladder.sampling.LENGTH", 8)
-    monkeypatch.setattr("specdec_lib.ladder.sampling.ROWS", 16)
+    monkeypatch.setattr("specdec_lib.suite.ladder.sampling.LENGTH", 8)
+    monkeypatch.setattr("specdec_lib.suite.ladder.sampling.ROWS", 16)
     monkeypatch.setattr(making, "make_prompts", lambda files, tokenizer, folder: {})
     monkeypatch.setattr(making.corpus, "source_files", lambda packages: [SourceFile(f"x/{i}.py", f"# file {i}\n" + MODULE * 5) for i in range(60)])
     monkeypatch.setattr(making.corpus, "train_tokenizer", lambda texts: train_tokenizer(texts, vocabulary=300))

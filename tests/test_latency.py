@@ -8,8 +8,8 @@ import pytest
 import torch
 from fakes import table_model
 
-from specdec_lib.latency import WARM_UPS, pass_seconds, prices, summarised
-from specdec_lib.lm import Usage
+from specdec_lib.core.protocols import Usage
+from specdec_lib.measure.latency import WARM_UPS, pass_seconds, prices, summarised
 
 
 @dataclass

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from specdec_lib.latency import copy_bandwidth, curves, fitted, machine_name, measured_machine, peak_flops, tables, with_roofline
-from specdec_lib.lm import Usage
+from specdec_lib.core.protocols import Usage
+from specdec_lib.measure.latency import copy_bandwidth, curves, fitted, machine_name, measured_machine, peak_flops, tables, with_roofline
 from specdec_lib.theory import Machine, PassTable
 
 ROWS, CONTEXTS = (1, 2, 5), (4, 10)
@@ -167,8 +167,8 @@ def test_the_roofline_is_the_slower_of_memory_and_arithmetic():
 
 
 def test_peaks_are_bytes_and_operations_over_the_least_seconds(monkeypatch):
-    monkeypatch.setattr("specdec_lib.latency.machine.COPIED", 1000)
-    monkeypatch.setattr("specdec_lib.latency.machine.MULTIPLIED", 10)
+    monkeypatch.setattr("specdec_lib.measure.latency.machine.COPIED", 1000)
+    monkeypatch.setattr("specdec_lib.measure.latency.machine.MULTIPLIED", 10)
     readings = iter([0, 9, 0, 4, 0, 2, 0, 3])  # a warm-up, then three
     assert copy_bandwidth(repeats=3, clock=lambda: next(readings)) == 8000 / 2
     readings = iter([0, 9, 0, 4])

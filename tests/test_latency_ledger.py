@@ -6,17 +6,18 @@ import pytest
 import torch
 from fakes import table_model
 
-from specdec_lib.cascade import Relay, from_matrix
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode, models_in
-from specdec_lib.draft import ChainDraft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.latency import PARTS, Stopwatch, ledger, shares, watched, watched_chance, watched_rule
-from specdec_lib.lm import Usage
-from specdec_lib.ngram import MaxGram
-from specdec_lib.staged import StagedTree
-from specdec_lib.tree import TokenTree
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode, models_in
+from specdec_lib.core.protocols import Usage
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import Relay, from_matrix
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.latency import PARTS, Stopwatch, ledger, shares, watched, watched_chance, watched_rule
 
 PROMPT = (1, 0, 2)
 

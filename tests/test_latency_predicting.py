@@ -5,22 +5,13 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.latency import Played, Ranges, all_measured, fitted_overhead, machine_name, observed, predicted, store, stored
-from specdec_lib.latency.speeds import PLAIN, Kinded, compared, few, grid, measured, raced, speed_ups, written
-from specdec_lib.theory import (
-    Overhead,
-    PassTable,
-    Shape,
-    Work,
-    best_chain_speed_up,
-    chain_speed_up,
-    expected_tokens,
-    plain_work,
-    tree_gains,
-    tree_work,
-)
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.tree import Shape
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.latency import Played, Ranges, all_measured, fitted_overhead, machine_name, observed, predicted, store, stored
+from specdec_lib.measure.latency.speeds import PLAIN, Kinded, compared, few, grid, measured, raced, speed_ups, written
+from specdec_lib.theory import Overhead, PassTable, Work, best_chain_speed_up, chain_speed_up, expected_tokens, plain_work, tree_gains, tree_work
 
 TABLES = {"target": PassTable((1, 8), (0, 100), ((4.0, 11.0), (5.0, 12.0))), "draft": PassTable((1, 2), (0,), ((1.0, 1.5),))}
 HOST = Overhead(0.5, 0.1, 0.25)

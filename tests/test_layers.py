@@ -1,4 +1,4 @@
-"""The layers of the library: a module imports from strictly lower ones, a package is one room, and nothing goes round in a circle."""
+"""The wings of the library: a module imports from its own wing or a lower one, and no import goes round in a circle."""
 
 import ast
 import sys
@@ -9,25 +9,12 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
-LAYERS = (
-    {"context", "chance", "intervals", "places", "notebook"},
-    {"tree"},
-    {"verify", "lm", "theory"},
-    {"seq2seq", "ngram", "runtime"},
-    {"draft"},
-    {"decode", "steps"},
-    {"staged", "cascade"},
-    {"workload"},
-    {"latency", "acceptance", "replay", "sweep", "published", "ties"},
-    {"ladder", "figures"},
-    {"bench", "widgets", "hf", "gallery"},
-    {"reproduce", "compare"},
-)
-LAYER = {room: number for number, rooms in enumerate(LAYERS) for room in rooms}
+WINGS = ("core", "theory", "models", "drafts", "workload", "measure", "show", "suite")  # lowest first
 HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}
-MAY_BE_HEAVY = {"figures", "widgets", "gallery", "reproduce"}
+MAY_BE_HEAVY = {"show", "suite"}
+START = "__main__"  # starts the command line; not a wing
 
-Sources = dict[str, str]  # dotted module name without the library's own, "lm.cached"; "lm" is the package itself
+Sources = dict[str, str]  # by dotted module name without the library's own, "core.tree.nodes"; "core.tree" is the package itself
 
 
 def sources() -> Sources:
@@ -35,12 +22,16 @@ def sources() -> Sources:
     for path in sorted(LIBRARY.rglob("*.py")):
         parts = path.relative_to(LIBRARY).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
-    del found[""]
+    del found[""], found[START]
     return found
 
 
-def room(module: str) -> str:
+def wing(module: str) -> str:
     return module.split(".")[0]
+
+
+def height(module: str) -> int:
+    return WINGS.index(wing(module)) if wing(module) in WINGS else -1
 
 
 def imported(text: str, known: Sources) -> Iterator[str]:
@@ -59,16 +50,13 @@ def imported(text: str, known: Sources) -> Iterator[str]:
 
 
 def problems(known: Sources) -> list[str]:
-    """Everything that the modules do against the layers."""
-    found = [f"{name} is in no layer" for name in sorted({room(module) for module in known} - set(LAYER))]
+    """Everything that the modules do against the order of the wings."""
+    found = [f"{name} is no wing" for name in sorted({wing(module) for module in known} - set(WINGS))]
     for module, text in known.items():
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                found.append(f"{module} imports relatively")
-        for other in imported(text, known):
-            if room(other) != room(module) and LAYER.get(room(other), -1) >= LAYER.get(room(module), len(LAYERS)):
-                found.append(f"{module} (layer {LAYER.get(room(module))}) imports {other} (layer {LAYER.get(room(other))})")
-        if room(module) not in MAY_BE_HEAVY:
+        if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text))):
+            found.append(f"{module} imports relatively")
+        found += [f"{module} imports {other}, which is higher" for other in imported(text, known) if height(other) > height(module)]
+        if wing(module) not in MAY_BE_HEAVY:
             found += [f"{module} imports {name} at the top" for name in sorted(HEAVY & set(top_level(text)))]
     try:
         TopologicalSorter({module: set(imported(text, known)) - {module} for module, text in known.items()}).prepare()
@@ -90,6 +78,10 @@ def test_imports_go_down_and_heavy_packages_stay_up() -> None:
     assert problems(sources()) == []
 
 
+def test_every_wing_is_there() -> None:
+    assert {wing(module) for module in sources()} == set(WINGS)
+
+
 def test_the_library_itself_exports_nothing() -> None:
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text
@@ -99,15 +91,15 @@ def test_the_library_itself_exports_nothing() -> None:
 @pytest.mark.parametrize(
     "made_up, complaint",
     [
-        ({"tree": "from specdec_lib.draft import Chain", "draft": ""}, "tree (layer 1) imports draft (layer 4)"),
-        ({"verify": "import specdec_lib.lm", "lm": ""}, "verify (layer 2) imports lm (layer 2)"),
-        ({"verify": "def f():\n    from specdec_lib import lm", "lm": ""}, "verify (layer 2) imports lm (layer 2)"),
-        ({"utils": ""}, "utils is in no layer"),
-        ({"sweep": "import pandas as pd"}, "sweep imports pandas at the top"),
-        ({"sweep": "from plotly.graph_objects import Figure"}, "sweep imports plotly at the top"),
-        ({"draft": "from . import lm", "lm": ""}, "draft imports relatively"),
+        ({"core.tree": "from specdec_lib.drafts import Chain", "drafts": ""}, "core.tree imports drafts, which is higher"),
+        ({"models": "import specdec_lib.show.steps", "show.steps": ""}, "models imports show.steps, which is higher"),
+        ({"core": "def f():\n    from specdec_lib import models", "models": ""}, "core imports models, which is higher"),
+        ({"utils": ""}, "utils is no wing"),
+        ({"measure.sweep": "import pandas as pd"}, "measure.sweep imports pandas at the top"),
+        ({"measure": "from plotly.graph_objects import Figure"}, "measure imports plotly at the top"),
+        ({"drafts": "from . import models", "models": ""}, "drafts imports relatively"),
         (
-            {"lm": "", "lm.a": "from specdec_lib.lm.b import x", "lm.b": "from specdec_lib.lm import a"},
+            {"core": "", "core.a": "from specdec_lib.core.b import x", "core.b": "from specdec_lib.core import a"},
             "imports go round in a circle",
         ),
     ],
@@ -116,5 +108,5 @@ def test_the_checker_finds_an_offending_module(made_up: Sources, complaint: str)
     assert any(problem.startswith(complaint) for problem in problems(made_up))
 
 
-def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_package_of_one_room() -> None:
-    assert problems({"lm": "from specdec_lib.lm.a import x", "lm.a": "def f():\n    import pandas", "draft": "from specdec_lib.lm import x"}) == []
+def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing() -> None:
+    assert problems({"core": "", "core.a": "def f():\n    import pandas", "drafts": "from specdec_lib.core.a import x"}) == []

@@ -26,10 +26,11 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from specdec_lib.context import Context
-from specdec_lib.lm import CachedModel, LanguageModel
-from specdec_lib.lm.slots import SlotCache
-from specdec_lib.tree import TokenTree
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cached.slots import SlotCache
 
 VOCABULARY, POSITIONS = 17, 64
 SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}

@@ -7,16 +7,19 @@ import numpy as np
 import pytest
 from fakes import PROMPT, Scripted, distance, first_round, speculative_law, table_model
 
-from specdec_lib.chance import Chance, Sampler, every_outcome
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, Draft, FirstDraft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.lm import TableModel, joint_law
-from specdec_lib.ngram import Katz, MaxGram, NgramDraft
-from specdec_lib.staged import StagedChain, StagedTree
-from specdec_lib.theory import Shape
-from specdec_lib.tree import MatchTable
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable, Shape
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.table import TableModel, joint_law
 
 T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k": Sampler(1.0, top_k=2), "top-p": Sampler(0.7, top_p=0.8)}

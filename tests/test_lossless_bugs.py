@@ -7,13 +7,13 @@ import torch
 from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
 from torch import Tensor
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, TreeDraft
-from specdec_lib.lm import joint_law
-from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.verify import Verdict, look_up, reject
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import Verdict, look_up, reject
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.table import joint_law
 
 
 def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):

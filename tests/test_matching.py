@@ -8,16 +8,17 @@ from functools import partial
 
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft
-from specdec_lib.ladder import __main__ as command
-from specdec_lib.ladder import matching
-from specdec_lib.ladder.matching import EDGES, PAIRS, RANKS, measure, store
-from specdec_lib.lm import CachedModel
-from specdec_lib.tree import TokenTree
-from specdec_lib.workload import DATA, MATCH, Ladder, Measured, file_digest, load_ladder, seeds
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA, file_digest
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.suite.ladder import __main__ as command
+from specdec_lib.suite.ladder import matching
+from specdec_lib.suite.ladder.matching import EDGES, PAIRS, RANKS, measure, store
+from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, seeds
 
 T1 = Sampler(1.0)
 LENGTH = 16

@@ -8,11 +8,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from specdec_lib.chance import Chance
-from specdec_lib.context import Context
-from specdec_lib.decode import parts_of
-from specdec_lib.ngram import ORIGINS, Katz, MaxGram
-from specdec_lib.ngram.suffixes import Automaton
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import parts_of
+from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
+from specdec_lib.drafts.suffixes import Automaton
+from specdec_lib.models.katz.model import Katz
 
 PROMPT, GENERATION, FILLED = ORIGINS
 

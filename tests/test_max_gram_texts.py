@@ -7,10 +7,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from specdec_lib.chance import Chance
-from specdec_lib.context import Context
-from specdec_lib.ngram import ORIGINS, MaxGram, suffixes
-from specdec_lib.ngram.suffixes import Automaton, SuffixIndex
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.drafts import suffixes
+from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
+from specdec_lib.drafts.suffixes import Automaton, SuffixIndex
 
 PROMPT, GENERATION, FILLED = ORIGINS
 TEXTS, CHUNKS = 10_000, 20

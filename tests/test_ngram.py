@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from specdec_lib.ngram import Katz, table_file
-from specdec_lib.ngram.backoff import GRAIN, good_turing, taken_counts
-from specdec_lib.ngram.counts import parents, suffixes
+from specdec_lib.models.katz import table_file
+from specdec_lib.models.katz.backoff import GRAIN, good_turing, taken_counts
+from specdec_lib.models.katz.counts import parents, suffixes
+from specdec_lib.models.katz.model import Katz
 
 
 def zipf(seed: int, size: int, vocabulary: int) -> np.ndarray:

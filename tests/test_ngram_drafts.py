@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.ngram import Katz, NgramDraft
-from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.models.katz.model import Katz
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,17 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from specdec_lib.chance import Chance
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.ladder import Recipe, pair, pairing
-from specdec_lib.ladder.corpus import SourceFile
-from specdec_lib.ladder.training import _step as one_step
-from specdec_lib.sweep import Setting, sweep
-from specdec_lib.workload import DATA, Pair, load_pair, load_prompts, load_seq2seq
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep import Setting, sweep
+from specdec_lib.models.loading import load_seq2seq
+from specdec_lib.suite.ladder import Recipe, pair, pairing
+from specdec_lib.suite.ladder.corpus import SourceFile
+from specdec_lib.suite.ladder.training import _step as one_step
+from specdec_lib.workload import Pair, load_pair, load_prompts
 
 MODULE = '''
 class A:
@@ -126,8 +129,8 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tiny, tokenizer, tmp_
         return one_step(*arguments, **named)
 
     stopped: list[int] = []
-    monkeypatch.setattr("specdec_lib.ladder.training._step", stop_at)
-    monkeypatch.setattr("specdec_lib.ladder.training.time.monotonic", lambda: 1000 * len(stopped))
+    monkeypatch.setattr("specdec_lib.suite.ladder.training._step", stop_at)
+    monkeypatch.setattr("specdec_lib.suite.ladder.training.time.monotonic", lambda: 1000 * len(stopped))
     with pytest.raises(KeyboardInterrupt):
         tiny.model("target", examples)
     monkeypatch.undo()

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specdec_lib.published import beside, number, price_list, published
+from specdec_lib.workload.published import beside, number, price_list, published
 
 
 def test_the_papers_tables_are_as_printed():

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from specdec_lib.sweep import Setting, sweep
-from specdec_lib.sweep.__main__ import BEGIN, END, markdown, put
-from specdec_lib.sweep.comparison import drafts
-from specdec_lib.sweep.statistics import summary
+from specdec_lib.measure.sweep import Setting, sweep
+from specdec_lib.measure.sweep.__main__ import BEGIN, END, markdown, put
+from specdec_lib.measure.sweep.comparison import drafts
+from specdec_lib.measure.sweep.statistics import summary
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_page_without_marks_is_refused(tmp_path):
 
 
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
-    from specdec_lib.chance import Sampler
+    from specdec_lib.core.chance import Sampler
 
     settings = [Setting(name, draft, Sampler(t)) for t in (0.0, 1.0) for name, draft in list(drafts(ladder).items())[:2]]
     text = markdown(summary(sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)), "make table")

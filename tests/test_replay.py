@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, replayed, survival, swi_of, tune
-from specdec_lib.replay.recording import Choices
-from specdec_lib.workload import DATA, seeds
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, replayed, survival, swi_of, tune
+from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.workload import seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
 TOKENS = 24
@@ -56,7 +57,7 @@ def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(ladder, pr
 
 
 def test_the_stored_comparison_covers_enough_settings_and_is_equal():
-    """`python -m specdec_lib.ladder.cascades`: whole texts, real runs; tokens per round equal everywhere, calls within 3 % over all settings."""
+    """Whole texts, real runs (`specdec_lib.suite.ladder.cascades` measures them): tokens per round equal everywhere, calls within 3 % over all settings."""
     table = pd.read_csv(DATA / "measured" / "cascade_check.csv")
     assert len(table.groupby(["drafters", "matrix"])) >= 30
     assert table.equal.all()

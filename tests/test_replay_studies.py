@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specdec_lib.chance import Sampler
-from specdec_lib.ladder.cascades import kept, price_lists, unit, write
-from specdec_lib.ladder.walltime import drafts
-from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, ablations, measured, replay, tuned, versus
-from specdec_lib.replay.recording import Choices
-from specdec_lib.replay.studies import ALONE, CASCADES
+from specdec_lib.core.chance import Sampler
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, ablations, measured, replay, tuned, versus
+from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.measure.replay.studies import ALONE, CASCADES
+from specdec_lib.suite.ladder.cascades import kept, price_lists, unit, write
+from specdec_lib.suite.ladder.walltime import drafts
 from specdec_lib.theory import swi
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}

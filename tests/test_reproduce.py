@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib.gallery import digest
-from specdec_lib.reproduce import main, plan, settings
+from specdec_lib.suite.gallery import digest
+from specdec_lib.suite.reproduce import main, plan, settings
 
 __all__ = ["toys"]
 

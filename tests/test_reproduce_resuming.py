@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib.gallery import Manifest, digest, remembered
-from specdec_lib.reproduce import command, main, plan, running
+from specdec_lib.suite.gallery import Manifest, digest, remembered
+from specdec_lib.suite.reproduce import command, main, plan, running
 
 __all__ = ["toys"]
 
@@ -78,7 +78,7 @@ def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys: Path, fi
     assert result.state == "failed" and "No space left on device" in result.error and "00_toy.ipynb" in result.error
 
 
-RUNNER = "import sys; from pathlib import Path; from specdec_lib.reproduce import main; main([], notebooks=Path(sys.argv[1]))"
+RUNNER = "import sys; from pathlib import Path; from specdec_lib.suite.reproduce import main; main([], notebooks=Path(sys.argv[1]))"
 
 
 def test_a_run_that_is_killed_is_resumed_and_swept_up(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from specdec_lib.reproduce import storing
+from specdec_lib.suite.reproduce import storing
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 PLOTLY = "application/vnd.plotly.v1+json"

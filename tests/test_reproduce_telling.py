@@ -6,9 +6,9 @@ import papermill
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib import notebook
-from specdec_lib.reproduce import checking, command, main, plan, progress
-from specdec_lib.reproduce.progress import Lines
+from specdec_lib.suite import notebook
+from specdec_lib.suite.reproduce import checking, command, main, plan, progress
+from specdec_lib.suite.reproduce.progress import Lines
 
 __all__ = ["toys"]
 
@@ -93,6 +93,6 @@ def test_parameters_are_read_as_papermill_reads_them(path: Path) -> None:
 
 def test_the_command_starts_without_the_packages_that_a_run_needs() -> None:
     heavy = ("torch", "pandas", "plotly", "papermill", "transformers", "nbformat")
-    code = f"import sys; from specdec_lib.reproduce import main; main(['--list']); print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys; from specdec_lib.suite.reproduce import main; main(['--list']); print([name for name in {heavy} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines()[-1] == "[]"

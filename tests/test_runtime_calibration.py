@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec_lib.context import Context
-from specdec_lib.lm import CachedModel
-from specdec_lib.runtime.calibration import CONTEXT_TOKENS, REPEATS, ROWS, WARM_UPS, fastest
-from specdec_lib.runtime.fast import FastModel
-from specdec_lib.tree import TokenTree
-from specdec_lib.workload import calibrated, load_ladder, load_model
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.fast.calibration import CONTEXT_TOKENS, REPEATS, ROWS, WARM_UPS, fastest
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import calibrated, load_model
+from specdec_lib.workload import load_ladder
 
 
 class Timed:
@@ -81,7 +82,7 @@ def test_a_model_says_what_runs_and_gives_the_same_tokens(tmp_path: Path) -> Non
 def test_a_stored_choice_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = load_model("data/ladder/draft", "draft")
     for stored, kind in (("reference", CachedModel), ("fast, 1 thread", FastModel)):
-        monkeypatch.setattr("specdec_lib.runtime.calibration._read", lambda cache, stored=stored: Stored(stored))
+        monkeypatch.setattr("specdec_lib.models.fast.calibration._read", lambda cache, stored=stored: Stored(stored))
         assert isinstance(calibrated(reference, cache=tmp_path / "runtime.json"), kind)
 
 
@@ -102,7 +103,7 @@ def test_eight_rows_are_eight_rows() -> None:
 
 
 def test_the_ladder_can_be_loaded_on_what_is_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specdec_lib.workload.models.CALIBRATION", tmp_path / "runtime.json")
+    monkeypatch.setattr("specdec_lib.models.loading.CALIBRATION", tmp_path / "runtime.json")
     ladder = load_ladder(device="cpu", runtime="auto")
     assert {ladder.target.name, ladder.middle.name, ladder.draft.name} == {"target", "middle", "draft"}
     assert load_ladder(device="cpu", dtype="float64", runtime="auto").target.runtime == "reference: Hugging Face in float64 on cpu"

@@ -11,17 +11,19 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, OPTConfig, OPTForCausalLM, PreTrainedModel
 
-from specdec_lib.cascade import Relay
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import MaxGram
-from specdec_lib.runtime.fast import FastModel
-from specdec_lib.runtime.weights import read
-from specdec_lib.tree import MatchTable, TokenTree
-from specdec_lib.workload import Ladder, Prompt, load_ladder, load_model, load_prompts
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.drafts.cascade import Relay
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.weights import read
+from specdec_lib.models.loading import load_model
+from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 MATCH = MatchTable((0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)))
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]

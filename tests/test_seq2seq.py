@@ -19,11 +19,11 @@ from transformers import (
     UMT5ForConditionalGeneration,
 )
 
-from specdec_lib import seq2seq
-from specdec_lib.context import Context
-from specdec_lib.lm import LanguageModel
-from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.tree import TokenTree
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.models import seq2seq
+from specdec_lib.models.seq2seq import Seq2SeqModel
 
 
 def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:

@@ -4,11 +4,12 @@ import pytest
 import torch
 from t5s import START, STOP, network, shaken, sources, started
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.ngram import MaxGram
-from specdec_lib.seq2seq import Seq2SeqModel
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.seq2seq import Seq2SeqModel
 
 
 @torch.no_grad()

@@ -7,16 +7,19 @@ import pytest
 import torch
 from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
 
-from specdec_lib import staged
-from specdec_lib.chance import Chance, EveryBranch, Sampler, every_outcome
-from specdec_lib.context import Context
-from specdec_lib.decode import decode, models_in
-from specdec_lib.draft import ChainDraft, Draft, MergedDraft, NoDraft, TreeDraft
-from specdec_lib.lm import TableModel, joint_law
-from specdec_lib.ngram import MaxGram, NgramDraft
-from specdec_lib.staged import StagedChain, StagedTree
-from specdec_lib.tree import MatchTable, TokenTree
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode, models_in
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts import staged
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.table import TableModel, joint_law
 from specdec_lib.workload import seeds
 
 T1 = Sampler(1.0)

@@ -4,14 +4,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from specdec_lib.cascade import Reviewed
-from specdec_lib.chance import Chance, Sampler, gumbel_noise
-from specdec_lib.context import Context
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.lm import TableModel
-from specdec_lib.staged import StagedTree
-from specdec_lib.steps import steps_of
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance, Sampler, gumbel_noise
+from specdec_lib.core.context import Context
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import Reviewed
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.table import TableModel
+from specdec_lib.show.steps import steps_of
 
 TARGET = TableModel.fixed((0.3, 0.25, 0.2, 0.15, 0.1), "target")
 DRAFT = TableModel.fixed((0.1, 0.3, 0.2, 0.25, 0.15), "draft")

@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 import torch
 
-from specdec_lib.acceptance import collect
-from specdec_lib.chance import Sampler
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.sweep import Setting, generations, labelled, repetition, summary, sweep
-from specdec_lib.tree import TokenTree
-from specdec_lib.verify import reject
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.acceptance import collect
+from specdec_lib.measure.sweep import Setting, generations, labelled, repetition, summary, sweep
 from specdec_lib.workload import load_ladder
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from distributed import Client
 
-from specdec_lib.chance import Sampler
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.sweep import SCHEDULER, Recipe, Setting, cluster, local_cluster, sweep
+from specdec_lib.core.chance import Sampler
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.sweep import SCHEDULER, Recipe, Setting, cluster, local_cluster, sweep
 from specdec_lib.workload import load_ladder
 
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -5,10 +5,11 @@ import math
 import pandas as pd
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft
-from specdec_lib.sweep import Setting, model_shape, moved, per_prompt, relative, sampling_of, seconds_at, stacks, sweep, with_sampling
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.sweep import Setting, model_shape, moved, per_prompt, relative, sampling_of, seconds_at, stacks, sweep, with_sampling
 from specdec_lib.theory import Machine, ModelShape, pass_bytes, roofline_seconds
 
 

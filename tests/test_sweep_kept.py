@@ -13,17 +13,19 @@ import pandas as pd
 import pytest
 import torch
 
-from specdec_lib.cascade import from_matrix
-from specdec_lib.chance import Sampler
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.ngram import MaxGram
-from specdec_lib.sweep import Recipe, Setting, grid, stacks, sweep
-from specdec_lib.sweep.identity import fingerprint
-from specdec_lib.sweep.kept import Kept, _digest
-from specdec_lib.sweep.runs import Run
-from specdec_lib.tree import MatchTable
-from specdec_lib.verify import look_up, reject
-from specdec_lib.workload import load_ladder, load_model
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep import Recipe, Setting, grid, stacks, sweep
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import Kept, _digest
+from specdec_lib.measure.sweep.runs import Run
+from specdec_lib.models.loading import load_model
+from specdec_lib.workload import load_ladder
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 5, "progress": False}
@@ -243,6 +245,6 @@ def test_what_makes_no_sense_is_refused(ladder, prompts):
         sweep([Setting("none", NoDraft())], [], ladder)
     with pytest.raises(ValueError, match=r'"package\.module:name", got \'stacks.settings\''):
         Recipe("stacks.settings")
-    for wrong in ("no.such.module:settings", "specdec_lib.sweep.stacks:no_such"):
+    for wrong in ("no.such.module:settings", "specdec_lib.measure.sweep.stacks:no_such"):
         with pytest.raises(ValueError, match="cannot be imported here"):
             sweep(Recipe(wrong), prompts[:1], ladder)

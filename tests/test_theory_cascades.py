@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from specdec_lib.published import published
 from specdec_lib.theory import (
     CascadeShape,
     best_relay,
@@ -20,6 +19,7 @@ from specdec_lib.theory import (
     vertical_speed_up,
     vertical_tokens,
 )
+from specdec_lib.workload.published import published
 
 VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]  # rate, inner rate, length, reviews, tokens
 RATES = ((0.8, 0.7, 0.3), (0.0, 0.85, 0.4), (0.0, 0.0, 0.5))

@@ -2,18 +2,8 @@
 
 import pytest
 
-from specdec_lib.published import price_list
-from specdec_lib.theory import (
-    CascadeShape,
-    best_relay,
-    ewif,
-    expected_round,
-    horizontal_speed_up,
-    phi,
-    relay_speed_up,
-    swi,
-    vertical_tokens,
-)
+from specdec_lib.theory import CascadeShape, best_relay, ewif, expected_round, horizontal_speed_up, phi, relay_speed_up, swi, vertical_tokens
+from specdec_lib.workload.published import price_list
 
 RATES = ((0.8, 0.7, 0.3), (0.0, 0.85, 0.4), (0.0, 0.0, 0.5))
 COSTS = (0.1, 0.03, 0.0)

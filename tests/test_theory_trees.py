@@ -7,18 +7,9 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from specdec_lib.draft import best_slots
-from specdec_lib.theory import (
-    Shape,
-    best_budget,
-    best_tree,
-    chain_tokens,
-    expected_tokens,
-    monotone,
-    tokens_by_budget,
-    tree_table,
-)
-from specdec_lib.tree import MatchTable, TokenTree
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.drafts.trees.slots import best_slots
+from specdec_lib.theory import best_budget, best_tree, chain_tokens, expected_tokens, monotone, tokens_by_budget, tree_table
 
 P = (0.7, 0.12, 0.05, 0.03)
 TREES = [(4, 2.533, 2.533), (8, 3.1788, 3.1412), (16, 3.7132, 3.3223), (32, 4.2395, 3.3333)]  # nodes with the root, best tree, chain

@@ -8,18 +8,20 @@ from fakes import table_model
 from t5s import network as t5_network
 from t5s import sources, started
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import MaxGram, NgramDraft
-from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.ties import BUG, EARLY, ROUNDING, NearTie, gaps, moved, near_tie, parting
-from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.verify import Verdict
-from specdec_lib.workload import faster, load_model, load_prompts
-from specdec_lib.places import DATA
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import Verdict
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, NearTie, gaps, moved, near_tie, parting
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.loading import faster, load_model
+from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.workload import load_prompts
 
 
 def small(dtype: str) -> CachedModel:

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from fakes import table_model
 
-from specdec_lib.chance import Chance
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import NgramDraft
-from specdec_lib.ties import BUG, moved, near_tie, near_ties
-from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.workload import load_model
-from specdec_lib.places import DATA
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.measure.ties import BUG, moved, near_tie, near_ties
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.loading import load_model
 
 
 def small(dtype: str) -> CachedModel:

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft, TreeDraft
-from specdec_lib.ties import __main__ as command
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.ties import __main__ as command
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from specdec_lib.context import Context
-from specdec_lib.tree import ROOT, MatchTable, TokenTree, leading
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 
 #        0:root
 #      1:a      2:b

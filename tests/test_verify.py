@@ -9,12 +9,12 @@ import torch
 from fakes import fixed_model
 from scipy import optimize, stats
 
-from specdec_lib.chance import Chance, Sampler, every_outcome
-from specdec_lib.context import Context
-from specdec_lib.decode import decode, rounds
-from specdec_lib.draft import ChainDraft, TreeDraft
-from specdec_lib.tree import ROOT, TokenTree
-from specdec_lib.verify import look_up, reject
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode, rounds
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 T1 = Sampler(1.0)
 PAIRS = {"three": ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3)), "four": ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4))}

@@ -3,9 +3,9 @@
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib.context import Context
-from specdec_lib.draft import TreeDraft
-from specdec_lib.widgets import best_shape, one_round, sliders
+from specdec_lib.core.context import Context
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.show.widgets import best_shape, one_round, sliders
 
 START = {"width": 1, "colour": "red"}
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specdec_lib import figures
-from specdec_lib.chance import Sampler
-from specdec_lib.replay import MAX_GRAM, CascadeSetting, Recording, Replays, Tuned, measured, replay, swi_of, within
-from specdec_lib.replay.recording import Choices
-from specdec_lib.widgets import cascade_explorer
+from specdec_lib.core.chance import Sampler
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, Replays, Tuned, measured, replay, swi_of, within
+from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.show import figures
+from specdec_lib.show.widgets import cascade_explorer
 
 K = ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 NAMES = ("middle", "draft", MAX_GRAM)

@@ -3,9 +3,9 @@
 import pytest
 from own_models import gpt2
 
+from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer
+from specdec_lib.show.widgets.trying import GUESSERS, Machine
 from specdec_lib.theory import Overhead, PassTable
-from specdec_lib.widgets import round_steps, stage_explorer, tree_explorer
-from specdec_lib.widgets.trying import GUESSERS, Machine
 from specdec_lib.workload import Prompt, load_ladder
 
 PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]

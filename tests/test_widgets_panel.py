@@ -7,8 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from specdec_lib.widgets import Panel, Shown, replace, slider
-from specdec_lib.widgets.knobs import choice, typed
+from specdec_lib.show.widgets import Panel, Shown, replace, slider
+from specdec_lib.show.widgets.knobs import choice, typed
 
 
 def bars(width, note="", annotated=False):

@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
-from specdec_lib import acceptance, figures
-from specdec_lib.tree import MatchTable
-from specdec_lib.widgets import acceptance_explorer
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.measure import acceptance
+from specdec_lib.show import figures
+from specdec_lib.show.widgets import acceptance_explorer
 
 MATCH = MatchTable((0.7, 0.2), "measured", edges=(0.5, 1.0), binned=((0.5, 0.4), (0.7, 0.2), (0.9, 0.1)))
 

@@ -5,9 +5,9 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from specdec_lib import figures
+from specdec_lib.show import figures
+from specdec_lib.show.widgets import break_even_explorer, latency_explorer
 from specdec_lib.theory import best_chain_speed_up, chain_break_even, chain_map, chain_speed_up
-from specdec_lib.widgets import break_even_explorer, latency_explorer
 
 ROWS = {1: 2.0, 2: 2.0, 4: 2.4, 8: 4.0}  # milliseconds at context 64
 CURVES = pd.DataFrame(

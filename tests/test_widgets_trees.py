@@ -4,15 +4,16 @@ import re
 
 import pytest
 
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.context import Context
-from specdec_lib.decode import decode
-from specdec_lib.draft import NoDraft, TreeDraft
-from specdec_lib.staged import StagedTree
-from specdec_lib.sweep import stacks
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.sweep import stacks
+from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer
+from specdec_lib.show.widgets.trying import GUESSERS, Machine, Plan, Trial
 from specdec_lib.theory import Overhead, PassTable, Work
-from specdec_lib.widgets import round_steps, stage_explorer, tree_explorer
-from specdec_lib.widgets.trying import GUESSERS, Machine, Plan, Trial
 
 SMALL = {"max_new_tokens": 12}
 START = {"budget": 6, "depth": 3, "temperature": 0.0, "top_k": None}

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from specdec_lib.chance import Sampler
-from specdec_lib.ladder.prompting import trained_questions
-from specdec_lib.tree import MatchTable
-from specdec_lib.workload import DATA, SPLITS, Measured, load_ladder, load_model, load_prompts, seeds
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.models.loading import load_model
+from specdec_lib.suite.ladder.prompting import trained_questions
+from specdec_lib.workload import SPLITS, Measured, load_ladder, load_prompts, seeds
 
 SMALL = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft")
 

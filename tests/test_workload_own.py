@@ -7,13 +7,16 @@ import torch
 from own_models import changed, gpt2, llama, swap, tokenizer
 from transformers import T5Config, T5ForConditionalGeneration
 
-from specdec_lib.bench import OURS, families
-from specdec_lib.chance import Chance, Sampler
-from specdec_lib.decode import decode
-from specdec_lib.draft import ChainDraft, NoDraft, TreeDraft
-from specdec_lib.sweep import Recipe, comparison, stacks, sweep
-from specdec_lib.verify import look_up, reject
-from specdec_lib.workload import DATA, Prompt, load_ladder, load_model, load_pair, load_seq2seq
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.race import OURS, families
+from specdec_lib.measure.sweep import Recipe, comparison, stacks, sweep
+from specdec_lib.models.loading import load_model, load_seq2seq
+from specdec_lib.workload import Prompt, load_ladder, load_pair
 
 TEXT = "def f(x):\n    return"
 
@@ -180,9 +183,9 @@ def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tm
     recipe = Recipe("specdec_lib.workload:load_ladder", {"target": str(folders["target"]), "draft": str(folders["draft"]), "device": "cpu"})
     asked = [Prompt("one", TEXT, "own", "held-out", "here")]
     options = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
-    first = sweep(Recipe("specdec_lib.sweep.comparison:settings"), asked, own, **options)
+    first = sweep(Recipe("specdec_lib.measure.sweep.comparison:settings"), asked, own, **options)
     assert len(list(tmp_path.iterdir())) == 1
-    again = sweep(Recipe("specdec_lib.sweep.comparison:settings"), asked, recipe, **options)
+    again = sweep(Recipe("specdec_lib.measure.sweep.comparison:settings"), asked, recipe, **options)
     assert first.seconds.tolist() == again.seconds.tolist() and len(list(tmp_path.iterdir())) == 1
 
 

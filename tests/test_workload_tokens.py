@@ -4,7 +4,9 @@ import pytest
 from own_models import changed, swap, tokenizer
 from transformers import Qwen2Config
 
-from specdec_lib.workload import DATA, check_tokenizers, load_ladder, load_tokenizer
+from specdec_lib.core.files import DATA
+from specdec_lib.models.tokenizers import check_tokenizers, load_tokenizer
+from specdec_lib.workload import load_ladder
 
 TEXT = "def f(x):\n    return"
 

@@ -14,28 +14,11 @@ from specdec_lib.theory.cascades import (
     vertical_speed_up,
     vertical_tokens,
 )
-from specdec_lib.theory.chains import (
-    Verify,
-    chain_law,
-    chain_speed_up,
-    chain_tokens,
-    speed_up,
-    survival_tokens,
-)
-from specdec_lib.theory.costs import (
-    RTX_4090,
-    Machine,
-    ModelShape,
-    arithmetic_intensity,
-    bytes_moved,
-    pass_bytes,
-    pass_flops,
-    roofline_seconds,
-)
+from specdec_lib.theory.chains import Verify, chain_law, chain_speed_up, chain_tokens, speed_up, survival_tokens
+from specdec_lib.theory.costs import RTX_4090, Machine, ModelShape, arithmetic_intensity, bytes_moved, pass_bytes, pass_flops, roofline_seconds
 from specdec_lib.theory.generating import CascadeShape, ExpectedRound, cascade_speed_up, expected_round
 from specdec_lib.theory.maps import BreakEven, MapCell, chain_break_even, chain_map
 from specdec_lib.theory.rates import Rates, monotone
-from specdec_lib.theory.shapes import Shape
 from specdec_lib.theory.speed import Gain, Overhead, PassTable, Work, best_chain_speed_up, plain_work, tree_gains, tree_work
 from specdec_lib.theory.trees import Plan, best_budget, best_tree, expected_tokens, tokens_by_budget, tree_table
 
@@ -53,7 +36,6 @@ __all__ = [
     "PassTable",
     "Plan",
     "Rates",
-    "Shape",
     "Verify",
     "Work",
     "arithmetic_intensity",

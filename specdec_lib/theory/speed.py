@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up
 from specdec_lib.theory.rates import Rates
-from specdec_lib.theory.shapes import Shape
 from specdec_lib.theory.trees import best_tree, expected_tokens
 
 Pass = tuple[str, int, int]  # model, rows, context tokens

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from specdec_lib.core.tree import NO_PARENT, ROOT, Shape
 from specdec_lib.theory.chains import Verify, speed_up
 from specdec_lib.theory.rates import Rates, at_depth, checked
-from specdec_lib.theory.shapes import Shape
-from specdec_lib.tree import NO_PARENT, ROOT
 
 
 class Plan(NamedTuple):

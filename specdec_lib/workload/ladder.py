@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
-from specdec_lib.chance import Sampler
-from specdec_lib.lm import CachedModel
-from specdec_lib.ngram import Katz, MaxGram
-from specdec_lib.tree import MatchTable
-from specdec_lib.workload.models import faster
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.loading import faster
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
-    from specdec_lib.runtime.fast import FastModel
+    from specdec_lib.models.fast.model import FastModel
 
 MATCH = "match.json"
 

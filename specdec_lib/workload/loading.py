@@ -6,14 +6,14 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
-from specdec_lib.chance import Sampler
-from specdec_lib.lm import LanguageModel
-from specdec_lib.ngram import Katz
-from specdec_lib.tree import MatchTable
-from specdec_lib.places import DATA, checked_card
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.files import DATA, checked_card
+from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.models.loading import load_model, own_card
+from specdec_lib.models.tokenizers import Source, shared_tokenizer, stop_tokens
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured
-from specdec_lib.workload.models import load_model, own_card
-from specdec_lib.workload.tokens import Source, shared_tokenizer, stop_tokens
 
 SIBLINGS = ("ranked", "iid", "distinct")
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
-from specdec_lib.context import Context
-from specdec_lib.ngram import MaxGram
-from specdec_lib.seq2seq import Seq2SeqModel
-from specdec_lib.places import DATA, checked_card
-from specdec_lib.workload.models import load_seq2seq, own_card
+from specdec_lib.core.context import Context
+from specdec_lib.core.files import DATA, checked_card
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.models.loading import load_seq2seq, own_card
+from specdec_lib.models.seq2seq import Seq2SeqModel
+from specdec_lib.models.tokenizers import Source, shared_tokenizer, stop_tokens
 from specdec_lib.workload.prompts import Prompt
-from specdec_lib.workload.tokens import Source, shared_tokenizer, stop_tokens
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_lib.places import DATA, REMEDY
-from specdec_lib.workload.hub import rows
+from specdec_lib.core.files import DATA, REMEDY
+from specdec_lib.workload.hub_sets import rows
 from specdec_lib.workload.jsonl import Line, field, lines
 from specdec_lib.workload.schemas import SCHEMAS, mmlu_table, told
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from specdec_lib.places import REPOSITORY, cache_folder
+from specdec_lib.core.files import REPOSITORY, cache_folder
 from specdec_lib.suite.distil.text import TextStore
 from specdec_lib.suite.setup import prepare_target
 
@@ -17,9 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="specdec distil", description=__doc__.partition(": ")[2])
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     write = verbs.add_parser("write", help="text that the target writes itself, as shards of ids")
-    write.add_argument(
-        "--answer-tokens", type=int, default=5_000_000, help="in all, earlier shards included"
-    )
+    write.add_argument("--answer-tokens", type=int, default=5_000_000, help="in all, earlier shards included")
     write.add_argument("--sequences", type=int, default=128, help="how many are written at a time")
     write.add_argument("--out", type=Path, default=TEXT, help="where the shards go")
     write_text(**vars(parser.parse_args(arguments)))

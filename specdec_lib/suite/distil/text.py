@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import load_file, save
 
-from specdec_lib.places import write_whole
+from specdec_lib.core.files import write_whole
 from specdec_lib.suite.distil.requests import DOMAINS
 
 SHARD_ANSWER_TOKENS = 500_000
@@ -84,16 +84,12 @@ def pack(conversations: Sequence[Conversation]) -> bytes:
     """
     ids = torch.tensor([token for one in conversations for token in one.ids], dtype=torch.int32)
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 1 << 16:
-        raise ValueError(
-            f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}"
-        )
+        raise ValueError(f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}")
     domains = [DOMAINS.index(one.domain) if one.domain else UNKNOWN for one in conversations]
     return save(
         {
             "ids": ids.to(torch.uint16),
-            "ends": torch.tensor(
-                list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32
-            ),
+            "ends": torch.tensor(list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32),
             "starts": torch.tensor([one.start for one in conversations], dtype=torch.int16),
             "greedy": torch.tensor([one.greedy for one in conversations]),
             "done": torch.tensor([one.done for one in conversations]),

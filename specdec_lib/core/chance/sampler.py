@@ -1,0 +1,121 @@
+"""Temperature, top-k and top-p: logits become the law that is sampled."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance.candidates import Candidates, largest, warped
+
+LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How logits are warped into the law that is sampled: temperature, then top-k, then top-p.
+
+    temperature    0 is the point mass at the argmax (the lowest token of a tie)
+    top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
+    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0, 1]
+
+    Raises ValueError if a value is out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
+            raise ValueError(f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got {self.temperature}")
+        if self.top_k is not None and (isinstance(self.top_k, bool) or not isinstance(self.top_k, Integral) or self.top_k < 1):
+            raise ValueError(f"top_k must be a whole number of at least 1, or None for all tokens, got {self.top_k!r}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
+
+    def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else float32.
+
+        Raises ValueError if a logit is NaN or +inf, or if none is finite.
+        """
+        logits = checked(logits)
+        if self.temperature == 0:
+            law = torch.full_like(logits, -math.inf)
+            law[logits.argmax()] = 0.0
+            return law
+        if logits.device.type == "cpu":
+            kept = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
+            return torch.from_numpy(kept.log_probs) if kept.tokens is None else spread(kept, len(logits))
+        return self._log_probs(logits)
+
+    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+        """The warped law of logits on the CPU as the few tokens it allows, at a temperature above 0.  Raises ValueError as `log_probs` does."""
+        return warped(checked(logits).numpy(), self.temperature, self.top_k, self.top_p)
+
+    def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The same where the logits are, without a look at their values."""
+        law = (logits - logits.max()) / self.temperature
+        if self.top_k is not None and self.top_k < len(law):
+            law = law.masked_fill(law < law.topk(self.top_k).values[-1], -math.inf)
+        law = law.log_softmax(-1)
+        if self.top_p < 1:
+            probs, order = law.exp().sort(descending=True, stable=True)
+            beyond = probs.cumsum(-1) - probs >= self.top_p
+            law[order[beyond]] = -math.inf
+            law = law.log_softmax(-1)
+        return law
+
+    def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """The warped law itself: not negative, sums to 1."""
+        law = self.log_probs(logits)
+        return torch.from_numpy(np.exp(law.numpy())) if law.device.type == "cpu" else law.exp()
+
+
+def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+    """Logits as float64 if they are, else float32, apart from gradients.  Raises ValueError if one is NaN or +inf, or if none is finite."""
+    logits = logits.detach()
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    check_highest(logits.numpy().max() if logits.device.type == "cpu" else logits.max())
+    return logits
+
+
+def check_highest(highest: Real | Tensor | np.floating) -> None:
+    """Raises ValueError unless the largest of some logits is finite: it is NaN where one is."""
+    if not math.isfinite(highest):
+        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(highest)}")
+
+
+def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
+    """The k tokens of the largest logits, and their unwarped probabilities.  Raises ValueError as `Sampler.log_probs` does."""
+    values = checked(logits).cpu().numpy()
+    tokens, found = largest(values, k)
+    return tokens, _unwarped(values, found)
+
+
+def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
+    """The unwarped probabilities of these tokens, to the bit those of `likeliest`.  Raises ValueError as `Sampler.log_probs` does."""
+    values = checked(logits).cpu().numpy()
+    return _unwarped(values, values[list(tokens)].tolist())
+
+
+def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> list[float]:
+    highest = values.max()
+    total = float(np.exp(values - highest).sum())
+    return [math.exp(value - float(highest)) / total for value in chosen]
+
+
+def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
+    """A law over the whole vocabulary, −inf for what is not among the candidates."""
+    law = np.full(vocabulary, -math.inf, kept.log_probs.dtype)
+    law[kept.tokens] = kept.log_probs
+    return torch.from_numpy(law)
+
+
+def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
+    """The tokens of the k largest values and the values, best first; a tie goes to the lower token, −inf is left out."""
+    return largest(values.detach().cpu().numpy(), k)

@@ -1,0 +1,68 @@
+"""What happened: a round, and the continuation that its rounds make."""
+
+from dataclasses import dataclass
+
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Usage
+from specdec_lib.core.tree import TokenTree
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round.
+
+    tree          what was proposed, without rows
+    path          the accepted nodes, from below the root down
+    emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
+    sources       who guessed each emitted token; "target" for the correction or bonus
+    tried         depths at which something was proposed and looked at: accepted, and one more where all children failed
+    usage         per model: passes, rows and seconds of this round
+    seconds       of the whole round
+    """
+
+    tree: TokenTree
+    path: tuple[int, ...]
+    emitted: tuple[int, ...]
+    sources: tuple[str, ...]
+    tried: int
+    usage: dict[str, Usage]
+    seconds: float
+
+    @property
+    def proposed(self) -> int:
+        """Guesses in the tree that was verified."""
+        return self.tree.guesses
+
+    @property
+    def accepted(self) -> int:
+        """Guesses that were accepted, whether or not a limit let them be emitted."""
+        return len(self.path)
+
+    @property
+    def overhead_seconds(self) -> float:
+        """Seconds in which no model ran."""
+        return self.seconds - sum(used.seconds for used in self.usage.values())
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A decoded continuation and its rounds; every count is a sum over them.
+
+    stop       "stop token", "length" or "context"
+    prefill    per model: what reading the prompt took, before the first round
+    """
+
+    context: Context
+    rounds: tuple[Round, ...]
+    stop: str
+    prefill: dict[str, Usage]
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """What these rounds emitted."""
+        return tuple(token for played in self.rounds for token in played.emitted)
+
+    @property
+    def tokens_per_round(self) -> float:
+        """Emitted ÷ rounds, the correction or bonus included."""
+        return len(self.tokens) / len(self.rounds)

@@ -1,0 +1,117 @@
+"""Where things are, how a file is replaced (whole or not at all), and whether a stored one is whole.
+
+A half-written file is called like ".NAME.PID.partial", so that whoever comes later knows whose it was.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NOTEBOOKS = REPOSITORY / "notebooks"
+DATA = REPOSITORY / "data"
+REMEDY = "restore it with `git checkout data`, or make it anew with `make ladder`"
+PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
+
+
+def figures_folder() -> Path:
+    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own, wherever the caller stands."""
+    named = os.environ.get("SPECDEC_FIGURES")
+    return Path(named).expanduser().resolve() if named else REPOSITORY / "figures"
+
+
+def cache_folder() -> Path:
+    """Where what can be made again lies: the folder that SPECDEC_CACHE names, else data/cache."""
+    named = os.environ.get("SPECDEC_CACHE")
+    return Path(named).expanduser().resolve() if named else REPOSITORY / "data" / "cache"
+
+
+def partial(path: Path, suffix: str = "") -> Path:
+    """The name under which this process writes a file before it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}.partial{suffix}")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file; if anything goes wrong the old one stays, and nothing else."""
+    unfinished = partial(path)
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def sweep_partial(folder: Path) -> list[str]:
+    """Remove what processes that are gone left half-written in a folder; the names of what was removed come back."""
+    found = [path for path in folder.glob(".*.partial*") if (match := PARTIAL.fullmatch(path.name)) and not _runs(int(match[1]))]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return sorted(path.name for path in found)
+
+
+def check_writable(folder: Path) -> None:
+    """Write a small file into a folder, which is made if need be, and remove it.
+
+    A folder made for the trial and not wanted stays away.  Raises ValueError, which names the folder and what to do, if that does not work.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".trial", suffix=f".{os.getpid()}.partial") as trial:
+            trial.write(b"x" * 4096)
+            trial.flush()
+    except OSError as problem:
+        for path in missing:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        reason = problem.strerror or type(problem).__name__
+        raise ValueError(f"the folder {folder} cannot be written to ({reason}); mend that, or name another") from problem
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of this machine with that number is alive; taken to be so where it cannot be asked without harm."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.npz")) -> dict:
+    """A folder's card, after every file it lists was found whole.
+
+    needed    files that it must list
+
+    Raises ValueError naming the file that is missing or damaged.
+    """
+    path = folder / "card.json"
+    if not path.is_file():
+        raise ValueError(f"stored file {path} is missing; {REMEDY}")
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+        files = card["files"]
+        missing = set(needed) - files.keys()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
+    if missing:
+        raise ValueError(f"stored file {path} is damaged (it does not list {', '.join(sorted(missing))}); {REMEDY}")
+    for name, digest in files.items():
+        if not (folder / name).is_file():
+            raise ValueError(f"stored file {folder / name} is missing; {REMEDY}")
+        if file_digest(folder / name) != digest:
+            raise ValueError(f"stored file {folder / name} is damaged: its SHA-256 is not the card's; {REMEDY}")
+    return card
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

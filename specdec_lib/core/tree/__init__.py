@@ -1,0 +1,7 @@
+"""Many continuations of one context, and how often a guess of a rank is accepted."""
+
+from specdec_lib.core.tree.match import MatchTable, leading
+from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
+from specdec_lib.core.tree.shape import Shape
+
+__all__ = ["NO_PARENT", "ROOT", "MatchTable", "Shape", "TokenTree", "leading"]

@@ -1,0 +1,217 @@
+"""Many continuations of one context: tokens, parents, sources, scores, optional rows; the rest is derived.
+
+Node 0 is the root, the context's last token. Nodes stand in any order in which a parent precedes its children; the children of a node
+stand in the order in which they were drawn.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from specdec_lib.core.chance import Slots
+from specdec_lib.core.context import Context
+
+ROOT = 0
+NO_PARENT = -1
+
+
+@dataclass(frozen=True)
+class TokenTree:
+    """A tree of guesses rooted at a context's last token.
+
+    root_position    absolute position of the root: len(context) − 1
+    tokens           one per node, the root's first
+    parents          the number of each node's parent, −1 for the root
+    sources          which drafter guessed it, "context" for the root
+    scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never above the parent's
+    rows             per node the law [vocab] that its token was drawn from, given its earlier siblings; None for a token chosen without chance
+
+    `len(tree)` counts the root, `tree.guesses` does not.
+    Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or a token is negative.
+    """
+
+    root_position: int
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...] = (NO_PARENT,)
+    sources: tuple[str, ...] = ("context",)
+    scores: tuple[float, ...] = (1.0,)
+    rows: tuple[Tensor | None, ...] = field(default=(None,), compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_nodes(0)
+        if self.root_position < 0:
+            raise ValueError(f"root_position counts from 0, got {self.root_position}")
+        if self.parents[ROOT] != NO_PARENT:
+            raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {self.parents[ROOT]}")
+
+    def _check_nodes(self, first: int) -> None:
+        """Raises ValueError unless the columns are of one length and the nodes from `first` on are sound."""
+        lengths = {name: len(getattr(self, name)) for name in ("tokens", "parents", "sources", "scores", "rows")}
+        if len(set(lengths.values())) != 1 or not self.tokens:
+            raise ValueError(f"a tree needs one token, parent, source, score and row per node, and a root; got {lengths}")
+        for node in range(max(1, first), len(self.tokens)):
+            parent = self.parents[node]
+            if not 0 <= parent < node:
+                raise ValueError(f"a parent must precede its child: node {node} has parent {parent}, allowed are 0…{node - 1}")
+            if not 0 <= self.scores[node] <= self.scores[parent]:
+                raise ValueError(f"a score lies between 0 and the parent's {self.scores[parent]}: node {node} has {self.scores[node]}")
+        if min(self.tokens[first:], default=0) < 0:
+            raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
+
+    @classmethod
+    def rooted(cls, context: Context) -> "TokenTree":
+        """The tree that guesses nothing."""
+        return cls(len(context) - 1, (context.tokens[-1],))
+
+    def grown(
+        self,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        *,
+        source: str | Sequence[str],
+        scores: Sequence[float],
+        rows: Sequence[Tensor | None] | None = None,
+    ) -> "TokenTree":
+        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is one for all or one for each.
+
+        Raises ValueError as for a tree that is made whole.
+        """
+        longer = object.__new__(TokenTree)  # the nodes so far were checked before
+        columns = {
+            "tokens": (*self.tokens, *tokens),
+            "parents": (*self.parents, *parents),
+            "sources": (*self.sources, *((source,) * len(tokens) if isinstance(source, str) else source)),
+            "scores": (*self.scores, *scores),
+            "rows": (*self.rows, *([None] * len(tokens) if rows is None else rows)),
+        }
+        vars(longer).update(root_position=self.root_position, **columns)
+        longer._check_nodes(len(self))
+        return longer
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def guesses(self) -> int:
+        """Nodes without the root: what a budget counts."""
+        return len(self.tokens) - 1
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any token was drawn by chance, so that dropping or merging nodes would be biased."""
+        return any(row is not None for row in self.rows)
+
+    @functools.cached_property
+    def _children(self) -> tuple[tuple[int, ...], ...]:
+        children: list[list[int]] = [[] for _ in self.tokens]
+        for node, parent in enumerate(self.parents[1:], 1):
+            children[parent].append(node)
+        return tuple(map(tuple, children))
+
+    @functools.cached_property
+    def depths(self) -> tuple[int, ...]:
+        """Edges from the root, per node."""
+        depths = [0]
+        for parent in self.parents[1:]:
+            depths.append(depths[parent] + 1)
+        return tuple(depths)
+
+    def children(self, node: int) -> tuple[int, ...]:
+        """The children of a node, in the order in which they were drawn."""
+        return self._children[node]
+
+    def child(self, node: int, token: int) -> int | None:
+        """The first child that holds `token`, or None."""
+        return next((child for child in self._children[node] if self.tokens[child] == token), None)
+
+    def position(self, node: int) -> int:
+        """The absolute position of a node's token."""
+        return self.root_position + self.depths[node]
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """The nodes from below the root down to `node`; empty for the root."""
+        path = []
+        while node != ROOT:
+            path.append(node)
+            node = self.parents[node]
+        return tuple(reversed(path))
+
+    def path_tokens(self, node: int) -> tuple[int, ...]:
+        """The tokens along `path`."""
+        return tuple(self.tokens[at] for at in self.path(node))
+
+    def slots(self, node: int) -> Slots:
+        """The child ranks along `path`: a name for the place of a node that does not depend on any token."""
+        return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
+
+    def ancestry(self) -> Bool[Tensor, "nodes nodes"]:
+        """[i, j] is true where node i sees node j: itself and its ancestors, never a sibling or cousin."""
+        sees = torch.eye(len(self), dtype=torch.bool)
+        for node, parent in enumerate(self.parents[1:], 1):
+            sees[node] |= sees[parent]
+        return sees
+
+    def without_rows(self) -> "TokenTree":
+        """The same nodes without their laws: small enough to keep in a record, no longer fit for a ratio rule."""
+        return replace(self, rows=(None,) * len(self))
+
+    def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
+        """The tree of these nodes and their ancestors, and the number that each kept node has in it."""
+        found = {ROOT}
+        for node in nodes:
+            while node not in found:
+                found.add(node)
+                node = self.parents[node]
+        kept = sorted(found)
+        return self._kept(kept), {node: new for new, node in enumerate(kept)}
+
+    def cut(self, depth: int) -> "TokenTree":
+        """Without the nodes deeper than `depth`: fair with rows too, because it looks at no token."""
+        return self if max(self.depths) <= depth else self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
+
+    def truncated(self, budget: int) -> "TokenTree":
+        """The `budget` best-scored guesses and the root; a tie goes to the earlier node.
+
+        Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would bias the ratio rules).
+        """
+        self._refuse_rows("truncated")
+        best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
+        return self._kept([ROOT, *sorted(best)])
+
+    def merged(self) -> "TokenTree":
+        """Equal siblings made one, with the higher score and the source of the first; their subtrees are joined.
+
+        Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it would bias the ratio rules).
+        """
+        self._refuse_rows("merged")
+        place: dict[tuple[int, int], int] = {}
+        moved, kept, parents, scores = [ROOT], [ROOT], [NO_PARENT], [self.scores[ROOT]]
+        for node in range(1, len(self)):
+            key = (moved[self.parents[node]], self.tokens[node])
+            if key not in place:
+                place[key] = len(kept)
+                kept.append(node)
+                parents.append(key[0])
+                scores.append(self.scores[node])
+            moved.append(place[key])
+            scores[place[key]] = max(scores[place[key]], self.scores[node])
+        return self._picked(kept, parents, scores)
+
+    def _refuse_rows(self, verb: str) -> None:
+        if self.has_rows:
+            raise ValueError(f"a tree with rows cannot be {verb}: its tokens were drawn, and dropping or merging drawn tokens is biased")
+
+    def _kept(self, nodes: list[int]) -> "TokenTree":
+        if len(nodes) == len(self):
+            return self
+        number = {node: new for new, node in enumerate(nodes)}
+        return self._picked(nodes, [NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])])
+
+    def _picked(self, nodes: list[int], parents: list[int], scores: list[float] | None = None) -> "TokenTree":
+        picked = {name: tuple(getattr(self, name)[node] for node in nodes) for name in ("tokens", "sources", "rows")}
+        picked["scores"] = tuple(self.scores[node] for node in nodes) if scores is None else tuple(scores)
+        return replace(self, parents=tuple(parents), **picked)

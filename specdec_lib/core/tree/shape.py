@@ -1,0 +1,122 @@
+"""A tree without its tokens: who follows whom, the rest is derived."""
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Slots for guesses below a root.
+
+    parents    the number of each node's parent, root first with −1; a parent precedes its children, siblings stand in the order of their ranks
+
+    `len(shape)` counts the root, `shape.guesses` does not.  Raises ValueError if there is no root or a child stands before its parent.
+    """
+
+    parents: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parents or self.parents[ROOT] != NO_PARENT:
+            raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got parents {self.parents[:1]}")
+        for node, parent in enumerate(self.parents[1:], 1):
+            if not 0 <= parent < node:
+                raise ValueError(f"a parent must precede its child: node {node} has parent {parent}, allowed are 0…{node - 1}")
+
+    @classmethod
+    def of(cls, tree: TokenTree) -> "Shape":
+        """A tree's shape: node for node, the order of drawing as rank."""
+        return cls(tree.parents)
+
+    @classmethod
+    def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
+        """A tree with so many children per node at depth 0, 1, …; of no widths, the root alone.  Raises ValueError if a width is below 1."""
+        parents, level = [NO_PARENT], [ROOT]
+        for width in widths:
+            below = [node for node in level for _ in range(_whole("a width", width, least=1))]
+            level = list(range(len(parents), len(parents) + len(below)))
+            parents += below
+        return cls(tuple(parents))
+
+    @classmethod
+    def chain(cls, length: Integral) -> "Shape":
+        """One guess after the other.  Raises ValueError if the length is negative."""
+        return cls.of_widths((1,) * _whole("a length", length, least=0))
+
+    @classmethod
+    def chains(cls, count: Integral, length: Integral) -> "Shape":
+        """So many chains, independent below the root.  Raises ValueError if there is no chain or the length is negative."""
+        length = _whole("a length", length, least=0)
+        return cls.of_widths((_whole("a count of chains", count, least=1), *(1,) * (length - 1)) if length else ())
+
+    @classmethod
+    def full(cls, arity: Integral, depth: Integral) -> "Shape":
+        """Every node down to `depth` has `arity` children.  Raises ValueError if the arity is below 1 or the depth negative."""
+        return cls.of_widths((_whole("an arity", arity, least=1),) * _whole("a depth", depth, least=0))
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @property
+    def guesses(self) -> int:
+        """Nodes without the root: what a budget counts."""
+        return len(self.parents) - 1
+
+    @functools.cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """The place of each node among its siblings, from 0 on; 0 for the root."""
+        seen: Counter[int] = Counter()
+        ranks = []
+        for parent in self.parents:
+            ranks.append(seen[parent])
+            seen[parent] += 1
+        return tuple(ranks)
+
+    @functools.cached_property
+    def depths(self) -> tuple[int, ...]:
+        """Edges from the root, per node."""
+        depths = [0]
+        for parent in self.parents[1:]:
+            depths.append(depths[parent] + 1)
+        return tuple(depths)
+
+    @property
+    def depth(self) -> int:
+        """Of the deepest node: the draft passes that the tree takes, one per level."""
+        return max(self.depths)
+
+    @property
+    def leaves(self) -> int:
+        """Guesses without children: what comes after them is never asked of the draft."""
+        return len(set(range(1, len(self))) - set(self.parents))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many guesses stand at depth 1, 2, …; not what `of_widths` takes, which is children per node."""
+        counts = Counter(self.depths)
+        return tuple(counts[depth] for depth in range(1, self.depth + 1))
+
+    def cut(self, budget: Integral) -> "Shape":
+        """The root and the first `budget` guesses, level by level and numbered so: makes regular shapes comparable at any budget.
+
+        A budget beyond the tree keeps all.  Raises ValueError if it is negative.
+        """
+        children: list[list[int]] = [[] for _ in self.parents]
+        for node, parent in enumerate(self.parents[1:], 1):
+            children[parent].append(node)
+        order = [ROOT]
+        for node in order:  # grows while it is read
+            order += children[node]
+        order = order[: _whole("a budget", budget, least=0) + 1]
+        number = {node: new for new, node in enumerate(order)}
+        return Shape((NO_PARENT, *(number[self.parents[node]] for node in order[1:])))
+
+
+def _whole(name: str, value: Integral, *, least: int) -> int:
+    if value < least:
+        raise ValueError(f"{name} is {least} or more, got {value}")
+    return int(value)

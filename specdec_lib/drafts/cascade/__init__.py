@@ -1,0 +1,7 @@
+"""Drafts made of drafts: reviewed by a bigger one (vertical), taking turns (horizontal); the K matrix spelled as nesting."""
+
+from specdec_lib.drafts.cascade.matrix import CONVENTIONS, converted, from_matrix
+from specdec_lib.drafts.cascade.relay import Relay
+from specdec_lib.drafts.cascade.reviewed import Reviewed
+
+__all__ = ["CONVENTIONS", "Relay", "Reviewed", "converted", "from_matrix"]

@@ -1,0 +1,66 @@
+"""The horizontal cascade: drafts take turns along one path, the strongest first.
+
+Source: Chen et al. 2024 (cascade speculative drafting), section 3.2 and Algorithm 1, with the stop criterion of the published code: tokens are
+counted over all drafts, so what one hands up beyond its share is taken from the next.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.cascade.reviewed import check_parts
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A path that `parts` lengthen in turn: part i is asked while fewer than lengths[0] + … + lengths[i] tokens are there.
+
+    parts      strongest first; one that has nothing more to say hands over to the next
+    lengths    tokens per part, 0 or more; a part may overshoot, and later ones are then asked for less or skipped
+
+    It goes on at the best-scored leaf of what was added last (the deeper of a tie); the tokens there are that leaf's depth. All other guesses of
+    a branching part stay where they are.
+    Raises ValueError if there is no part, not one length per part, a length is negative or all are 0, or vocabularies differ.
+    """
+
+    parts: tuple[Draft, ...]
+    lengths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("an empty cascade proposes nothing: give at least one draft")
+        if len(self.parts) != len(self.lengths) or not all(isinstance(length, Integral) and length >= 0 for length in self.lengths):
+            raise ValueError(f"a relay of {len(self.parts)} drafts has as many lengths, whole numbers, each 0 or more, got {self.lengths}")
+        if not any(self.lengths):
+            raise ValueError(f"an empty cascade proposes nothing: all lengths are 0, {self.lengths}")
+        check_parts(self.parts)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The path and what branches off it."""
+        tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
+        for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
+            wanted += length
+            while (depth := tree.depths[leaf]) < wanted:
+                inner = chance.inner("part", (tree.root_position, number, depth))  # what an earlier round drew here must not decide again
+                guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
+                if not guessed.guesses:
+                    break
+                tree, leaf = _planted(tree, leaf, guessed)
+        return tree
+
+
+def _planted(tree: TokenTree, leaf: int, guessed: TokenTree) -> tuple[TokenTree, int]:
+    """The tree with the guesses below a leaf, and the best-scored leaf among them."""
+    place = [leaf, *range(len(tree), len(tree) + guessed.guesses)]
+    grown = tree.grown(
+        guessed.tokens[1:],
+        [place[parent] for parent in guessed.parents[1:]],
+        source=guessed.sources[1:],
+        scores=[tree.scores[leaf] * score for score in guessed.scores[1:]],
+        rows=guessed.rows[1:],
+    )
+    leaves = [node for node in place[1:] if not grown.children(node)]
+    return grown, max(leaves, key=lambda node: (grown.scores[node], grown.depths[node]))

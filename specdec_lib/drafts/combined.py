@@ -1,0 +1,69 @@
+"""The draft that guesses nothing, and drafts made of several: the first that guesses, or all of them merged."""
+
+from dataclasses import dataclass
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import ROOT, TokenTree
+
+
+@dataclass(frozen=True)
+class NoDraft:
+    """Guesses nothing: with it, the loop is plain autoregressive decoding."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The root alone."""
+        return TokenTree.rooted(context)
+
+
+@dataclass(frozen=True)
+class MergedDraft:
+    """The guesses of several drafts in one tree, equal siblings made one.
+
+    A guess that several drafts make is named after the first of them.  Raises ValueError if there is no part; `propose` does if a part draws
+    its guesses by chance, because a repeated draw is a trial of its own.
+    """
+
+    parts: tuple[Draft, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ValueError("a merged draft needs at least one part, got none")
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """All that the parts guess."""
+        tree = TokenTree.rooted(context)
+        for number, part in enumerate(self.parts):
+            guessed = part.propose(context, chance.inner("part", (number,)))
+            place = [ROOT, *range(len(tree), len(tree) + guessed.guesses)]
+            parents = [place[parent] for parent in guessed.parents[1:]]
+            tree = tree.grown(guessed.tokens[1:], parents, source=guessed.sources[1:], scores=guessed.scores[1:], rows=guessed.rows[1:])
+        return tree.merged()
+
+
+@dataclass(frozen=True)
+class FirstDraft:
+    """The guesses of the first of several drafts that has any: a copy where the text repeats itself, else a model's.
+
+    least    guesses that a part must have for its turn to be taken; the last part is always taken
+
+    Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were drawn by chance would be passed over.
+    """
+
+    parts: tuple[Draft, ...]
+    least: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.parts or self.least < 1:
+            raise ValueError(f"the first of several drafts needs at least one part and 1 guess, got {len(self.parts)} and least={self.least}")
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """What that draft guesses."""
+        for number, part in enumerate(self.parts[:-1]):
+            tree = part.propose(context, chance.inner("part", (number,)))
+            if tree.guesses >= self.least:
+                return tree
+            if tree.has_rows:
+                raise ValueError(f"guesses that were drawn cannot be passed over (it would bias the ratio rules): {tree.guesses} of part {number}")
+        return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

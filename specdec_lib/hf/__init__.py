@@ -1,7 +1,0 @@
-"""The door to Hugging Face and beyond: any draft in `model.generate`, a setting as JSON, and the closest flags of other engines."""
-
-from specdec_lib.hf.flags import Flags, flags
-from specdec_lib.hf.generating import Speculative
-from specdec_lib.hf.settings import exported, imported
-
-__all__ = ["Flags", "Speculative", "exported", "flags", "imported"]

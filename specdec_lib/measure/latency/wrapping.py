@@ -1,0 +1,222 @@
+"""Stopwatches around what a round is made of: models, drafts, chance and the rule, timed from outside and unchanged inside.
+
+Times are self-times on one stack: what a draft does while a model runs inside it is the model's.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import wraps
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Draft, LanguageModel, TreeGrower, Usage
+from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.verify import Rule, Verdict
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.latency.passes import Clock
+
+VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
+    "verify",
+    "draft passes",
+    "choice and noise",
+    "KV moves",
+    "tree",
+    "n-gram",
+    "host",
+)
+Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
+
+
+class Lap(NamedTuple):
+    """What was spent since the last lap.
+
+    seconds    per part
+    passes     of a call of a model its name, what it used, and the context before it
+    """
+
+    seconds: dict[Part, float]
+    passes: list[tuple[str, Usage, int]]
+
+
+class Stopwatch:
+    """Self-times of nested parts; what happens outside every part is the host's."""
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self._clock = clock
+        self._stack: list[Part] = [(HOST, "")]
+        self._since = clock()
+        self._lap = Lap({}, [])
+
+    def enter(self, part: Part) -> None:
+        """From now on time is this part's, until it is left."""
+        self._charge()
+        self._stack.append(part)
+
+    def leave(self) -> None:
+        """Time is again that of the part before."""
+        self._charge()
+        self._stack.pop()
+
+    def move(self, seconds: float, source: Part, to: Part) -> None:
+        """Seconds that one part was charged are the other's."""
+        self._lap.seconds[source] = self._lap.seconds.get(source, 0.0) - seconds
+        self._lap.seconds[to] = self._lap.seconds.get(to, 0.0) + seconds
+
+    def passed(self, model: str, spent: Usage, context: int) -> None:
+        """Note a call of a model, of one pass as a rule."""
+        self._lap.passes.append((model, spent, context))
+
+    def lap(self) -> Lap:
+        """What was spent since the last lap."""
+        self._charge()
+        done, self._lap = self._lap, Lap({}, [])
+        return done
+
+    def _charge(self) -> None:
+        now = self._clock()
+        part = self._stack[-1]
+        self._lap.seconds[part] = self._lap.seconds.get(part, 0.0) + now - self._since
+        self._since = now
+
+
+class TimedModel:
+    """A model under a stopwatch: its own passes are one part, what `score` does around them the KV moves; a model that counts no seconds is all
+    passes. Everything else is the model's."""
+
+    def __init__(self, model: LanguageModel, part: Part, watch: Stopwatch) -> None:
+        self.name, self.vocabulary, self.max_positions = model.name, model.vocabulary, model.max_positions
+        self._model, self._part, self._watch = model, part, watch
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_model":
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+        """As the model's."""
+        around = (MOVES, self.name) if hasattr(self._model, "usage") else self._part
+        with self._timed(around, context):
+            return self._model.score(context, tree)
+
+    @contextmanager
+    def _timed(self, around: Part, context: Context) -> Iterator[None]:
+        """Time within is this model's where it counts passes, and the part's around it elsewhere."""
+        before = getattr(self._model, "usage", None)
+        self._watch.enter(around)
+        try:
+            yield
+        finally:
+            self._watch.leave()
+            if before is not None and (spent := self._model.usage - before).passes:
+                self._watch.move(spent.seconds, around, self._part)
+                self._watch.passed(self.name, spent, len(context) - 1)
+
+
+class TimedGrower(TimedModel):
+    """The same for a model that grows trees in one go: what it does around its passes there is the tree's."""
+
+    def grow(
+        self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
+    ) -> TokenTree | None:
+        """As the model's."""
+        with self._timed((TREE, ""), context):
+            return self._model.grow(context, chance, widths=widths, budget=budget, floor=floor, match=match)
+
+
+@dataclass(frozen=True, eq=False)
+class TimedDraft:
+    """A draft under a stopwatch."""
+
+    draft: Draft
+    part: Part
+    watch: Stopwatch = field(repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("draft", "part", "watch"):
+            raise AttributeError(name)
+        return getattr(self.draft, name)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """As the draft's."""
+        self.watch.enter(self.part)
+        try:
+            return self.draft.propose(context, chance)
+        finally:
+            self.watch.leave()
+
+
+def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[LanguageModel, Draft]:
+    """The same target and draft with every model in them under the stopwatch, and every part that guesses without one.
+
+    A model that counts nothing, such as an n-gram table, runs no network: what is made of it alone guesses without a model. A draft is made
+    anew with `dataclasses.replace` wherever it holds a model, so it is a dataclass, as all drafts here are; another is timed as a whole.
+    """
+    models: dict[int, TimedModel] = {id(target): _timed_model(target, (VERIFY, target.name), watch)}
+
+    def timed(part: object) -> object:
+        if isinstance(part, LanguageModel):
+            if id(part) not in models and not hasattr(part, "usage"):
+                return part
+            return models.setdefault(id(part), _timed_model(part, (DRAFTING, part.name), watch))
+        if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
+            made = [timed(one) for one in part]
+            return part if all(new is old for new, old in zip(made, part, strict=True)) else type(part)(made)
+        if not isinstance(part, Draft) or isinstance(part, NoDraft) or not is_dataclass(part):
+            return part
+        old = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
+        new = {name: made for name, value in old.items() if (made := timed(value)) is not value}
+        return replace(part, **new) if new else TimedDraft(part, (TABLES, ""), watch)
+
+    return timed(target), TimedDraft(timed(draft), (TREE, ""), watch)
+
+
+def _timed_model(model: LanguageModel, part: Part, watch: Stopwatch) -> TimedModel:
+    return (TimedGrower if isinstance(model, TreeGrower) else TimedModel)(model, part, watch)
+
+
+@dataclass(frozen=True)
+class TimedChance(Chance):
+    """A chance of the same law, every decision of which is timed; `inner` keeps the stopwatch."""
+
+    watch: Stopwatch | None = field(default=None, compare=False, repr=False)
+
+
+def _timed(method: Callable) -> Callable:
+    @wraps(method)
+    def timed(self: TimedChance, *given: object, **named: object) -> object:
+        self.watch.enter((CHOICE, ""))
+        try:
+            return method(self, *given, **named)
+        finally:
+            self.watch.leave()
+
+    return timed
+
+
+for _name, _method in vars(Chance).items():
+    if callable(_method) and not _name.startswith("_") and _name != "inner":
+        setattr(TimedChance, _name, _timed(_method))
+
+
+def watched_chance(chance: Chance, watch: Stopwatch) -> TimedChance:
+    """The same decisions under the stopwatch."""
+    return TimedChance(**{one.name: getattr(chance, one.name) for one in fields(Chance) if one.init}, watch=watch)
+
+
+def watched_rule(rule: Rule, watch: Stopwatch) -> Rule:
+    """The same rule; its walk counts as choice."""
+
+    def timed(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
+        watch.enter((CHOICE, ""))
+        try:
+            return rule(tree, target_logits, chance)
+        finally:
+            watch.leave()
+
+    return timed

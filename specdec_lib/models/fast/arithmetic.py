@@ -1,0 +1,120 @@
+"""Numbers, rows and products of the compiled pass: each sum in an order that depends on its row alone."""
+
+import math
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from specdec_lib.models.fast.tiles import COLUMNS, ROWS, tile1, tile2, tile3, tile4
+
+NONE, GELU_TANH, GELU, RELU = range(4)
+LINEAR_IN_ORDER = {"contract"}  # sums stay in their order
+LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}  # sums over a length that never changes
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+def exponential(x):
+    """e to the x in float32, to two units in the last place; what lies beyond −87 and 88 counts as these (Cephes, Moshier 1992)."""
+    x = min(max(x, np.float32(-87.0)), np.float32(88.0))
+    whole = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
+    rest = x - whole * np.float32(0.693359375) + whole * np.float32(2.12194440e-4)
+    series = np.float32(1.9875691500e-4)
+    series = series * rest + np.float32(1.3981999507e-3)
+    series = series * rest + np.float32(8.3334519073e-3)
+    series = series * rest + np.float32(4.1665795894e-2)
+    series = series * rest + np.float32(1.6666665459e-1)
+    series = series * rest + np.float32(5.0000001201e-1)
+    series = series * rest * rest + rest + np.float32(1.0)
+    return series * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+def activated(x, kind):
+    """One number after the activation of this kind."""
+    if kind == GELU_TANH:
+        inner = np.float32(1.5957691216) * (x + np.float32(0.044715) * x * x * x)
+        return x / (np.float32(1.0) + exponential(-inner))
+    if kind == GELU:
+        return x * np.float32(0.5) * np.float32(1.0 + math.erf(x * 0.7071067811865476))
+    return max(x, np.float32(0.0))
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def panel_sums(panel, depth, x, sums):
+    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most four, as even as can be."""
+    left = len(x)
+    first = 0
+    tiles = (left + ROWS - 1) // ROWS
+    step, out_step = x.strides[0] // x.itemsize, sums.strides[0] // sums.itemsize
+    while tiles:
+        rows = (left + tiles - 1) // tiles
+        source, out = x[first:], sums[first:]
+        if rows == 1:
+            tile1(panel, depth, source, step, out, out_step)
+        elif rows == 2:
+            tile2(panel, depth, source, step, out, out_step)
+        elif rows == 3:
+            tile3(panel, depth, source, step, out, out_step)
+        else:
+            tile4(panel, depth, source, step, out, out_step)
+        first += rows
+        left -= rows
+        tiles -= 1
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+def product(panel, scale, bias, x, y, column, activation, added):
+    """Sixteen columns of x Wᵀ · scale + bias, from `column` on: with an activation, or added to what y holds."""
+    sums = np.empty((len(x), COLUMNS), np.float32)
+    panel_sums(panel, x.shape[1], x, sums)
+    for row in range(len(x)):
+        for one in range(COLUMNS):
+            sums[row, one] = sums[row, one] * scale[one] + bias[one]
+        if added:
+            for one in range(COLUMNS):
+                y[row, column + one] += sums[row, one]
+        elif activation == NONE:
+            for one in range(COLUMNS):
+                y[row, column + one] = sums[row, one]
+        else:
+            for one in range(COLUMNS):
+                y[row, column + one] = activated(sums[row, one], activation)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+def normed(x, weight, bias, epsilon, centred, y):
+    """Layer norm of each row; the root mean square alone where it is not centred."""
+    width = len(weight)
+    for row in range(len(x)):
+        mean = np.float32(0.0)
+        if centred:
+            for one in range(width):
+                mean += x[row, one]
+            mean /= np.float32(width)
+        spread = np.float32(0.0)
+        for one in range(width):
+            spread += (x[row, one] - mean) * (x[row, one] - mean)
+        scale = np.float32(1.0) / np.sqrt(spread / np.float32(width) + epsilon)
+        for one in range(width):
+            y[row, one] = (x[row, one] - mean) * scale * weight[one] + bias[one]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+def softened(scores):
+    """Scores become e to the score less the largest; their sum."""
+    largest = scores[0]
+    for one in range(len(scores)):
+        largest = max(largest, scores[one])
+    for one in range(len(scores)):
+        scores[one] = exponential(scores[one] - largest)
+    total = np.float32(0.0)
+    for one in range(len(scores)):
+        total += scores[one]
+    return total

@@ -1,0 +1,5 @@
+"""An n-gram model with Katz back-off as a `LanguageModel`."""
+
+from specdec_lib.models.katz.model import Katz
+
+__all__ = ["Katz"]

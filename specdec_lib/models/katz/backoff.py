@@ -1,0 +1,72 @@
+"""Katz back-off: counts in; the probability of every seen n-gram and the back-off weight of every context out.
+
+    P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its oldest token
+
+What is taken from a count is a multiple of 2⁻²⁰, so that the sums over a row are exact in float64 (up to
+2³³ tokens of text): "no probability is left" is then an integer statement, and no row needs a tolerance.
+Source: Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from specdec_lib.models.katz.counts import Level, suffixes, summed
+
+DISCOUNTED = 5  # Good–Turing touches counts up to here
+SMOOTHING = 1  # added to every unigram count
+GRAIN = 2.0**-20
+
+
+def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
+    """Katz's discounts d_1 … d_5 as the formula gives them; not finite, or outside (0, 1], where the counts are too few or too even."""
+    seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3).astype(np.float64)
+    r = np.arange(1, DISCOUNTED + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        common = (DISCOUNTED + 1) * seen[DISCOUNTED + 1] / seen[1]
+        return ((r + 1) * seen[r + 1] / (r * seen[r]) - common) / (1 - common)
+
+
+def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
+    """How much is taken from a count of 0, 1, … 5 and above, for the n-grams of one length.
+
+    Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute discounting with D = N_1 / (N_1 + 2 N_2),
+    and D = ½ where N_1 or N_2 is zero (D would be undefined, or leave nothing to the seen or to the unseen). Always less than the count itself.
+    """
+    frequencies = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
+    discounts = good_turing(counts)
+    taken = np.zeros(DISCOUNTED + 2)
+    if frequencies[1 : DISCOUNTED + 2].all() and ((0 < discounts) & (discounts <= 1)).all():
+        taken[1:-1] = (1 - discounts) * np.arange(1, DISCOUNTED + 1)
+    else:
+        once, twice = int(frequencies[1]), int(frequencies[2])
+        taken[1:] = once / (once + 2 * twice) if once and twice else 0.5
+    return np.floor(taken / GRAIN) * GRAIN
+
+
+def back_off(
+    levels: Sequence[Level], taken: Float64[np.ndarray, "lengths r"]
+) -> tuple[list[Float64[np.ndarray, " _"]], list[Float64[np.ndarray, " _"]]]:
+    """Per level, the probability of each n-gram's last token after the others; per level but the last, each n-gram's back-off weight.
+
+    Unigrams are (count + 1) / (all tokens + vocabulary). A context whose seen continuations hold all that the shorter context offers has
+    nothing to back off to: its row is scaled to sum to 1. A context without continuations has weight 1.
+    """
+    links = suffixes(levels)
+    mass = (levels[0].counts + SMOOTHING).astype(np.float64)
+    held, scale, left = np.array([mass.sum()]), np.array([mass.sum()]), np.zeros(1)
+    probabilities, weights = [mass / mass.sum()], []
+    for depth, (level, longer) in enumerate(pairwise(levels)):
+        link, fans, shorter_mass = links[depth], np.diff(level.offsets), mass
+        mass = longer.counts - taken[depth][np.minimum(longer.counts, DISCOUNTED + 1)]
+        unseen = (held[link] - summed(shorter_mass[links[depth + 1]], level)) / scale[link] + left[link]
+        held = summed(mass, level)
+        scale = np.where(unseen > 0, level.totals, held)
+        scale[fans == 0] = 1.0
+        left = np.where(unseen > 0, level.totals - held, 0.0) / scale
+        weights.append(np.divide(left, unseen, out=np.zeros_like(left), where=unseen > 0))
+        weights[-1][fans == 0] = 1.0
+        probabilities.append(mass / np.repeat(scale, fans))
+    return probabilities, weights

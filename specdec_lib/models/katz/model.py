@@ -1,0 +1,192 @@
+"""A Katz back-off n-gram model: a language model that costs microseconds, and the table behind the cheapest drafts."""
+
+import functools
+import io
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int, Integer
+from torch import Tensor
+
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import check_root
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.models.katz import table_file
+from specdec_lib.models.katz.backoff import DISCOUNTED, back_off, taken_counts
+from specdec_lib.models.katz.counts import Level, count, kept
+from specdec_lib.models.katz.ranking import Ranking, merge
+
+
+@dataclass(frozen=True, eq=False)
+class Katz:
+    """Counts of all n-grams up to some order, and the Katz back-off law that follows from them.
+
+    levels    n-grams by length: level 0 holds the unigrams, one per token of the vocabulary
+    taken     per length from 2 on, what is taken from a count of 0, 1, … 5 and above
+
+    Every law is non-negative and sums to 1. Seen n-grams are discounted as `taken_counts` says, unigrams smoothed by adding 1.
+    Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that leaves (0, 1], and c(h) is the
+    sum over continuations, so that the last token of a stream does not count as a context.
+    """
+
+    levels: tuple[Level, ...]
+    taken: Float64[np.ndarray, "lengths r"]
+    name: str = "n-gram"
+    max_positions: ClassVar[int] = sys.maxsize
+
+    @classmethod
+    def fit(cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3) -> "Katz":
+        """The model of token streams; no n-gram reaches from one stream into the next.
+
+        order    tokens of the longest n-gram: 3 is the trigram; limited by memory only (about 100 bytes per token of text)
+
+        Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below 1.
+        """
+        levels = count(streams, vocabulary, order)
+        taken = [taken_counts(level.counts) for level in levels[1:]]
+        return cls(levels, np.array(taken).reshape(order - 1, DISCOUNTED + 2))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Katz":
+        """The table that `save` wrote.
+
+        Raises ValueError with the path and the remedy if the file is missing or damaged.
+        """
+        return cls(*table_file.read(Path(path)))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the table to a compressed .npz file, whole or not at all."""
+        table_file.write(Path(path), self.levels, self.taken)
+
+    @property
+    def order(self) -> int:
+        """Tokens of the longest n-gram."""
+        return len(self.levels)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are."""
+        return len(self.levels[0])
+
+    @property
+    def ngrams(self) -> int:
+        """How many n-grams of two and more tokens the table holds."""
+        return sum(map(len, self.levels[1:]))
+
+    @functools.cached_property
+    def _laws(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        return back_off(self.levels, self.taken)
+
+    @functools.cached_property
+    def _ranking(self) -> Ranking:
+        return Ranking.of(self.levels, self._laws[0])
+
+    def law(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
+        """The law of the next token after `tokens`, of which the last order − 1 matter.
+
+        Raises ValueError if one of these lies outside the vocabulary.
+        """
+        probabilities, weights = self._laws
+        row = probabilities[0].copy()
+        for depth, number in enumerate(self._contexts(tokens)):
+            start, stop = self.levels[depth].row(number)
+            row *= weights[depth][number]
+            row[self.levels[depth + 1].tokens[start:stop]] = probabilities[depth + 1][start:stop]
+        return row
+
+    def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
+        """The m most likely next tokens, best first, and their probabilities: the m largest of `law`, without the dense row.
+
+        Ties go to the lower token. Fewer come back where fewer are possible.  Raises ValueError if m is below 1 or a token
+        lies outside the vocabulary.
+        """
+        if m < 1:
+            raise ValueError(f"at least 1 continuation must be asked for, got {m}")
+        ranking, weights = self._ranking, self._laws[1]
+        rows, known, applied = [ranking.row(0, 0)], [], []
+        for depth, number in enumerate(self._contexts(tokens)):
+            start, stop = self.levels[depth].row(number)
+            rows.append(ranking.row(depth + 1, number))
+            known.append(memoryview(self.levels[depth + 1].tokens)[start:stop])
+            applied.append(float(weights[depth][number]))
+        return merge(rows, [*known, memoryview(b"")], applied, m)
+
+    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
+        """The log of the law after each node, root first: float64, −inf where the law is 0.
+
+        Raises ValueError if the tree is not rooted at the context's end, or a token lies outside the vocabulary.
+        """
+        check_root(context, tree, self.vocabulary, self.max_positions)
+        window = context.tokens[-self.order :]
+        rows = [self.law(window + tree.path_tokens(node)) for node in range(len(tree))]
+        with np.errstate(divide="ignore"):
+            return torch.from_numpy(np.log(np.stack(rows)))
+
+    def bigrams(self) -> Int[np.ndarray, " vocab"]:
+        """The most likely seen continuation of each token, the lowest of a tie; −1 where the table holds none."""
+        likeliest = np.full(self.vocabulary, -1, np.int64)
+        if self.order > 1:
+            continued = np.flatnonzero(np.diff(self.levels[0].offsets))
+            likeliest[continued] = self._ranking.tokens[1][self.levels[0].offsets[continued]]
+        return likeliest
+
+    def pruned(self, max_bytes: int) -> "Katz":
+        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`.
+
+        The thresholds on counts do not fall with length, and are the lowest that fit. Back-off weights follow from what is kept; kept n-grams
+        keep their probabilities, but for rows that had to be scaled (see `back_off`).
+        Raises ValueError if not even the unigrams fit.
+        """
+        if self._file_bytes() <= max_bytes:
+            return self
+        fits = (self.order - 1) * int(max((level.counts.max(initial=0) for level in self.levels[1:]), default=0))
+        smallest = self._thinned(fits)._file_bytes()
+        if smallest > max_bytes:
+            raise ValueError(f"the unigrams alone take {smallest} bytes, more than the {max_bytes} allowed")
+        fails = fits // 2
+        while fails and self._thinned(fails)._file_bytes() <= max_bytes:
+            fits, fails = fails, fails // 2
+        while fits - fails > 1:
+            middle = (fits + fails) // 2
+            fits, fails = (middle, fails) if self._thinned(middle)._file_bytes() <= max_bytes else (fits, middle)
+        return self._thinned(fits)
+
+    def _thinned(self, raised: int) -> "Katz":
+        """Without the n-grams below thresholds that were raised by 1 this many times, the longest n-grams' first, in turn."""
+        lengths = self.order - 1
+        thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
+        return replace(self, levels=kept(self.levels, thresholds))
+
+    def _file_bytes(self) -> int:
+        stream = io.BytesIO()
+        table_file.write_stream(stream, self.levels, self.taken)
+        return len(stream.getbuffer())
+
+    def _contexts(self, tokens: Sequence[int]) -> list[int]:
+        """The number of the last 1, 2, … tokens in their level, as far as the table holds them; at most order − 1 of them."""
+        window = tokens[max(0, len(tokens) - self.order + 1) :]
+        for token in window:
+            if not 0 <= token < self.vocabulary:
+                raise ValueError(f"tokens must lie in 0…{self.vocabulary - 1}, got {token}")
+        numbers = []
+        for length in range(1, len(window) + 1):
+            number = self._number(window[-length:])
+            if number is None:
+                break
+            numbers.append(number)
+        return numbers
+
+    def _number(self, tokens: Sequence[int]) -> int | None:
+        """The number of an n-gram in its level; None if it is not in the table."""
+        number: int | None = tokens[0]
+        for depth, token in enumerate(tokens[1:]):
+            number = self.levels[depth + 1].find(token, *self.levels[depth].row(number))
+            if number is None:
+                break
+        return number

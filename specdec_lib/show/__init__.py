@@ -1,0 +1,1 @@
+"""A table in, a plotly figure out; sliders over those."""

@@ -1,0 +1,70 @@
+"""Records in, tables out: what the figures of a tree, a walk and a generation are drawn from."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import Verdict
+
+
+def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
+    """A row per node: its place, token, source and score, and whether it was accepted."""
+    return pd.DataFrame(
+        {
+            "node": range(len(tree)),
+            "parent": tree.parents,
+            "depth": tree.depths,
+            "position": [tree.position(node) for node in range(len(tree))],
+            "token": list(labels),
+            "source": tree.sources,
+            "score": tree.scores,
+            "accepted": [node in path for node in range(len(tree))],
+        }
+    )
+
+
+def walk(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], verdict: Verdict, chance: Chance, *, text: Callable[[int], str]
+) -> pd.DataFrame:
+    """A row per node that the walk came to: what the target wanted there, how probable that was, and which child it was, if any."""
+    rows = []
+    for node in (ROOT, *verdict.path):
+        token = chance.choose(target_logits[node], tree.position(node) + 1)
+        child = tree.child(node, token)
+        rows.append(
+            {
+                "at": text(tree.tokens[node]),
+                "position": tree.position(node) + 1,
+                "target's choice": text(token),
+                "probability": float(chance.sampler.probs(target_logits[node])[token]),
+                "guesses": len(tree.children(node)),
+                "child": "none: emitted as correction or bonus" if child is None else tree.children(node).index(child),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def emitted(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
+    """A row per generated token: its text, who guessed it, and in which round."""
+    rows = [
+        {"token": text(token), "source": source, "round": number}
+        for number, played in enumerate(generation.rounds)
+        for token, source in zip(played.emitted, played.sources, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def compared(laws: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]) -> pd.DataFrame:
+    """A row per outcome and law, for `laws`: outcomes are tuples of tokens, written as words."""
+    outcomes = sorted({outcome for law in laws.values() for outcome in law})
+    rows = [
+        {"token": "·".join(words[token] for token in outcome), "law": name, "probability": law.get(outcome, 0.0)}
+        for name, law in laws.items()
+        for outcome in outcomes
+    ]
+    return pd.DataFrame(rows)

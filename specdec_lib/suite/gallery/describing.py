@@ -1,0 +1,107 @@
+"""What figures are called and what to see in them (figures.toml), and a paper's numbers beside ours, read from the figures' tables."""
+
+import csv
+import functools
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("figures.toml")
+TAKES = {"max": max, "min": min, "only": lambda numbers: numbers[0] if len(numbers) == 1 else math.nan}
+
+Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Description:
+    """One figure's words.
+
+    paper    where the paper's number is and what stands beside it, as figures.toml has it; empty if the paper has none
+    """
+
+    title: str
+    see: str
+    paper: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A small table: headings, and rows of a label and a text per heading."""
+
+    source: str
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@functools.cache
+def descriptions(source: Path = SOURCE) -> dict[str, Description]:
+    """All figures' words by name.  Raises ValueError if the file is no TOML, or an entry lacks its title or what to see."""
+    try:
+        told = tomllib.loads(source.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"{source}: {problem}") from problem
+    for name, entry in told.items():
+        if not {"title", "see"} <= set(entry) <= {"title", "see", "paper"}:
+            raise ValueError(f"{source}: {name} needs title and see, and may have paper; got {', '.join(entry)}")
+    return {name: Description(entry["title"], entry["see"], entry.get("paper", {})) for name, entry in told.items()}
+
+
+def comparison(description: Description, table: Path) -> Comparison | None:
+    """The paper's numbers beside ours, from a figure's CSV; a number that is not there is a dash. None without a paper's number or a table."""
+    paper = description.paper
+    if not paper or not table.exists():
+        return None
+    with table.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    if "rows" in paper:
+        headings, found = ("paper", "ours"), _picked(paper["rows"], rows)
+    else:
+        headings, found = tuple(paper["columns"]), _listed(paper, rows)
+    return Comparison(paper["source"], paper["caption"], headings, tuple(found)) if found else None
+
+
+def _picked(wanted: Sequence[Mapping], rows: Rows) -> list[tuple[str, ...]]:
+    return [(one["label"], _text(_pick(one["paper"], rows), exact=True), _text(_pick(one["ours"], rows))) for one in wanted]
+
+
+def _listed(paper: Mapping, rows: Rows) -> list[tuple[str, ...]]:
+    """A row per row of the table in which the paper, or in a table without any such row anybody, has a number."""
+    where, columns = paper.get("where", {}), paper["columns"]
+    kept = [row for row in rows if all(row.get(column) in allowed for column, allowed in where.items())]
+    if "item" in paper:
+        kept = [row for row in kept if not math.isnan(_number(row, columns["paper"]))]
+    return [
+        (
+            ", ".join(row[column] for column in paper["label"]),
+            *(_text(_number(row, at), exact=name == "paper" and "item" in paper) for name, at in columns.items()),
+        )
+        for row in kept
+    ]
+
+
+def _pick(wanted: Mapping, rows: Rows) -> float:
+    """A published number, or one taken from the rows of a table; NaN where there is none."""
+    if "item" in wanted:
+        from specdec_lib.workload.published import number
+
+        return number(wanted["item"], wanted["key"])
+    numbers = [_number(row, wanted["column"]) for row in rows if all(row.get(column) == value for column, value in wanted["where"].items())]
+    numbers = [one for one in numbers if not math.isnan(one)]
+    return TAKES[wanted["take"]](numbers) if numbers else math.nan
+
+
+def _number(row: Mapping[str, str], column: str) -> float:
+    try:
+        return float(row.get(column) or "nan")
+    except ValueError:
+        return math.nan
+
+
+def _text(number: float, *, exact: bool = False) -> str:
+    """Three significant digits; a paper's number as it prints it, as far as four."""
+    if math.isnan(number):
+        return "–"
+    return f"{number:.4g}" if exact or 1000 <= abs(number) < 10_000 else f"{number:.3g}"

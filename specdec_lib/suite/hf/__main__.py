@@ -1,0 +1,70 @@
+"""`python -m specdec_lib.suite.hf FILE.json`: the closest flags of other engines for an exported setting, and what is lost."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.suite.hf.flags import flags
+from specdec_lib.suite.hf.settings import imported, parsed
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The place of a model that is not loaded: its name, its size and where it came from."""
+
+    name: str
+    kind: str
+    vocabulary: int
+    source: str | None
+    max_positions: int = sys.maxsize
+
+    def score(self, context: object, tree: object) -> None:
+        """Raises ValueError: there is no model."""
+        raise ValueError(f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.imported")
+
+
+def absent(data: Mapping[str, object]) -> dict[str, object]:
+    """Stand-ins for the models that an exported setting names, and empty tables."""
+    found: dict[str, object] = {table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data["draft"])}
+    for name, about in data["models"].items():
+        if about["kind"] == "Katz":
+            found[name] = replace(Katz.fit([np.zeros(1, np.int64)], about["vocabulary"]), name=name)
+        else:
+            found[name] = Absent(name, **about)
+    return found
+
+
+def tables(value: object) -> Iterator[Mapping[str, object]]:
+    """Every table of bigrams that is named in a piece of JSON."""
+    if isinstance(value, dict) and value.keys() == {"bigrams", "sha256"}:
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from tables(inner)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, print the flags of every engine; exits with 2 if the file is no exported setting."""
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.suite.hf", description="The closest flags for an exported setting, and what is lost."
+    )
+    parser.add_argument("file", type=Path, help="JSON that specdec_lib.suite.hf.exported wrote")
+    given = parser.parse_args(arguments)
+    try:
+        text = given.file.read_text(encoding="utf-8")
+        found = flags(imported(text, absent(parsed(text))))
+    except (OSError, ValueError) as error:
+        parser.error(f"{given.file}: {error}")
+    for one in found:
+        print("\n  ".join((one.engine, *(one.line or "(no speculation)").splitlines())))
+        print(f"  sampling: {dict(one.sampling)}")
+        print("\n".join(f"  lost: {what}" for what in one.lost) or "  lost: nothing")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""One token after another as `generate` makes them, however many a round brings: processors, choice, stopping criteria, streamer, in this order.
+
+Under `look_up` a target's choice is asked for exactly once per emitted token, in the order of the text. That is where all that `generate` does at a
+token is done: a stateful processor or criterion sees the same calls as there, and the text ends at the same token.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import LogitsProcessorList, StoppingCriteriaList
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import Round
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import Verdict, look_up
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """What `generate` takes for a streamer: `transformers.TextStreamer`, or anything else with these two."""
+
+    def put(self, value: Tensor) -> None:
+        """Called with the prompt and then with each new token."""
+        ...
+
+    def end(self) -> None:
+        """Called once, after the last."""
+        ...
+
+
+@dataclass
+class Speech:
+    """What has been said, and what is done at each new token.
+
+    tokens        the whole text as `generate` knows it, padding included
+    sampled       whether a token is drawn from the processed law, or its likeliest one taken
+    scores        processed logits of each new token; None where nobody asked for them
+    raw_logits    the same before the processors
+    """
+
+    tokens: Int[Tensor, "1 length"]
+    processors: LogitsProcessorList
+    criteria: StoppingCriteriaList
+    streamer: Streamer | None
+    sampled: bool
+    scores: tuple[Tensor, ...] | None = None
+    raw_logits: tuple[Tensor, ...] | None = None
+    stopped: bool = False
+    said: int = 0  # tokens of the current round
+
+    def look_up(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
+        """The rule `look_up` with the processed law, whose choices are said as they are made; `chance` is the drafts'."""
+        self.said = 0
+        own = Sampler(1.0 if self.sampled else 0.0)  # temperature, top-k and top-p are processors here
+        return look_up(tree, target_logits, Speaking(chance.seed, own, chance.nesting, speech=self))
+
+    def heard(self, played: Round) -> Round:
+        """The round without what lies beyond the end of the text."""
+        return replace(played, emitted=played.emitted[: self.said], sources=played.sources[: self.said])
+
+    def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """What is chosen from, in float32 as in `generate`."""
+        raw = logits[None].to(device=self.tokens.device, dtype=torch.float32, copy=True)
+        scores = self.processors(self.tokens, raw.clone())
+        if self.raw_logits is not None:
+            self.raw_logits += (raw,)
+        if self.scores is not None:
+            self.scores += (scores,)
+        return scores[0]
+
+    def say(self, token: int) -> None:
+        """Append a token, tell the streamer, and see whether it was the last."""
+        new = torch.tensor([token], device=self.tokens.device)
+        self.tokens = torch.cat([self.tokens, new[:, None]], dim=-1)
+        self.said += 1
+        self.stopped = bool(self.criteria(self.tokens, self.scores).all())
+        if self.streamer is not None:
+            self.streamer.put(new.cpu())
+
+
+@dataclass(frozen=True)
+class Speaking(Chance):
+    """A `Chance` whose choices are processed before and said after they are made, until the speech has stopped."""
+
+    speech: Speech = field(kw_only=True)
+
+    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
+        """The token at `position`; what comes after the end is not looked at by anybody."""
+        if self.speech.stopped:
+            return super().choose(logits, position)
+        token = super().choose(self.speech.processed(logits), position)
+        self.speech.say(token)
+        return token
