@@ -14,11 +14,17 @@ from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 torch.set_num_threads(1)
 
 collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
-SEEN_NOT_COMPARED = ("application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json", "text/html")
+SEEN_NOT_COMPARED = (
+    "application/vnd.plotly.v1+json",
+    "application/vnd.jupyter.widget-view+json",
+    "text/html",
+)
 
 
 class Notebooks:
-    """For nbval's items, which know no fixtures: what stands in a cell that is compared but cannot be equal from run to run."""
+    """For nbval's items, which know no fixtures: what stands in a cell that is compared but cannot
+    be equal from run to run.
+    """
 
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
         if hasattr(collector, "skip_compare"):
@@ -44,7 +50,9 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run-time check of shapes and types: for tests that run, thousands of times, code that others run checked (five times faster)."""
+    """No run-time check of shapes and types: for tests that run, thousands of times, code that
+    others run checked (five times faster).
+    """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 

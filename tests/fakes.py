@@ -16,8 +16,12 @@ fixed_model = TableModel.fixed
 PROMPT = (1, 0)
 
 
-def random_laws(vocabulary: int, seed: int, support: int | None = None) -> Callable[[tuple[int, ...]], torch.Tensor]:
-    """float64 logits that depend on every token so far; with `support` only so many tokens are possible, the same ones for any seed."""
+def random_laws(
+    vocabulary: int, seed: int, support: int | None = None
+) -> Callable[[tuple[int, ...]], torch.Tensor]:
+    """float64 logits that depend on every token so far; with `support` only so many tokens are
+    possible, the same ones for any seed.
+    """
     known: dict[tuple[int, ...], torch.Tensor] = {}
 
     def laws(tokens: tuple[int, ...]) -> torch.Tensor:
@@ -25,14 +29,23 @@ def random_laws(vocabulary: int, seed: int, support: int | None = None) -> Calla
             generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, tokens)).encode()))
             logits = 1.5 * torch.randn(vocabulary, dtype=torch.float64, generator=generator)
             if support is not None:
-                logits[[(sum(tokens) + i) % vocabulary for i in range(support, vocabulary)]] = -torch.inf
+                logits[
+                    [(sum(tokens) + i) % vocabulary for i in range(support, vocabulary)]
+                ] = -torch.inf
             known[tokens] = logits
         return known[tokens]
 
     return laws
 
 
-def table_model(vocabulary: int, seed: int, *, support: int | None = None, name: str = "table", max_positions: int = 1000) -> TableModel:
+def table_model(
+    vocabulary: int,
+    seed: int,
+    *,
+    support: int | None = None,
+    name: str = "table",
+    max_positions: int = 1000,
+) -> TableModel:
     """A `TableModel` of random laws."""
     return TableModel(random_laws(vocabulary, seed, support), vocabulary, name, max_positions)
 
@@ -58,14 +71,22 @@ def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]
     return played.emitted
 
 
-def speculative_law(target, draft, sampler: Sampler, rule=reject, *, prompt=PROMPT, length=3) -> dict[tuple[int, ...], float]:
-    """The exact joint law of `length` tokens: each round enumerated whole, rounds composed by what is committed."""
+def speculative_law(
+    target, draft, sampler: Sampler, rule=reject, *, prompt=PROMPT, length=3
+) -> dict[tuple[int, ...], float]:
+    """The exact joint law of `length` tokens: each round enumerated whole, rounds composed by what
+    is committed.
+    """
     law: dict[tuple[int, ...], float] = {}
-    one = every_outcome(functools.partial(first_round, target, draft, prompt, rule=rule, room=length), sampler)
+    one = every_outcome(
+        functools.partial(first_round, target, draft, prompt, rule=rule, room=length), sampler
+    )
     for emitted, probability in one.items():
         rest = {(): 1.0}
         if len(emitted) < length:
-            rest = speculative_law(target, draft, sampler, rule, prompt=prompt + emitted, length=length - len(emitted))
+            rest = speculative_law(
+                target, draft, sampler, rule, prompt=prompt + emitted, length=length - len(emitted)
+            )
         for more, after in rest.items():
             law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
     return law

@@ -1,4 +1,6 @@
-"""Tiny random models of three shapes, drafts of every kind for them, and what `generate` writes with and without."""
+"""Tiny random models of three shapes, drafts of every kind for them, and what `generate` writes
+with and without.
+"""
 
 import functools
 
@@ -28,17 +30,43 @@ def network(kind: str) -> torch.nn.Module:
         return t5s.network("gated untied", dtype=torch.float32)
     torch.manual_seed(3)
     if kind == "gpt2":
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=80, n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, **COMMON))
+        model = GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=VOCABULARY,
+                n_positions=80,
+                n_embd=32,
+                n_layer=2,
+                n_head=4,
+                initializer_range=0.4,
+                **COMMON,
+            )
+        )
     else:
-        sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-        model = LlamaForCausalLM(LlamaConfig(vocab_size=VOCABULARY, max_position_embeddings=80, initializer_range=0.4, **sizes, **COMMON))
+        sizes = {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+        }
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=VOCABULARY,
+                max_position_embeddings=80,
+                initializer_range=0.4,
+                **sizes,
+                **COMMON,
+            )
+        )
     return model.eval()
 
 
 @functools.cache
 def drafts(kind: str) -> dict:
     wrap = Seq2SeqModel if kind == "t5" else CachedModel
-    small, middle = (wrap(t5s.shaken(network(kind), by), name) for by, name in ((0.1, "draft"), (0.03, "middle")))
+    small, middle = (
+        wrap(t5s.shaken(network(kind), by), name) for by, name in ((0.1, "draft"), (0.03, "middle"))
+    )
     return {
         "nothing": NoDraft(),
         "a chain": ChainDraft(small, 4),
@@ -47,7 +75,9 @@ def drafts(kind: str) -> dict:
         "drawn siblings": TreeDraft(small, widths=(2, 2), siblings="iid"),
         "a staged tree": StagedTree(TreeDraft(middle, budget=8, depth=4), ChainDraft(small, 3)),
         "a staged chain": StagedChain(middle, MaxGram(None, 3), 4),
-        "a cascade": from_matrix((middle, small, MaxGram()), ((2, 1, 4), (0, 1, 4), (0, 0, 4)), lenience=2.0),
+        "a cascade": from_matrix(
+            (middle, small, MaxGram()), ((2, 1, 4), (0, 1, 4), (0, 0, 4)), lenience=2.0
+        ),
         "copies": MaxGram(None, 6),
         "copies, else a tree": FirstDraft((MaxGram(None, 4, least=2), TreeDraft(small, budget=6))),
         "copies and a tree": MergedDraft((MaxGram(None, 4), TreeDraft(small, budget=6))),
@@ -62,5 +92,11 @@ def written(kind: str, draft=None, *, length: int = 30, **options) -> tuple[int,
     """What `generate` returns, with a draft or without."""
     model, given = network(kind), asked(kind)
     door = {} if draft is None else {"custom_generate": Speculative(draft)}
-    plain = {"attention_mask": torch.ones_like(given), "do_sample": False, "pad_token_id": 0, "eos_token_id": None, "max_new_tokens": length}
+    plain = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "pad_token_id": 0,
+        "eos_token_id": None,
+        "max_new_tokens": length,
+    }
     return tuple(model.generate(given, **(plain | options), **door)[0].tolist())

@@ -1,7 +1,9 @@
-"""How long one Max-Gram proposal takes: `python tests/max_gram_speed.py` prints microseconds by kind of text and way of asking.
+"""How long one Max-Gram proposal takes: `python tests/max_gram_speed.py` prints microseconds by
+kind of text and way of asking.
 
-One thread's CPU time; each line is one text of which half is the prompt and the other half is generated. Building the contexts is not timed,
-reading them is: the prompt is read at the first call (shown apart), then every call reads the tokens that are new to it.
+One thread's CPU time; each line is one text of which half is the prompt and the other half is
+generated. Building the contexts is not timed, reading them is: the prompt is read at the first call
+(shown apart), then every call reads the tokens that are new to it.
 """
 
 import argparse
@@ -31,7 +33,9 @@ def texts(size: int) -> dict[str, list[int]]:
         fibonacci = fibonacci[1], fibonacci[1] + fibonacci[0]
     return {
         "code": (code * (size // len(code) + 1))[:size],
-        "Zipf noise": (np.minimum(np.random.default_rng(0).zipf(1.3, size), VOCABULARY) - 1).tolist(),
+        "Zipf noise": (
+            np.minimum(np.random.default_rng(0).zipf(1.3, size), VOCABULARY) - 1
+        ).tolist(),
         "coin flips": [chosen.randrange(2) for _ in range(size)],
         "a phrase of 50, repeated": (phrase * size)[:size],
         "one token": [7] * size,
@@ -49,7 +53,9 @@ def growing(text: list[int]) -> Iterator[Context]:
 
 
 def branching(text: list[int]) -> Iterator[Context]:
-    """The same, and from each context 4 guesses that the text does not hold, then 4 others, then the first 2 of these."""
+    """The same, and from each context 4 guesses that the text does not hold, then 4 others, then
+    the first 2 of these.
+    """
     for context in growing(text):
         yield context
         for guesses in ([5, 6, 7, 8], [9, 8, 7, 6], [9, 8]):
@@ -74,19 +80,37 @@ def seconds(draft: MaxGram, contexts: Iterator[Context]) -> list[float]:
 
 def main() -> None:
     """Time every text in every way."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokens", type=int, default=4096)
     given = parser.parse_args()
     table = np.arange(VOCABULARY)[::-1].copy()
-    print(f"{'text':26}{'asked':13}{'window':>7}{'calls':>7}{'first ms':>10}{'mean µs':>9}{'median':>8}{'99 %':>8}{'slowest':>9}")
+    print(
+        f"{'text':26}{'asked':13}{'window':>7}{'calls':>7}{'first ms':>10}{'mean µs':>9}{'median':>8}{'99 %':>8}{'slowest':>9}"
+    )
     for name, text in texts(given.tokens).items():
         for way in (growing, branching, alternating):
             for window in (None, 16):
                 first, *rest = seconds(MaxGram(table, window=window), way(text))
                 rest = rest[1:] if way is alternating else rest
-                numbers = [1e6 * value for value in (sum(rest) / len(rest), median(rest), quantiles(rest, n=100)[98], max(rest))]
-                shown = "".join(f"{number:{width}.0f}" for number, width in zip(numbers, (9, 8, 8, 9), strict=True))
-                print(f"{name:26}{way.__name__:13}{window or '-':>7}{len(rest):7}{1e3 * first:10.1f}{shown}", flush=True)
+                numbers = [
+                    1e6 * value
+                    for value in (
+                        sum(rest) / len(rest),
+                        median(rest),
+                        quantiles(rest, n=100)[98],
+                        max(rest),
+                    )
+                ]
+                shown = "".join(
+                    f"{number:{width}.0f}"
+                    for number, width in zip(numbers, (9, 8, 8, 9), strict=True)
+                )
+                print(
+                    f"{name:26}{way.__name__:13}{window or '-':>7}{len(rest):7}{1e3 * first:10.1f}{shown}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from specdec_lib.core.files import DATA
 from specdec_lib.models.tokenizers import load_tokenizer
@@ -15,10 +21,20 @@ END = "<|endoftext|>"
 
 def tokenizer(**special: str) -> PreTrainedTokenizerFast:
     """The embedded ladder's, of 4,096 tokens."""
-    return PreTrainedTokenizerFast(tokenizer_file=str(DATA / "ladder" / "tokenizer.json"), **({"eos_token": END} | special))
+    return PreTrainedTokenizerFast(
+        tokenizer_file=str(DATA / "ladder" / "tokenizer.json"), **({"eos_token": END} | special)
+    )
 
 
-def llama(folder: Path, *, seed: int = 0, width: int = 32, rows: int = 4096, positions: int = 256, tied: bool = False) -> Path:
+def llama(
+    folder: Path,
+    *,
+    seed: int = 0,
+    width: int = 32,
+    rows: int = 4096,
+    positions: int = 256,
+    tied: bool = False,
+) -> Path:
     """A Llama of one layer with random weights, and the tokenizer."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -33,7 +49,15 @@ def llama(folder: Path, *, seed: int = 0, width: int = 32, rows: int = 4096, pos
 def gpt2(folder: Path, *, seed: int = 0, rows: int = 4096, positions: int = 256) -> Path:
     """A GPT-2 of one layer with random weights, and the tokenizer."""
     torch.manual_seed(seed)
-    config = GPT2Config(vocab_size=rows, n_embd=32, n_layer=1, n_head=2, n_positions=positions, bos_token_id=0, eos_token_id=0)
+    config = GPT2Config(
+        vocab_size=rows,
+        n_embd=32,
+        n_layer=1,
+        n_head=2,
+        n_positions=positions,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     GPT2LMHeadModel(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
@@ -51,5 +75,8 @@ def changed(folder: Path, edit: Callable[[dict], None]) -> PreTrainedTokenizerFa
 def swap(said: dict) -> None:
     """Two tokens of a tokenizer's file change places."""
     vocab = said["model"]["vocab"]
-    one, other = (next(token for token, number in vocab.items() if number == wanted) for wanted in (1000, 2000))
+    one, other = (
+        next(token for token, number in vocab.items() if number == wanted)
+        for wanted in (1000, 2000)
+    )
     vocab[one], vocab[other] = 2000, 1000

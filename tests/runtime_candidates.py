@@ -1,7 +1,9 @@
-"""`python tests/runtime_candidates.py`: what was tried for the fast CPU runtime, milliseconds per pass of the embedded target by number of rows.
+"""`python tests/runtime_candidates.py`: what was tried for the fast CPU runtime, milliseconds per
+pass of the embedded target by number of rows.
 
-The products alone (25 of them, 12.4 million weights) in each form that PyTorch has, then whole passes: as Hugging Face wrote it, and
-compiled by Numba with weights of 32, 16 and 8 bits. Medians of repeats in turn.
+The products alone (25 of them, 12.4 million weights) in each form that PyTorch has, then whole
+passes: as Hugging Face wrote it, and compiled by Numba with weights of 32, 16 and 8 bits. Medians
+of repeats in turn.
 """
 
 import argparse
@@ -31,22 +33,43 @@ Run = Callable[[int], object]
 
 def products(target: CachedModel) -> dict[str, Run]:
     """The linears of the target, one after the other, on random rows."""
-    blocks = [(one.weight.t().contiguous(), one.bias) for layer in target.model.transformer.h for one in _linears(layer)]
+    blocks = [
+        (one.weight.t().contiguous(), one.bias)
+        for layer in target.model.transformer.h
+        for one in _linears(layer)
+    ]
     blocks.append((target.model.lm_head.weight, torch.zeros(target.vocabulary)))
     given = {rows: [torch.randn(rows, weight.shape[1]) for weight, _ in blocks] for rows in ROWS}
     halves = [(weight.bfloat16(), bias.bfloat16()) for weight, bias in blocks]
     half_given = {rows: [x.bfloat16() for x in xs] for rows, xs in given.items()}
-    packed = [(torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR), bias) for weight, bias in blocks]
+    packed = [
+        (torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR), bias)
+        for weight, bias in blocks
+    ]
     pack, form = torch.ops.quantized.linear_prepack, torch.quantize_per_channel
-    eights = [pack(form(weight, _scales(weight), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8), bias) for weight, bias in blocks]
+    eights = [
+        pack(
+            form(
+                weight, _scales(weight), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8
+            ),
+            bias,
+        )
+        for weight, bias in blocks
+    ]
     return {
-        "products: F.linear, float32": lambda rows: [functional.linear(x, *block) for x, block in zip(given[rows], blocks, strict=True)],
-        "products: F.linear, bfloat16": lambda rows: [functional.linear(x, *block) for x, block in zip(half_given[rows], halves, strict=True)],
+        "products: F.linear, float32": lambda rows: [
+            functional.linear(x, *block) for x, block in zip(given[rows], blocks, strict=True)
+        ],
+        "products: F.linear, bfloat16": lambda rows: [
+            functional.linear(x, *block) for x, block in zip(half_given[rows], halves, strict=True)
+        ],
         f"products: oneDNN, packed for {PACKED_FOR} rows": lambda rows: [
-            torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "") for x, (weight, bias) in zip(given[rows], packed, strict=True)
+            torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+            for x, (weight, bias) in zip(given[rows], packed, strict=True)
         ],
         "products: int8, dynamic": lambda rows: [
-            torch.ops.quantized.linear_dynamic(x, eight, True) for x, eight in zip(given[rows], eights, strict=True)
+            torch.ops.quantized.linear_dynamic(x, eight, True)
+            for x, eight in zip(given[rows], eights, strict=True)
         ],
     }
 
@@ -55,11 +78,18 @@ def models(target: CachedModel, monkey: ModuleType) -> list[LanguageModel]:
     """The target as it is, and compiled by Numba with weights of 32, 16 and 8 bits."""
     target.name = "pass: Hugging Face, float32"
     form = monkey._form
-    monkey._form = lambda stored, matrices: monkey._float32  # as for weights that bfloat16 does not hold
+    monkey._form = lambda stored, matrices: (
+        monkey._float32
+    )  # as for weights that bfloat16 does not hold
     whole = FastModel(target.model, "pass: Numba, weights in float32")
     monkey._form = form
     halved = FastModel(target.model, "pass: Numba, weights in bfloat16 (exact)")
-    return [target, whole, halved, FastModel(target.model, "pass: Numba, weights in int8 (another law)", stored="int8")]
+    return [
+        target,
+        whole,
+        halved,
+        FastModel(target.model, "pass: Numba, weights in int8 (another law)", stored="int8"),
+    ]
 
 
 def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:
@@ -84,7 +114,9 @@ def _scales(weight: Tensor) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
@@ -93,9 +125,20 @@ def main() -> None:
     target = load_ladder(device="cpu").target
     with torch.no_grad():
         candidates = products(target)
-    print(f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n|---|{'---|' * len(ROWS)}")
-    table = pass_seconds(models(target, weights), ROWS, context_tokens=CONTEXT // 2, repeats=given.repeats, progress=False)
-    whole = {name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS] for name, group in table.groupby("model", sort=False)}
+    print(
+        f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n|---|{'---|' * len(ROWS)}"
+    )
+    table = pass_seconds(
+        models(target, weights),
+        ROWS,
+        context_tokens=CONTEXT // 2,
+        repeats=given.repeats,
+        progress=False,
+    )
+    whole = {
+        name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS]
+        for name, group in table.groupby("model", sort=False)
+    }
     for name, row in (timed(candidates, given.repeats) | whole).items():
         print(f"| {name} | {' | '.join(f'{one:.2f}' for one in row)} |")
 

@@ -4,23 +4,50 @@ import copy
 import random
 
 import torch
-from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
+from transformers import (
+    MT5Config,
+    MT5ForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from specdec_lib.core.context import Context
 
 VOCABULARY, START, STOP = 23, 0, 1
-SIZES = {"vocab_size": VOCABULARY, "d_kv": 8, "d_ff": 40, "num_layers": 3, "decoder_start_token_id": START, "eos_token_id": STOP}
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "d_kv": 8,
+    "d_ff": 40,
+    "num_layers": 3,
+    "decoder_start_token_id": START,
+    "eos_token_id": STOP,
+}
 FEW_BUCKETS = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 20}
 
 
-def network(kind: str, *, width: int = 32, layers: int = 2, seed: int = 0, dtype: torch.dtype = torch.float64) -> T5ForConditionalGeneration:
-    """A tiny random T5: "gated tied" as the embedded pair, "relu tied" as T5 1.0, "gated untied" as FLAN-T5, "relu untied"; or "mt5"."""
+def network(
+    kind: str,
+    *,
+    width: int = 32,
+    layers: int = 2,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+) -> T5ForConditionalGeneration:
+    """A tiny random T5: "gated tied" as the embedded pair, "relu tied" as T5 1.0, "gated untied" as
+    FLAN-T5, "relu untied"; or "mt5".
+    """
     torch.manual_seed(seed)
     feed_forward = "gated-gelu" if "gated" in kind else "relu"
-    sizes = SIZES | FEW_BUCKETS | {"d_model": width, "num_heads": width // 8, "num_decoder_layers": layers}
+    sizes = (
+        SIZES
+        | FEW_BUCKETS
+        | {"d_model": width, "num_heads": width // 8, "num_decoder_layers": layers}
+    )
     if kind == "mt5":
         return MT5ForConditionalGeneration(MT5Config(**sizes)).to(dtype).eval()
-    model = T5ForConditionalGeneration(T5Config(**sizes, feed_forward_proj=feed_forward, tie_word_embeddings="untied" not in kind))
+    model = T5ForConditionalGeneration(
+        T5Config(**sizes, feed_forward_proj=feed_forward, tie_word_embeddings="untied" not in kind)
+    )
     if "untied" in kind:
         model.lm_head = torch.nn.Linear(width, VOCABULARY, bias=False)
     with torch.no_grad():
@@ -45,7 +72,10 @@ def shaken(model: T5ForConditionalGeneration, by: float = 0.1) -> T5ForCondition
 
 def sources(count: int, seed: int = 0) -> list[tuple[int, ...]]:
     chance = random.Random(seed)
-    return [tuple(chance.randrange(2, VOCABULARY) for _ in range(chance.randrange(1, 30))) for _ in range(count)]
+    return [
+        tuple(chance.randrange(2, VOCABULARY) for _ in range(chance.randrange(1, 30)))
+        for _ in range(count)
+    ]
 
 
 def started(source: tuple[int, ...]) -> Context:

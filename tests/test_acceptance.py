@@ -1,4 +1,6 @@
-"""Acceptance counted from records: hand-made rounds worked out by hand, and real ones against plain loops and exact laws."""
+"""Acceptance counted from records: hand-made rounds worked out by hand, and real ones against plain
+loops and exact laws.
+"""
 
 import math
 
@@ -13,18 +15,43 @@ from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.acceptance import calibration, collect, expected_calibration_error, hazards, rank_rates, rates, tokens
+from specdec_lib.measure.acceptance import (
+    calibration,
+    collect,
+    expected_calibration_error,
+    hazards,
+    rank_rates,
+    rates,
+    tokens,
+)
 
 
 def played(parents=(), path=(), scores=None, *, sources=None, emitted=None, at=4):
-    """A round: the guesses' parents, the accepted nodes, scores and sources of the guesses; it emits one token more than it accepts."""
+    """A round: the guesses' parents, the accepted nodes, scores and sources of the guesses; it
+    emits one token more than it accepts.
+    """
     count = len(parents)
     scores = tuple(scores or [0.5] * count)
-    tree = TokenTree(at, (9, *range(count)), (-1, *parents), ("context", *(sources or ["m"] * count)), (1.0, *scores), (None,) * (count + 1))
+    tree = TokenTree(
+        at,
+        (9, *range(count)),
+        (-1, *parents),
+        ("context", *(sources or ["m"] * count)),
+        (1.0, *scores),
+        (None,) * (count + 1),
+    )
     emitted = len(path) + 1 if emitted is None else emitted
     who = [*(tree.sources[node] for node in path), "target"]
     last = path[-1] if path else ROOT
-    return Round(tree, tuple(path), (7,) * emitted, tuple(who[:emitted]), len(path) + bool(tree.children(last)), {}, 0.0)
+    return Round(
+        tree,
+        tuple(path),
+        (7,) * emitted,
+        tuple(who[:emitted]),
+        len(path) + bool(tree.children(last)),
+        {},
+        0.0,
+    )
 
 
 def generation(*rounds, stop="length"):
@@ -47,15 +74,30 @@ SOURCES = ("m", "m", "n", "n", "m", "m")
 
 @pytest.fixture(scope="module")
 def hand():
-    """Two prompts, five rounds: depth 1 is looked at in four of them and accepted in three, depth 2 in two and one, depth 3 in one and none."""
-    one = generation(played(TREE, (2, 5), SCORES, sources=SOURCES), played(TREE, (1,), SCORES, sources=SOURCES), played())
-    other = generation(played(TREE, (2,), SCORES, sources=SOURCES), played((0, 1), (), (0.5, 0.25)), stop="stop token")
+    """Two prompts, five rounds: depth 1 is looked at in four of them and accepted in three, depth 2
+    in two and one, depth 3 in one and none.
+    """
+    one = generation(
+        played(TREE, (2, 5), SCORES, sources=SOURCES),
+        played(TREE, (1,), SCORES, sources=SOURCES),
+        played(),
+    )
+    other = generation(
+        played(TREE, (2,), SCORES, sources=SOURCES),
+        played((0, 1), (), (0.5, 0.25)),
+        stop="stop token",
+    )
     return collect([({"prompt": "a", "draft": "t"}, one), ({"prompt": "b", "draft": "t"}, other)])
 
 
 def test_every_child_of_every_reached_node_has_a_row():
-    table = guesses(generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), draft="t", top_k=None)
-    assert list(table) == "draft top_k prompt round depth rank parent_rank siblings source confidence accepted tried".split()
+    table = guesses(
+        generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), draft="t", top_k=None
+    )
+    assert (
+        list(table)
+        == "draft top_k prompt round depth rank parent_rank siblings source confidence accepted tried".split()
+    )
     assert table.drop(columns=["draft", "top_k", "prompt", "round"]).values.tolist() == [
         [1, 0, -1, 3, "m", 0.8, False, True],
         [1, 1, -1, 3, "m", 0.5, True, True],
@@ -84,24 +126,46 @@ def test_a_round_has_one_row_whatever_was_proposed(hand):
 def test_a_hazard_counts_those_at_risk_and_survival_is_their_product(hand):
     table = hazards(hand[0])
     assert table.depth.tolist() == [1, 2, 3]
-    assert (table.at_risk.tolist(), table.accepted.tolist(), table.prompts.tolist()) == ([4, 2, 1], [3, 1, 0], [2, 2, 1])
+    assert (table.at_risk.tolist(), table.accepted.tolist(), table.prompts.tolist()) == (
+        [4, 2, 1],
+        [3, 1, 0],
+        [2, 2, 1],
+    )
     assert table.rate.tolist() == [0.75, 0.5, 0] and table.survival.tolist() == [0.75, 0.375, 0]
     assert table.low[0] == 0.5 and table.high[0] == 1
     assert math.isnan(table.low[2]) and math.isnan(table.high[2])
 
 
 def test_survivors_make_a_hazard_differ_from_what_a_round_accepts(hand):
-    """Depth 2 is accepted in 1 of 5 rounds, but in 1 of the 2 in which there was a guess to look at."""
+    """Depth 2 is accepted in 1 of 5 rounds, but in 1 of the 2 in which there was a guess to look
+    at.
+    """
     marginal = (hand[1].accepted >= 2).mean()
     assert marginal == 0.2 and hazards(hand[0]).rate[1] == 0.5
 
 
 def test_a_rate_per_guess_tells_siblings_apart(hand):
     table = rates(hand[0], ["depth", "rank"]).set_index(["depth", "rank"])
-    assert table.at_risk.to_dict() == {(1, 0): 4, (1, 1): 3, (1, 2): 3, (2, 0): 2, (2, 1): 2, (3, 0): 1}
-    assert table.accepted.to_dict() == {(1, 0): 1, (1, 1): 2, (1, 2): 0, (2, 0): 0, (2, 1): 1, (3, 0): 0}
+    assert table.at_risk.to_dict() == {
+        (1, 0): 4,
+        (1, 1): 3,
+        (1, 2): 3,
+        (2, 0): 2,
+        (2, 1): 2,
+        (3, 0): 1,
+    }
+    assert table.accepted.to_dict() == {
+        (1, 0): 1,
+        (1, 1): 2,
+        (1, 2): 0,
+        (2, 0): 0,
+        (2, 1): 1,
+        (3, 0): 0,
+    }
     assert rates(hand[0], ["source"]).set_index("source").at_risk.to_dict() == {"m": 10, "n": 5}
-    assert rates(hand[0]).at_risk.tolist() == [15] and rates(hand[0], per="node").at_risk.tolist() == [7]
+    assert rates(hand[0]).at_risk.tolist() == [15] and rates(
+        hand[0], per="node"
+    ).at_risk.tolist() == [7]
 
 
 def test_a_sibling_after_the_accepted_one_was_not_tried(hand):
@@ -113,7 +177,8 @@ def test_a_sibling_after_the_accepted_one_was_not_tried(hand):
 def test_groups_keep_the_order_of_labels_and_sort_numbers():
     one = generation(played((0, 0), (), (0.5, 0.4)))
     runs = [
-        ({"prompt": "a", "draft": draft, "temperature": heat, "top_k": k}, one) for draft, heat, k in (("z", 1.0, 5), ("z", 0.0, None), ("b", 0.5, 5))
+        ({"prompt": "a", "draft": draft, "temperature": heat, "top_k": k}, one)
+        for draft, heat, k in (("z", 1.0, 5), ("z", 0.0, None), ("b", 0.5, 5))
     ]
     table = rates(collect(runs)[0], ["draft", "temperature", "top_k", "rank"])
     assert table.draft.tolist() == ["z"] * 4 + ["b"] * 2
@@ -129,7 +194,10 @@ def test_survival_starts_again_in_each_group(hand):
 
 def test_confidence_beside_what_came_of_it(hand):
     table = calibration(hand[0], bins=2)
-    assert table[["low_edge", "high_edge", "at_risk", "accepted"]].values.tolist() == [[0, 0.5, 3, 0], [0.5, 1, 12, 4]]
+    assert table[["low_edge", "high_edge", "at_risk", "accepted"]].values.tolist() == [
+        [0, 0.5, 3, 0],
+        [0.5, 1, 12, 4],
+    ]
     assert table.confidence.tolist() == pytest.approx([0.1, (0.8 * 5 + 0.5 * 6 + 1) / 12])
     wanted = 3 / 15 * 0.1 + 12 / 15 * (8 / 12 - 4 / 12)
     assert expected_calibration_error(hand[0], bins=2) == pytest.approx(wanted)
@@ -137,15 +205,22 @@ def test_confidence_beside_what_came_of_it(hand):
 
 def test_an_edge_belongs_to_the_bin_above_it_and_1_to_the_last():
     table = guesses(generation(played((0, 0, 0, 0), (), (0.3, 0.1 + 0.2, 1.0, 0.0))))
-    assert calibration(table).low_edge.tolist() == [0, 0.3, 0.9] and calibration(table).at_risk.tolist() == [1, 2, 1]
+    assert calibration(table).low_edge.tolist() == [0, 0.3, 0.9] and calibration(
+        table
+    ).at_risk.tolist() == [1, 2, 1]
 
 
 def test_quantile_bins_are_equally_full_and_equal_confidences_share_one():
     spread = guesses(generation(played((0,) * 8, (), [0.9 - 0.01 * place for place in range(8)])))
     assert calibration(spread, bins=4, quantile=True).at_risk.tolist() == [2, 2, 2, 2]
-    two = guesses(generation(played((0, 0), (1,), (0.75, 0.16)), played((0, 0), (1,), (0.75, 0.16))))
+    two = guesses(
+        generation(played((0, 0), (1,), (0.75, 0.16)), played((0, 0), (1,), (0.75, 0.16)))
+    )
     table = calibration(two, quantile=True)
-    assert table[["low_edge", "high_edge", "confidence", "rate"]].values.tolist() == [[0.16, 0.75, 0.16, 0], [0.75, 0.75, 0.75, 1]]
+    assert table[["low_edge", "high_edge", "confidence", "rate"]].values.tolist() == [
+        [0.16, 0.75, 0.16, 0],
+        [0.75, 0.75, 0.75, 1],
+    ]
 
 
 def test_rank_rates_pool_what_was_seldom_seen(hand):
@@ -161,7 +236,12 @@ def test_rank_rates_pool_what_was_seldom_seen(hand):
 
 def test_tokens_per_round_with_the_bonus_and_without(hand):
     row = tokens(hand[1], ["draft"]).iloc[0]
-    assert (row.rounds, row.prompts, row.tokens_per_round, row.accepted_per_round) == (5, 2, 9 / 5, 4 / 5)
+    assert (row.rounds, row.prompts, row.tokens_per_round, row.accepted_per_round) == (
+        5,
+        2,
+        9 / 5,
+        4 / 5,
+    )
     assert row.tokens_per_round_low == 1.5 and row.tokens_per_round_high == 2
     assert math.isnan(tokens(hand[1], ["prompt"]).tokens_per_round_low[0])
 
@@ -175,7 +255,10 @@ def test_a_stop_token_cuts_what_is_emitted_not_what_was_accepted():
 def test_a_limit_cuts_the_tree_so_nothing_behind_it_is_at_risk():
     model = table_model(4, 1)
     done = decode(model, ChainDraft(model, 5), PROMPT, Chance(0, Sampler(0)), max_new_tokens=8)
-    assert per_round(done)[["deepest", "accepted", "emitted"]].values.tolist() == [[5, 5, 6], [1, 1, 2]]
+    assert per_round(done)[["deepest", "accepted", "emitted"]].values.tolist() == [
+        [5, 5, 6],
+        [1, 1, 2],
+    ]
     assert hazards(guesses(done)).at_risk.tolist() == [2, 1, 1, 1, 1]
 
 
@@ -189,25 +272,46 @@ DRAFTS = {
 @pytest.mark.parametrize("rule,draft", DRAFTS.values(), ids=DRAFTS)
 def test_tables_of_real_runs_count_what_the_records_hold(rule, draft):
     target, model = table_model(5, 1), table_model(5, 2, name="draft")
-    runs = [decode(target, draft(model), PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=20, rule=rule) for seed in range(2)]
+    runs = [
+        decode(
+            target, draft(model), PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=20, rule=rule
+        )
+        for seed in range(2)
+    ]
     table, rounds = collect(({"prompt": str(number)}, run) for number, run in enumerate(runs))
     every = [one for run in runs for one in run.rounds]
     found = hazards(table)
-    assert found.at_risk.tolist() == [sum(one.tried >= depth for one in every) for depth in found.depth]
-    assert found.accepted.tolist() == [sum(one.accepted >= depth for one in every) for depth in found.depth]
+    assert found.at_risk.tolist() == [
+        sum(one.tried >= depth for one in every) for depth in found.depth
+    ]
+    assert found.accepted.tolist() == [
+        sum(one.accepted >= depth for one in every) for depth in found.depth
+    ]
     assert found.at_risk.sum() == rounds.tried.sum() == sum(one.tried for one in every)
     assert tokens(rounds).tokens_per_round[0] == sum(len(run.tokens) for run in runs) / len(every)
     for row in rates(table, ["depth", "rank"]).itertuples():
-        slots = [(one, node) for one in every for node in range(1, len(one.tree)) if (one.tree.depths[node], one.tree.slots(node)[-1]) == row[1:3]]
-        reached = [node in one.path for one, node in slots if one.tree.parents[node] in (ROOT, *one.path)]
+        slots = [
+            (one, node)
+            for one in every
+            for node in range(1, len(one.tree))
+            if (one.tree.depths[node], one.tree.slots(node)[-1]) == row[1:3]
+        ]
+        reached = [
+            node in one.path for one, node in slots if one.tree.parents[node] in (ROOT, *one.path)
+        ]
         assert (row.at_risk, row.accepted) == (len(reached), sum(reached))
 
 
 def test_rates_of_records_hold_the_exact_law():
-    """A chain under `reject` has the hazard Σ min(target, draft) = 0.8 at every depth: within 4 standard errors (σ ≤ 0.04), unlike 0.64."""
+    """A chain under `reject` has the hazard Σ min(target, draft) = 0.8 at every depth: within 4
+    standard errors (σ ≤ 0.04), unlike 0.64.
+    """
     target, model = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.3, 0.4, 0.3), "draft")
     draft = ChainDraft(model, 2, siblings="iid")
-    runs = [decode(target, draft, PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=30, rule=reject) for seed in range(12)]
+    runs = [
+        decode(target, draft, PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=30, rule=reject)
+        for seed in range(12)
+    ]
     table, rounds = collect(({"prompt": str(number)}, run) for number, run in enumerate(runs))
     found = hazards(table)
     for row in found.itertuples():
@@ -232,7 +336,10 @@ def test_a_draft_that_guesses_nothing_has_rounds_and_no_guesses():
         (lambda table: rates(table, ["rank", "rank"]), "got rank, rank"),
         (lambda table: rates(table, ["accepted"]), "got accepted"),
         (lambda table: rates(table, per="round"), 'per is "node" or "guess", got \'round\''),
-        (lambda table: rates(table, ["depth", "source", "rank"], per="node"), "siblings differ in source, rank"),
+        (
+            lambda table: rates(table, ["depth", "source", "rank"], per="node"),
+            "siblings differ in source, rank",
+        ),
         (lambda table: hazards(table, ["depth"]), "got depth, depth"),
         (lambda table: calibration(table, bins=0), "at least 1 bin, got 0"),
         (lambda table: rank_rates(table, depth=0), "at least 1, got 0, None and 30"),
@@ -249,7 +356,10 @@ def test_what_makes_no_sense_is_refused(hand, call, complaint):
     [
         ([], "got none"),
         ([{"draft": "x"}], "needs the labels draft, prompt, got draft"),
-        ([{"prompt": "a"}, {"prompt": "a", "draft": "x"}], "needs the labels prompt, got prompt, draft"),
+        (
+            [{"prompt": "a"}, {"prompt": "a", "draft": "x"}],
+            "needs the labels prompt, got prompt, draft",
+        ),
         ([{"prompt": "a", "rank": 1, "low": 2}], "low, rank is a column of its own"),
     ],
 )

@@ -11,30 +11,86 @@ from fakes import fixed_model, table_model
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode, loop
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import COLUMNS, Contender, Played, Portions, Text, Timing, divergence, ours, rows, timed, tuned, write
+from specdec_lib.measure.race import (
+    COLUMNS,
+    Contender,
+    Played,
+    Portions,
+    Text,
+    Timing,
+    divergence,
+    ours,
+    rows,
+    timed,
+    tuned,
+    write,
+)
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
 
 
-def timing(method: str, prompt: str, seconds: float, tokens: int = 10, runtime: str = "reference", **more: float) -> Timing:
+def timing(
+    method: str,
+    prompt: str,
+    seconds: float,
+    tokens: int = 10,
+    runtime: str = "reference",
+    **more: float,
+) -> Timing:
     return Timing(
-        **{"method": method, "runtime": runtime, "setting": "any", "temperature": 0.0, "top_k": 0, "prompt": prompt, "tokens": tokens}
-        | {"timed_tokens": tokens, "seconds": seconds, "least_seconds": seconds, "rounds": 5, "repetition": 0.1, "margin": math.nan, "load": 0.5}
+        **{
+            "method": method,
+            "runtime": runtime,
+            "setting": "any",
+            "temperature": 0.0,
+            "top_k": 0,
+            "prompt": prompt,
+            "tokens": tokens,
+        }
+        | {
+            "timed_tokens": tokens,
+            "seconds": seconds,
+            "least_seconds": seconds,
+            "rounds": 5,
+            "repetition": 0.1,
+            "margin": math.nan,
+            "load": 0.5,
+        }
         | more
     )
 
 
 def table(timings: list[Timing], looping: frozenset[str] = frozenset()) -> list[dict]:
-    return rows(timings, {0.0: looping}, chosen={0.0: "staged"}, memory={("staged", "reference"): (5, 7)})
+    return rows(
+        timings, {0.0: looping}, chosen={0.0: "staged"}, memory={("staged", "reference"): (5, 7)}
+    )
 
 
-def one(found: list[dict], method: str, baseline: str, prompt_set: str = "all", runtime: str = "reference") -> dict:
-    [row] = [row for row in found if (row["method"], row["baseline"], row["prompt_set"], row["runtime"]) == (method, baseline, prompt_set, runtime)]
+def one(
+    found: list[dict],
+    method: str,
+    baseline: str,
+    prompt_set: str = "all",
+    runtime: str = "reference",
+) -> dict:
+    [row] = [
+        row
+        for row in found
+        if (row["method"], row["baseline"], row["prompt_set"], row["runtime"])
+        == (method, baseline, prompt_set, runtime)
+    ]
     return row
 
 
-def fake(name: str, seconds: float, *, tokens: tuple[int, ...] | None = None, exact: bool = False, log: list[str] | None = None) -> Contender:
+def fake(
+    name: str,
+    seconds: float,
+    *,
+    tokens: tuple[int, ...] | None = None,
+    exact: bool = False,
+    log: list[str] | None = None,
+) -> Contender:
     def play(prompt: tuple[int, ...], count: int, seed: int) -> Played:
         if log is not None:
             log.append(name)
@@ -63,17 +119,34 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert row["ratio"] != pytest.approx((4 / 1 + 40 / 21) / 2)  # the mean of ratios
     assert row["geometric_mean"] == pytest.approx(math.sqrt(4 * 40 / 21))
     assert row["ratio_low"] == pytest.approx(40 / 21) and row["ratio_high"] == pytest.approx(4)
-    assert row["ms_per_token"] == pytest.approx(550) and row["tokens_per_second"] == pytest.approx(40 / 22)
-    assert row["tokens_per_round"] == 4 and row["prompts"] == 2 and row["chosen"] and row["peak_bytes"] == 5
+    assert row["ms_per_token"] == pytest.approx(550) and row["tokens_per_second"] == pytest.approx(
+        40 / 22
+    )
+    assert (
+        row["tokens_per_round"] == 4
+        and row["prompts"] == 2
+        and row["chosen"]
+        and row["peak_bytes"] == 5
+    )
 
 
 def test_only_the_timed_tokens_count_where_some_came_with_the_prompt() -> None:
-    row = one(table([replace(found, timed_tokens=found.tokens // 2) for found in TIMINGS]), "staged", "autoregressive")
+    row = one(
+        table([replace(found, timed_tokens=found.tokens // 2) for found in TIMINGS]),
+        "staged",
+        "autoregressive",
+    )
     assert row["ms_per_token"] == pytest.approx(1100) and row["ratio"] == pytest.approx(2)
 
 
 def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -> None:
-    found = table([*TIMINGS, timing("autoregressive", "a", 2.0, runtime="fast"), timing("autoregressive", "b", 30.0, 30, runtime="fast")])
+    found = table(
+        [
+            *TIMINGS,
+            timing("autoregressive", "a", 2.0, runtime="fast"),
+            timing("autoregressive", "b", 30.0, 30, runtime="fast"),
+        ]
+    )
     assert one(found, "staged", "autoregressive")["ratio"] == pytest.approx(32 / 22)
     assert one(found, "staged", "autoregressive")["baseline_runtime"] == "fast"
     assert one(found, "autoregressive", "autoregressive")["ratio"] == pytest.approx(32 / 44)
@@ -98,30 +171,51 @@ def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> Non
         read = list(csv.DictReader(file))
     promised = "method baseline temperature top_k prompts repetition ratio ratio_low ratio_high tokens_per_round tokens_per_second peak_bytes"
     assert set(promised.split()) <= set(read[0])
-    assert {row["baseline"] for row in read} == {"autoregressive", "hf_generate"} and {row["temperature"] for row in read} == {"0"}
+    assert {row["baseline"] for row in read} == {"autoregressive", "hf_generate"} and {
+        row["temperature"] for row in read
+    } == {"0"}
     assert read[0]["margin"] == "" and list(path.parent.iterdir()) == [path]
 
 
 def test_everybody_takes_a_turn_per_repeat_in_an_order_that_follows_from_the_seed() -> None:
     def order(seed: int, name: str) -> list[str]:
         log: list[str] = []
-        list(timed([fake(str(number), 1.0, log=log) for number in range(6)], text(name), fixed_model([0.0]), seed=seed, repeats=2))
+        list(
+            timed(
+                [fake(str(number), 1.0, log=log) for number in range(6)],
+                text(name),
+                fixed_model([0.0]),
+                seed=seed,
+                repeats=2,
+            )
+        )
         return log
 
     assert sorted(order(0, "a")[:6]) == sorted(order(0, "a")[6:]) == list("012345")
     assert order(0, "a") == order(0, "a")
-    assert order(0, "a") != order(1, "a") != order(0, "b") and order(0, "a")[:6] != order(0, "a")[6:]
+    assert (
+        order(0, "a") != order(1, "a") != order(0, "b") and order(0, "a")[:6] != order(0, "a")[6:]
+    )
 
 
 def test_repeats_give_their_median_and_the_fastest() -> None:
     times = iter((5.0, 1.0, 2.0))
-    contender = Contender("chain", "none", "x", GREEDY, lambda prompt, count, seed: Played((0,) * count, count, next(times), 1), exact=False)
+    contender = Contender(
+        "chain",
+        "none",
+        "x",
+        GREEDY,
+        lambda prompt, count, seed: Played((0,) * count, count, next(times), 1),
+        exact=False,
+    )
     [found] = timed([contender], text(), fixed_model([0.0]), seed=0, repeats=3)
     assert (found.seconds, found.least_seconds) == (2.0, 1.0)
 
 
 def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on() -> None:
-    times = iter((0.0, 100.0, 103.0, 104.0, 104.5))  # the prompt is handed on, read for 100 s, and two more portions follow
+    times = iter(
+        (0.0, 100.0, 103.0, 104.0, 104.5)
+    )  # the prompt is handed on, read for 100 s, and two more portions follow
     portions = Portions(lambda: next(times))
     for size in (7, 2, 3, 1):
         portions.put(torch.zeros(size))
@@ -131,7 +225,9 @@ def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on() -> None:
         portions.played((1, 2, 3, 4, 5))
 
 
-def test_our_loop_is_timed_without_reading_the_prompt_and_with_what_lies_between_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_loop_is_timed_without_reading_the_prompt_and_with_what_lies_between_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [0.0]
     model = table_model(5, 1)
     score = model.score
@@ -142,7 +238,15 @@ def test_our_loop_is_timed_without_reading_the_prompt_and_with_what_lies_between
 
     monkeypatch.setattr(loop.time, "perf_counter", lambda: now[0])
     object.__setattr__(model, "score", slow)
-    played = ours(model, NoDraft(), GREEDY, method="autoregressive", runtime="none", setting="", clock=lambda: now[0]).play(PROMPT, 7, 0)
+    played = ours(
+        model,
+        NoDraft(),
+        GREEDY,
+        method="autoregressive",
+        runtime="none",
+        setting="",
+        clock=lambda: now[0],
+    ).play(PROMPT, 7, 0)
     assert (played.seconds, played.timed_tokens, played.rounds) == (7.0, 7, 7) and now[0] == 107.0
 
 
@@ -151,7 +255,9 @@ def test_the_right_tokens_pass_and_wrong_ones_stop_the_bench() -> None:
     own = decode(target, NoDraft(), PROMPT, Chance(3, GREEDY), max_new_tokens=6).tokens
     contender = ours(target, NoDraft(), GREEDY, method="autoregressive", runtime="none", setting="")
     assert math.isnan(next(timed([contender], text(tokens=own), target, seed=0)).margin)
-    wrong = ours(table_model(5, 2), NoDraft(), GREEDY, method="autoregressive", runtime="none", setting="")
+    wrong = ours(
+        table_model(5, 2), NoDraft(), GREEDY, method="autoregressive", runtime="none", setting=""
+    )
     with pytest.raises(ValueError, match="does not write what the target does: token 0 of a"):
         next(timed([wrong], text(tokens=own), target, seed=0))
     with pytest.raises(ValueError, match="wrote 2 tokens of a, 6 were asked for"):
@@ -171,8 +277,17 @@ def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
     speeds = [3.0, 2.0, 1.0, 4.0, 5.0, 6.0]
     random.Random(0).shuffle(speeds)
     texts = [text(str(number)) for number in range(3)]
-    ranked = tuned([fake(f"{speed:g}", speed, log=log) for speed in speeds], texts, fixed_model([0.0]), stages=(1, 2))
-    assert [best.contender.setting for best in ranked] == ["1", "2"] and ranked[0].ms_per_token == pytest.approx(1000) and ranked[0].tried == 6
+    ranked = tuned(
+        [fake(f"{speed:g}", speed, log=log) for speed in speeds],
+        texts,
+        fixed_model([0.0]),
+        stages=(1, 2),
+    )
+    assert (
+        [best.contender.setting for best in ranked] == ["1", "2"]
+        and ranked[0].ms_per_token == pytest.approx(1000)
+        and ranked[0].tried == 6
+    )
     assert log.count("6") == 2 and log.count("1") == 4  # one of them is the warm-up
 
 
@@ -184,11 +299,18 @@ def test_tuning_passes_over_texts_that_loop() -> None:
         return Played((0,) * count, count, 1.0, 1)
 
     loops, calm = text("loops", (1, 2) * 20), Text("calm", (4,), tuple(range(30)), 0)
-    tuned([Contender("chain", "none", "x", GREEDY, play, exact=False)], [loops, calm], fixed_model([0.0]), stages=(1,))
+    tuned(
+        [Contender("chain", "none", "x", GREEDY, play, exact=False)],
+        [loops, calm],
+        fixed_model([0.0]),
+        stages=(1,),
+    )
     assert loops.loops and not calm.loops and set(seen) == {(4,)}
 
 
-@pytest.mark.parametrize("contenders, texts", list(itertools.product(([], [fake("x", 1.0)]), ([], [text()])))[:-1])
+@pytest.mark.parametrize(
+    "contenders, texts", list(itertools.product(([], [fake("x", 1.0)]), ([], [text()])))[:-1]
+)
 def test_tuning_says_what_it_lacks(contenders: list[Contender], texts: list[Text]) -> None:
     with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
         tuned(contenders, texts, fixed_model([0.0]), stages=(1,))

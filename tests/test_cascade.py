@@ -37,7 +37,9 @@ class Says:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         self.asked.append(context.tokens)
         scores = [self.factor**depth for depth in range(1, len(self.tokens) + 1)]
-        return TokenTree.rooted(context).grown(self.tokens, range(len(self.tokens)), source=self.name, scores=scores)
+        return TokenTree.rooted(context).grown(
+            self.tokens, range(len(self.tokens)), source=self.name, scores=scores
+        )
 
 
 def test_a_reviewer_hands_up_what_it_keeps_and_one_token_of_its_own():
@@ -54,10 +56,14 @@ def test_a_reviewer_of_nothing_writes_token_by_token():
 
 
 @pytest.mark.parametrize("lenient, kept", [(1.0, False), (2.0, False), (2.5, True), (5.0, True)])
-def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_probability(lenient, kept):
+def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_probability(
+    lenient, kept
+):
     """The draft thinks .5 of token 3, the reviewer .2: kept from lenience 2.5 on."""
     reviewer = fixed_model((0.1, 0.6, 0.1, 0.2), "big")
-    tree = Reviewed(reviewer, Says((3,), factor=0.5), lenience=lenient + 1e-9 * (lenient > 1)).propose(HERE, GREEDY)
+    tree = Reviewed(
+        reviewer, Says((3,), factor=0.5), lenience=lenient + 1e-9 * (lenient > 1)
+    ).propose(HERE, GREEDY)
     assert tree.tokens[1] == (3 if kept else 1)
     assert tree.scores[1] == pytest.approx(0.2 if kept else 0.6)
 
@@ -77,7 +83,11 @@ def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice
         assert sorted(gaps) == pytest.approx(chance.rank(logits, len(HERE), 4)[1])
         for token, gap in enumerate(gaps):
             for lenient in (1.0, 2.0, 5.0):
-                found = Reviewed(reviewer, Says((token,)), lenience=lenient).propose(HERE, chance).tokens[1]
+                found = (
+                    Reviewed(reviewer, Says((token,)), lenience=lenient)
+                    .propose(HERE, chance)
+                    .tokens[1]
+                )
                 assert (found == token) == (gap <= torch.tensor(lenient, dtype=torch.float64).log())
 
 
@@ -89,10 +99,14 @@ def test_gaps_below_the_choice_are_those_of_the_warped_law():
 
 def test_copies_offer_1_and_may_be_exempt_from_lenience():
     reviewer = fixed_model((0.05, 0.55, 0.1, 0.3), "big")
-    context = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3, which the reviewer gives .3: lenience 5 keeps it, 3 does not
+    context = Context.of(
+        (1, 3, 3, 2, 1, 3)
+    )  # Max-Gram copies 3, which the reviewer gives .3: lenience 5 keeps it, 3 does not
     copies = MaxGram(None, 1)
     found = {
-        (lenient, exempt): Reviewed(reviewer, copies, lenience=lenient, exempt_max_gram=exempt).propose(context, GREEDY).tokens[1]
+        (lenient, exempt): Reviewed(reviewer, copies, lenience=lenient, exempt_max_gram=exempt)
+        .propose(context, GREEDY)
+        .tokens[1]
         for lenient in (3.0, 5.0)
         for exempt in (True, False)
     }
@@ -104,16 +118,22 @@ def test_a_reviewed_copy_is_no_longer_a_copy():
     context = Context.of((1, 3, 3, 2, 1, 3))
     small, big = likely(3, 0.4, "small"), fixed_model((0.05, 0.6, 0.1, 0.25), "big")
     for lenient, token in ((1.5, 1), (1.7, 3)):  # .4 ≤ l · .25 from 1.6 on
-        tree = Reviewed(big, Reviewed(small, MaxGram(None, 1)), lenience=lenient).propose(context, GREEDY)
+        tree = Reviewed(big, Reviewed(small, MaxGram(None, 1)), lenience=lenient).propose(
+            context, GREEDY
+        )
         assert tree.tokens[1] == token
     assert tree.sources[1] == "prompt via small via big"
 
 
 def test_a_reviewed_tree_follows_the_reviewers_choice_then_the_best_scored_child_let_through():
     reviewer = fixed_model((0.1, 0.5, 0.25, 0.15), "big")
-    draft = TreeDraft(fixed_model((0.1, 0.1, 0.45, 0.35), "draft"), widths=(2,))  # tokens 2 and 3, never 1
+    draft = TreeDraft(
+        fixed_model((0.1, 0.1, 0.45, 0.35), "draft"), widths=(2,)
+    )  # tokens 2 and 3, never 1
     assert Reviewed(reviewer, draft).propose(HERE, GREEDY).tokens[1] == 1
-    assert Reviewed(reviewer, draft, lenience=3.0).propose(HERE, GREEDY).tokens[1] == 2  # both pass, 2 scores best
+    assert (
+        Reviewed(reviewer, draft, lenience=3.0).propose(HERE, GREEDY).tokens[1] == 2
+    )  # both pass, 2 scores best
 
 
 def test_a_comb_has_leaves_beside_the_token_that_goes_on():
@@ -139,8 +159,21 @@ def test_a_measured_match_table_scores_what_is_handed_up_under_noise():
 def test_a_relay_asks_the_strongest_first_and_counts_what_overshoots():
     first, second, third = Says((1, 1), "first"), Says((2, 2, 2, 2), "second"), Says((3,), "third")
     tree = Relay((first, second, third), (3, 2, 2)).propose(HERE, GREEDY)
-    assert tree.path_tokens(len(tree) - 1) == (1, 1, 1, 1, 2, 2, 2, 2)  # 4 where 3 are wanted; 8 where 5 are, so the third is skipped
-    assert [len(context) for context in first.asked] == [2, 4] and len(second.asked) == 1 and not third.asked
+    assert tree.path_tokens(len(tree) - 1) == (
+        1,
+        1,
+        1,
+        1,
+        2,
+        2,
+        2,
+        2,
+    )  # 4 where 3 are wanted; 8 where 5 are, so the third is skipped
+    assert (
+        [len(context) for context in first.asked] == [2, 4]
+        and len(second.asked) == 1
+        and not third.asked
+    )
     assert second.asked[0] == (*PROMPT, 1, 1, 1, 1)
 
 
@@ -161,7 +194,9 @@ def test_a_full_context_ends_the_cascade_quietly():
     small = table_model(4, 1, name="small", max_positions=4)
     for length in range(1, 6):
         context = Context.of([1] * length)
-        tree = Relay((Reviewed(small, MaxGram(None, 3)), MaxGram(None, 2)), (2, 1)).propose(context, T1)
+        tree = Relay((Reviewed(small, MaxGram(None, 3)), MaxGram(None, 2)), (2, 1)).propose(
+            context, T1
+        )
         reviewed = [node for node in range(len(tree)) if "small" in tree.sources[node]]
         assert all(tree.position(node) <= 4 for node in reviewed)
         assert bool(reviewed) == (length <= 4)

@@ -1,4 +1,6 @@
-"""Cascades are lossless: every branch of the real reviews on a tiny vocabulary, under both rules and any lenience, and the bugs that must show."""
+"""Cascades are lossless: every branch of the real reviews on a tiny vocabulary, under both rules
+and any lenience, and the bugs that must show.
+"""
 
 import itertools
 from collections import Counter
@@ -25,14 +27,21 @@ BEYOND = (0,) * 8  # what a reviewer chooses where the target is not asked
 
 
 def cascades(lenient: float, siblings: str, support: int | None) -> dict:
-    """One of each kind, over three drafters of three words: vertical, horizontal, both, and three levels; copies at the end."""
-    big, middle, small = (table_model(3, seed, support=support, name=name) for seed, name in ((4, "big"), (5, "middle"), (6, "small")))
+    """One of each kind, over three drafters of three words: vertical, horizontal, both, and three
+    levels; copies at the end.
+    """
+    big, middle, small = (
+        table_model(3, seed, support=support, name=name)
+        for seed, name in ((4, "big"), (5, "middle"), (6, "small"))
+    )
     review = {"lenience": lenient, "siblings": siblings}
     chain = ChainDraft(small, 1, siblings=siblings)
     vertical = Reviewed(middle, chain, **review)
     return {
         "vertical": vertical,
-        "vertical, all lenient": Reviewed(middle, Relay((chain, COPIES), (1, 2)), exempt_max_gram=False, **review),
+        "vertical, all lenient": Reviewed(
+            middle, Relay((chain, COPIES), (1, 2)), exempt_max_gram=False, **review
+        ),
         "horizontal": Relay((Reviewed(middle, NoDraft(), **review), chain, COPIES), (1, 1, 1)),
         "mixed": from_matrix((middle, small, COPIES), ((1, 1, 1), (0, 1, 0), (0, 0, 1)), **review),
         "three levels": Reviewed(big, Relay((vertical, COPIES), (1, 1)), **review),
@@ -50,7 +59,13 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
     support = 2 if sampler.temperature else None
     target = table_model(3, 3, support=support, name="target")
     cascade = cascades(lenient, "iid", support)[kind]
-    assert distance(speculative_law(target, cascade, sampler, length=2), joint_law(target, PROMPT, sampler, 2)) < 1e-12
+    assert (
+        distance(
+            speculative_law(target, cascade, sampler, length=2),
+            joint_law(target, PROMPT, sampler, 2),
+        )
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("lenient", LENIENCES)
@@ -58,7 +73,9 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
 def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecked):
     target = table_model(3, 3, name="target")
     law: Counter = Counter()
-    run = lambda chance: first_round(target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3)  # noqa: E731
+    run = lambda chance: first_round(
+        target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3
+    )  # noqa: E731
     for emitted, probability in every_outcome(run, T1).items():
         for more, after in joint_law(target, PROMPT + emitted, T1, 3 - len(emitted)).items():
             law[emitted + more] += probability * after
@@ -68,8 +85,19 @@ def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecke
 @pytest.mark.parametrize("lenient", LENIENCES)
 def test_look_up_emits_every_possible_sequence_of_target_choices(lenient):
     target = table_model(3, 3, name="target")
-    drafts = [draft for siblings in ("ranked", "iid") for draft in cascades(lenient, siblings, None).values()]
-    drafts.append(Reviewed(table_model(3, 8, name="other"), TreeDraft(table_model(3, 9, name="draft"), widths=(2, 2)), lenience=lenient, width=2))
+    drafts = [
+        draft
+        for siblings in ("ranked", "iid")
+        for draft in cascades(lenient, siblings, None).values()
+    ]
+    drafts.append(
+        Reviewed(
+            table_model(3, 8, name="other"),
+            TreeDraft(table_model(3, 9, name="draft"), widths=(2, 2)),
+            lenience=lenient,
+            width=2,
+        )
+    )
     for choices in itertools.product(range(3), repeat=3):
         chance = Scripted(0, T1, choices=dict(enumerate((*choices, *BEYOND), len(PROMPT))))
         for draft in drafts:
@@ -89,43 +117,69 @@ def test_no_lenience_changes_a_token_and_fewer_rounds_are_played(sampler):
 
 
 def test_the_row_of_a_lenient_review_is_the_law_it_samples_from():
-    reviewer, chain = fixed_model((0.2, 0.5, 0.3), "reviewer"), ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
+    reviewer, chain = (
+        fixed_model((0.2, 0.5, 0.3), "reviewer"),
+        ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid"),
+    )
     for lenient in (1.0, 1.5, 2.0, 3.0):
         reviewed = Reviewed(reviewer, chain, lenience=lenient, siblings="iid")
-        firsts = every_outcome(lambda chance, draft=reviewed: draft.propose(Context.of(PROMPT), chance).tokens[1:2], T1)
+        firsts = every_outcome(
+            lambda chance, draft=reviewed: draft.propose(Context.of(PROMPT), chance).tokens[1:2], T1
+        )
         row = reviewed.propose(Context.of(PROMPT), Chance(0, T1)).rows[1]
-        assert [firsts.get((token,), 0.0) for token in range(3)] == pytest.approx(row.tolist(), abs=1e-12)
+        assert [firsts.get((token,), 0.0) for token in range(3)] == pytest.approx(
+            row.tolist(), abs=1e-12
+        )
         assert row.sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypatch):
-    """The naive reading of the paper, and its published counter-example: lenience 3 keeps everything, so the tokens follow the draft's law."""
+    """The naive reading of the paper, and its published counter-example: lenience 3 keeps
+    everything, so the tokens follow the draft's law.
+    """
     target = fixed_model((0.5, 0.3, 0.2), "target")
     chain = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
-    reviewed = Reviewed(fixed_model((0.2, 0.5, 0.3), "reviewer"), chain, lenience=3.0, siblings="iid")
-    assert distance(speculative_law(target, reviewed, T1, length=1), joint_law(target, PROMPT, T1, 1)) < 1e-12
+    reviewed = Reviewed(
+        fixed_model((0.2, 0.5, 0.3), "reviewer"), chain, lenience=3.0, siblings="iid"
+    )
+    assert (
+        distance(speculative_law(target, reviewed, T1, length=1), joint_law(target, PROMPT, T1, 1))
+        < 1e-12
+    )
     monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
     run = lambda chance: first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]  # noqa: E731
     naive = every_outcome(run, T1)
-    assert [naive[(token,)] for token in range(3)] == pytest.approx([0.40667, 0.06, 0.53333], abs=5e-6)
+    assert [naive[(token,)] for token in range(3)] == pytest.approx(
+        [0.40667, 0.06, 0.53333], abs=5e-6
+    )
 
 
 @pytest.mark.parametrize("kind", ["vertical", "mixed", "three levels"])
 def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch):
     target, cascade = table_model(3, 3, support=2, name="target"), cascades(5.0, "iid", 2)[kind]
     monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
-    assert distance(speculative_law(target, cascade, T1, length=2), joint_law(target, PROMPT, T1, 2)) > 1e-3
+    assert (
+        distance(speculative_law(target, cascade, T1, length=2), joint_law(target, PROMPT, T1, 2))
+        > 1e-3
+    )
 
 
 def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
     small = table_model(3, 6, name="small")
     tree = TreeDraft(small, widths=(2,), siblings="iid")
-    Reviewed(table_model(3, 5, name="middle"), tree, siblings="iid").propose(Context.of(PROMPT), Chance(0, T1))
-    with pytest.raises(ValueError, match=r"reviews chains only, got a branching tree of 2 guesses and 2\.0"):
-        Reviewed(table_model(3, 5, name="middle"), tree, lenience=2.0, siblings="iid").propose(Context.of(PROMPT), Chance(0, T1))
+    Reviewed(table_model(3, 5, name="middle"), tree, siblings="iid").propose(
+        Context.of(PROMPT), Chance(0, T1)
+    )
+    with pytest.raises(
+        ValueError, match=r"reviews chains only, got a branching tree of 2 guesses and 2\.0"
+    ):
+        Reviewed(table_model(3, 5, name="middle"), tree, lenience=2.0, siblings="iid").propose(
+            Context.of(PROMPT), Chance(0, T1)
+        )
 
 
-# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance of .05 with power over .95 (test_verify).
+# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance
+# of .05 with power over .95 (test_verify).
 SAMPLES, ALPHA = 5_000, 1e-4
 WANTED = (0.5, 0.3, 0.2)
 
@@ -138,16 +192,22 @@ class WithoutInner(Chance):
 
 
 def p_value(chance_class) -> float:
-    """Of a G-test of pairs of neighbouring tokens under a two-level cascade; every law is the same everywhere, so pairs are independent."""
+    """Of a G-test of pairs of neighbouring tokens under a two-level cascade; every law is the same
+    everywhere, so pairs are independent.
+    """
     middle, small = fixed_model((0.2, 0.5, 0.3), "middle"), fixed_model((0.3, 0.2, 0.5), "small")
     cascade = Reviewed(middle, ChainDraft(small, 1, siblings="iid"), siblings="iid")
     target, counts, length = fixed_model(WANTED, "target"), Counter(), 100
     for seed in range(2 * SAMPLES // length):
-        tokens = decode(target, cascade, (0,), chance_class(seed, T1), max_new_tokens=length, rule=reject).tokens
+        tokens = decode(
+            target, cascade, (0,), chance_class(seed, T1), max_new_tokens=length, rule=reject
+        ).tokens
         counts.update(zip(tokens[::2], tokens[1::2], strict=True))
     cells = list(itertools.product(range(3), repeat=2))
     expected = [SAMPLES * WANTED[one] * WANTED[two] for one, two in cells]
-    return stats.power_divergence([counts[cell] for cell in cells], expected, lambda_="log-likelihood").pvalue
+    return stats.power_divergence(
+        [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
+    ).pvalue
 
 
 def test_the_real_coins_of_two_levels_pass_a_joint_test(unchecked):
@@ -162,14 +222,26 @@ def test_enumeration_catches_levels_that_share_their_keys(monkeypatch):
     """The same bug where every branch is visited: two reviews of one place ask for one key."""
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): self)
     with pytest.raises(ValueError, match="asked twice"):
-        speculative_law(table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"], T1, length=2)
+        speculative_law(
+            table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"], T1, length=2
+        )
 
 
 def test_the_children_of_a_comb_follow_their_rows():
-    reviewer, chain = table_model(3, 5, name="middle"), ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid")
+    reviewer, chain = (
+        table_model(3, 5, name="middle"),
+        ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid"),
+    )
     comb = Reviewed(reviewer, chain, lenience=2.0, siblings="iid", width=2)
     law: Counter = Counter()
-    for tokens, probability in every_outcome(lambda chance: comb.propose(Context.of(PROMPT), chance).tokens, T1).items():
+    for tokens, probability in every_outcome(
+        lambda chance: comb.propose(Context.of(PROMPT), chance).tokens, T1
+    ).items():
         law[tokens[1:3]] += probability
     one, two = comb.propose(Context.of(PROMPT), Chance(1, T1)).rows[1:3]
-    assert distance(law, {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)}) < 1e-12
+    assert (
+        distance(
+            law, {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)}
+        )
+        < 1e-12
+    )

@@ -17,13 +17,19 @@ PAPER = ((5, 14, 10), (0, 1, 10), (0, 0, 10))  # the paper's best setting of MML
 
 
 def drafters(count: int = 2):
-    return (*(table_model(4, number, name=f"d{number}") for number in range(count)), MaxGram(None, 3))
+    return (
+        *(table_model(4, number, name=f"d{number}") for number in range(count)),
+        MaxGram(None, 3),
+    )
 
 
 def nested(level) -> list:
     """The lengths of a relay's turns, each with those of what its reviewer reviews."""
     parts = zip(level.parts, level.lengths, strict=True) if isinstance(level, Relay) else ()
-    return [(length, nested(part.draft)) if isinstance(part, Reviewed) else length for part, length in parts]
+    return [
+        (length, nested(part.draft)) if isinstance(part, Reviewed) else length
+        for part, length in parts
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,14 @@ def nested(level) -> list:
 )
 def test_a_matrix_nests_alike_in_both_conventions(matrix, wanted):
     for convention in ("increments", "cumulative"):
-        assert nested(from_matrix(drafters(), converted(matrix, "increments", convention), convention=convention)) == wanted
+        assert (
+            nested(
+                from_matrix(
+                    drafters(), converted(matrix, "increments", convention), convention=convention
+                )
+            )
+            == wanted
+        )
 
 
 def test_the_two_conventions_are_those_of_the_paper_and_of_its_code():
@@ -51,7 +64,11 @@ def test_a_matrix_nests_reviews_in_relays():
     first, second, tail = cascade.parts
     assert cascade.lengths == (5, 14, 10)
     assert first.reviewer is big and first.lenience == 3.0 and first.draft.lengths == (1, 10)
-    assert second.reviewer is small and second.draft.lengths == (10,) and first.draft.parts[0].reviewer is small
+    assert (
+        second.reviewer is small
+        and second.draft.lengths == (10,)
+        and first.draft.parts[0].reviewer is small
+    )
     assert tail.length == 10 and tail.bigrams is copies.bigrams
     assert set(models_in(cascade)) == {"d0", "d1"}
 
@@ -60,31 +77,51 @@ def test_a_matrix_of_models_alone_ends_in_a_chain_and_zeros_review_nothing():
     big, small = drafters()[:2]
     cascade = from_matrix((big, small), ((2, 3), (0, 0)))
     assert cascade.parts == (Reviewed(big, NoDraft()), ChainDraft(small, 3))
-    assert from_matrix((small,), ((4,),)).propose(HERE, T1) == ChainDraft(small, 4).propose(HERE, T1)
+    assert from_matrix((small,), ((4,),)).propose(HERE, T1) == ChainDraft(small, 4).propose(
+        HERE, T1
+    )
 
 
 def test_a_cascade_of_three_levels_writes_the_targets_own_tokens_in_fewer_rounds():
     target, parts = table_model(4, 0, name="target"), drafters()
     for sampler in (Sampler(0), Sampler(1.0)):
         plain = decode(target, NoDraft(), PROMPT, Chance(1, sampler), max_new_tokens=20)
-        found = decode(target, from_matrix(parts, PAPER, lenience=2.0), PROMPT, Chance(1, sampler), max_new_tokens=20)
+        found = decode(
+            target,
+            from_matrix(parts, PAPER, lenience=2.0),
+            PROMPT,
+            Chance(1, sampler),
+            max_new_tokens=20,
+        )
         assert found.tokens == plain.tokens and len(found.rounds) < 20
 
 
 BAD = [
     (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
     (((5, 1, 1), (0, 1), (0, 0, 1)), {}, "square: 3 rows, row 1 has 2 entries"),
-    (((5, 1, 1), (1, 1, 1), (0, 0, 1)), {}, r"upper triangular: the first 1 entries of row 1 are 0, got \(1, 1, 1\)"),
+    (
+        ((5, 1, 1), (1, 1, 1), (0, 0, 1)),
+        {},
+        r"upper triangular: the first 1 entries of row 1 are 0, got \(1, 1, 1\)",
+    ),
     (((5, -1, 1), (0, 1, 1), (0, 0, 1)), {}, r"whole numbers of 0 or more, row 0 is \(5, -1, 1\)"),
     (((5, 1.5, 1), (0, 1, 1), (0, 0, 1)), {}, "whole numbers of 0 or more"),
-    (((5, 3, 10), (0, 1, 2), (0, 0, 1)), {"convention": "cumulative"}, r"never falls from the diagonal on, row 0 is \(5, 3, 10\)"),
+    (
+        ((5, 3, 10), (0, 1, 2), (0, 0, 1)),
+        {"convention": "cumulative"},
+        r"never falls from the diagonal on, row 0 is \(5, 3, 10\)",
+    ),
     (((0, 0, 0), (0, 1, 1), (0, 0, 1)), {}, "an empty cascade proposes nothing: the first row"),
     ((), {}, "an empty cascade proposes nothing: the K matrix has no row"),
     (PAPER, {"lenience": 0.5}, "lenience is a finite number of at least 1"),
     (PAPER, {"lenience": float("nan")}, "lenience is a finite number of at least 1"),
     (PAPER, {"convention": "paper"}, "increments and cumulative, got 'paper'"),
     (PAPER, {"siblings": "distinct"}, "got 'distinct'"),
-    (((0, 0, 5), (0, 0, 0), (0, 0, 0)), {"lenience": 0.5}, "lenience is a finite number of at least 1"),
+    (
+        ((0, 0, 5), (0, 0, 0), (0, 0, 0)),
+        {"lenience": 0.5},
+        "lenience is a finite number of at least 1",
+    ),
     (((0, 0, 5), (0, 0, 0), (0, 0, 0)), {"siblings": "zzz"}, "got 'zzz'"),
     (((0, 0, 5), (0, 0, 0), (0, 0, 0)), {"width": 8}, "a comb of width 8 is made by reviews"),
     (PAPER, {"width": 0}, "at least 1 child per position, a whole number, got width=0"),
@@ -98,16 +135,24 @@ def test_bad_matrices_and_values_are_refused(matrix, options, complaint):
 
 
 def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
-    big, small, copies = table_model(4, 0, name="big"), table_model(5, 1, name="small"), MaxGram(None, 3)
+    big, small, copies = (
+        table_model(4, 0, name="big"),
+        table_model(5, 1, name="small"),
+        MaxGram(None, 3),
+    )
     with pytest.raises(ValueError, match=r"share one vocabulary, got .*big with 4 tokens"):
         from_matrix((big, small, copies), PAPER)
     for one, other in ((big, small), (big, table_model(5, 1, name="big"))):
         with pytest.raises(ValueError, match="share one vocabulary"):
             Relay((ChainDraft(one), ChainDraft(other)), (1, 1))
     for name in ("prompt", "generation", "bigram"):
-        with pytest.raises(ValueError, match=f"the names of Max-Gram's guesses; call the model '{name}' otherwise"):
+        with pytest.raises(
+            ValueError, match=f"the names of Max-Gram's guesses; call the model '{name}' otherwise"
+        ):
             Reviewed(big, ChainDraft(table_model(4, 2, name=name)))
-    with pytest.raises(ValueError, match="only the last drafter may be another draft; got MaxGram before it"):
+    with pytest.raises(
+        ValueError, match="only the last drafter may be another draft; got MaxGram before it"
+    ):
         from_matrix((big, copies, big), PAPER)
 
 

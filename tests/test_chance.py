@@ -1,4 +1,6 @@
-"""The sampler's laws, the shared noise and its goodness of fit, and the independence of coins and draws."""
+"""The sampler's laws, the shared noise and its goodness of fit, and the independence of coins and
+draws.
+"""
 
 import itertools
 import math
@@ -59,48 +61,73 @@ def test_noise_depends_on_seed_and_position_alone():
     gumbel_noise.cache_clear()
     assert torch.equal(gumbel_noise(1, 7, 500), noise)
     assert torch.equal(gumbel_noise(1, 7, 300), noise[:300])
-    assert not torch.equal(gumbel_noise(2, 7, 500), noise) and not torch.equal(gumbel_noise(1, 8, 500), noise)
+    assert not torch.equal(gumbel_noise(2, 7, 500), noise) and not torch.equal(
+        gumbel_noise(1, 8, 500), noise
+    )
 
 
 def test_noise_bits_are_those_of_plain_integer_arithmetic():
     """SplitMix64 written with Python's own integers."""
     import hashlib
 
-    state = int.from_bytes(hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8).digest(), "little")
+    state = int.from_bytes(
+        hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8).digest(), "little"
+    )
     for token in range(50):
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) % 2**64
         uniform = (((mixed ^ (mixed >> 31)) >> 12) + 0.5) * 2.0**-52
-        assert float(gumbel_noise(5, 9, 50)[token]) == pytest.approx(-math.log(-math.log(uniform)), abs=1e-12)
+        assert float(gumbel_noise(5, 9, 50)[token]) == pytest.approx(
+            -math.log(-math.log(uniform)), abs=1e-12
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_noise_on_a_gpu_equals_the_cpus():
-    assert (gumbel_noise(1, 7, 50_000, "cuda").cpu() - gumbel_noise(1, 7, 50_000)).abs().max() < 1e-12
+    assert (
+        gumbel_noise(1, 7, 50_000, "cuda").cpu() - gumbel_noise(1, 7, 50_000)
+    ).abs().max() < 1e-12
 
 
 def test_noise_is_gumbel():
-    """Kolmogorov–Smirnov on 200,000 values: finds any law at a distance of .0059 with power .95 at α = 1e-4."""
+    """Kolmogorov–Smirnov on 200,000 values: finds any law at a distance of .0059 with power .95 at
+    α = 1e-4.
+    """
     values = torch.cat([gumbel_noise(3, position, 2_000) for position in range(100)]).numpy()
     assert stats.kstest(values, "gumbel_r").pvalue > 1e-4
     assert stats.kstest(1.01 * values + 0.01, "gumbel_r").pvalue < 1e-4
 
 
 def test_choices_follow_the_law_jointly_over_two_positions(unchecked):
-    """A G-test of 16 cells: 15 degrees of freedom at α = 1e-4, 8,000 samples find a total-variation distance of .05 with power over .95."""
+    """A G-test of 16 cells: 15 degrees of freedom at α = 1e-4, 8,000 samples find a total-variation
+    distance of .05 with power over .95.
+    """
     assert stats.ncx2.sf(stats.chi2.isf(1e-4, 15), 15, 4 * 0.05**2 * 8_000) > 0.95
     law = LOGITS.softmax(-1)
     expected = (law[:, None] * law[None, :] * 8_000).flatten().numpy()
-    assert stats.power_divergence(joint_counts(lambda seed, position: position), expected, lambda_="log-likelihood").pvalue > 1e-4
-    assert stats.power_divergence(joint_counts(lambda seed, position: 0), expected, lambda_="log-likelihood").pvalue < 1e-4
+    assert (
+        stats.power_divergence(
+            joint_counts(lambda seed, position: position), expected, lambda_="log-likelihood"
+        ).pvalue
+        > 1e-4
+    )
+    assert (
+        stats.power_divergence(
+            joint_counts(lambda seed, position: 0), expected, lambda_="log-likelihood"
+        ).pvalue
+        < 1e-4
+    )
 
 
 def joint_counts(position_of) -> list[int]:
     counts = [0] * 16
     for seed in range(8_000):
         chance = Chance(seed, Sampler(1.0))
-        counts[4 * chance.choose(LOGITS, position_of(seed, 10)) + chance.choose(LOGITS, position_of(seed, 11))] += 1
+        counts[
+            4 * chance.choose(LOGITS, position_of(seed, 10))
+            + chance.choose(LOGITS, position_of(seed, 11))
+        ] += 1
     return counts
 
 
@@ -139,8 +166,15 @@ def test_a_seed_that_is_no_whole_number_is_refused():
 
 def test_every_part_of_a_key_matters():
     keys = itertools.product(("coin", "sibling", "emit"), (0, 1), ((), (0,), (1,), (0, 0)))
-    uniforms = [Chance(seed)._uniform(use, committed, slots) for use, committed, slots in keys for seed in (0, 1)]
-    uniforms += [Chance(0).inner("reviewer", (0,))._uniform("coin", 0, ()), Chance(0).inner("reviewer")._uniform("coin", 0, ())]
+    uniforms = [
+        Chance(seed)._uniform(use, committed, slots)
+        for use, committed, slots in keys
+        for seed in (0, 1)
+    ]
+    uniforms += [
+        Chance(0).inner("reviewer", (0,))._uniform("coin", 0, ()),
+        Chance(0).inner("reviewer")._uniform("coin", 0, ()),
+    ]
     assert len(set(uniforms)) == len(uniforms) == 50
     assert all(0 <= uniform < 1 for uniform in uniforms)
 
@@ -148,9 +182,13 @@ def test_every_part_of_a_key_matters():
 def test_an_inner_chance_shares_the_noise_and_nothing_else():
     outer = Chance(5, Sampler(1.0))
     inner = outer.inner("reviewer", (0, 1))
-    assert [inner.choose(LOGITS, position) for position in range(99)] == [outer.choose(LOGITS, position) for position in range(99)]
+    assert [inner.choose(LOGITS, position) for position in range(99)] == [
+        outer.choose(LOGITS, position) for position in range(99)
+    ]
     law = LOGITS.softmax(-1)
-    assert [inner.draw("emit", law, at, ()) for at in range(99)] != [outer.draw("emit", law, at, ()) for at in range(99)]
+    assert [inner.draw("emit", law, at, ()) for at in range(99)] != [
+        outer.draw("emit", law, at, ()) for at in range(99)
+    ]
 
 
 def test_a_draw_never_returns_a_token_without_probability():

@@ -21,7 +21,10 @@ from specdec_lib.measure.race.texts import NEAR_TIE
 from specdec_lib.workload import Prompt, load_ladder
 from specdec_lib.workload.ladder import neutral
 
-PROMPTS = [Prompt(name, text, "own", "held-out", "here") for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))]
+PROMPTS = [
+    Prompt(name, text, "own", "held-out", "here")
+    for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +33,33 @@ def own(tmp_path_factory):
     return load_ladder(llama(root / "target", width=64), gpt2(root / "draft", seed=2), device="cpu")
 
 
-def row(method, prompt, seconds, *, tokens=10, same=True, margin=math.nan, rounding=None, loops=False, rounds=5, accepted=3, tried=4):
-    counts = {"tokens": tokens, "timed_tokens": tokens, "seconds": seconds, "rounds": rounds, "accepted": accepted, "tried": tried}
-    return {"method": method, "prompt": prompt} | counts | {"same": same, "margin": margin, "rounding": rounding, "loops": loops}
+def row(
+    method,
+    prompt,
+    seconds,
+    *,
+    tokens=10,
+    same=True,
+    margin=math.nan,
+    rounding=None,
+    loops=False,
+    rounds=5,
+    accepted=3,
+    tried=4,
+):
+    counts = {
+        "tokens": tokens,
+        "timed_tokens": tokens,
+        "seconds": seconds,
+        "rounds": rounds,
+        "accepted": accepted,
+        "tried": tried,
+    }
+    return (
+        {"method": method, "prompt": prompt}
+        | counts
+        | {"same": same, "margin": margin, "rounding": rounding, "loops": loops}
+    )
 
 
 def table(*seconds, names=(PLAIN, FOREIGN[0], "chain of 2"), **more):
@@ -46,16 +73,33 @@ def table(*seconds, names=(PLAIN, FOREIGN[0], "chain of 2"), **more):
 
 def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
     rows = timed(own, PROMPTS, max_new_tokens=6, progress=False)
-    assert set(rows.method) == {*drafts(own, Sampler(0)), *FOREIGN} and rows.groupby("method").size().eq(2).all()
-    assert rows.same.all() and rows.margin.isna().all() and (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
+    assert (
+        set(rows.method) == {*drafts(own, Sampler(0)), *FOREIGN}
+        and rows.groupby("method").size().eq(2).all()
+    )
+    assert (
+        rows.same.all()
+        and rows.margin.isna().all()
+        and (rows.tokens.groupby(rows.prompt).nunique() == 1).all()
+    )
     told = summary(rows).set_index("method")
-    assert told.tokens_per_round[PLAIN] == 1 and math.isnan(told.acceptance_rate[PLAIN]) and told.speed_up[PLAIN] == 1
-    assert (told.same == "yes").all() and verdict(summary(rows)).startswith("Do not speculate: hardly a guess")
+    assert (
+        told.tokens_per_round[PLAIN] == 1
+        and math.isnan(told.acceptance_rate[PLAIN])
+        and told.speed_up[PLAIN] == 1
+    )
+    assert (told.same == "yes").all() and verdict(summary(rows)).startswith(
+        "Do not speculate: hardly a guess"
+    )
 
 
 def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
-    told = summary(timed(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5, progress=False)).set_index("method")
-    assert (told.loc[list(FOREIGN)].same == "–").all() and (told.drop(list(FOREIGN)).same == "yes").all()
+    told = summary(
+        timed(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5, progress=False)
+    ).set_index("method")
+    assert (told.loc[list(FOREIGN)].same == "–").all() and (
+        told.drop(list(FOREIGN)).same == "yes"
+    ).all()
 
 
 def test_the_embedded_ladder_is_tried_with_its_ngram_table_too(ladder, own):
@@ -64,7 +108,9 @@ def test_the_embedded_ladder_is_tried_with_its_ngram_table_too(ladder, own):
 
 
 def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
-    rows = timed(own, PROMPTS[:1], own={"mine": ChainDraft(own.target, 3)}, max_new_tokens=12, progress=False)
+    rows = timed(
+        own, PROMPTS[:1], own={"mine": ChainDraft(own.target, 3)}, max_new_tokens=12, progress=False
+    )
     told = summary(rows).set_index("method")
     assert told.acceptance_rate["mine"] == 1 and told.tokens_per_round["mine"] > 2
     with pytest.raises(ValueError, match="a draft of your own needs a name of its own, got plain"):
@@ -87,11 +133,15 @@ def test_a_method_that_writes_another_text_is_seen(own, monkeypatch):
     monkeypatch.setattr(clockwork, "contenders", wrong)
     told = summary(timed(own, PROMPTS[:1], max_new_tokens=4, progress=False)).set_index("method")
     assert told.same["chain of 2"] == "no" and told.same["chain of 4"] == "yes"
-    assert "Not the target's own text, by more than rounding: chain of 2." in verdict(told.reset_index())
+    assert "Not the target's own text, by more than rounding: chain of 2." in verdict(
+        told.reset_index()
+    )
 
 
 def judged(own, dtype, wanted):
-    """What is said of the target's text with one token replaced by another that lies so many steps of bfloat16 below it, at three places."""
+    """What is said of the target's text with one token replaced by another that lies so many steps
+    of bfloat16 below it, at three places.
+    """
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
     ladder, greedy, found = load_ladder(*sources, device="cpu", dtype=dtype), Sampler(0), []
     [text] = texts(ladder.target, ladder, PROMPTS[1:], greedy, tokens=60, seed=0)
@@ -100,12 +150,19 @@ def judged(own, dtype, wanted):
         row = ladder.target.score(context, TokenTree.rooted(context))[0].float()
         best, *others = row.argsort(descending=True, stable=True)[:50].tolist()
         step = 2.0 ** (math.floor(math.log2(float(row[best]))) - 7)
-        fitting = [token for token in others if NEAR_TIE < float(row[best] - row[token]) and wanted(float(row[best] - row[token]) / step)]
+        fitting = [
+            token
+            for token in others
+            if NEAR_TIE < float(row[best] - row[token])
+            and wanted(float(row[best] - row[token]) / step)
+        ]
         found += [(*text.tokens[:place], token, *text.tokens[place + 1 :]) for token in fitting[:1]]
     return [clockwork._rounding(ladder.target, greedy, text, tokens) for tokens in found[:3]]
 
 
-def test_a_parting_of_one_step_of_bfloat16_is_rounding_there_and_not_in_float32_and_one_of_many_steps_is_not(own):
+def test_a_parting_of_one_step_of_bfloat16_is_rounding_there_and_not_in_float32_and_one_of_many_steps_is_not(
+    own,
+):
     assert judged(own, "bfloat16", lambda steps: steps <= 1) == [True] * 3
     assert judged(own, "bfloat16", lambda steps: steps > 40) == [False] * 3
     assert judged(own, "float32", lambda steps: steps <= 4) == [False] * 3
@@ -115,7 +172,11 @@ def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, mon
     once = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
     first = timed(own, PROMPTS[:1], **once)
     played = []
-    monkeypatch.setattr(clockwork, "_played", lambda race, text: played.append(text.name) or iter(first.to_dict("records")))
+    monkeypatch.setattr(
+        clockwork,
+        "_played",
+        lambda race, text: played.append(text.name) or iter(first.to_dict("records")),
+    )
     pd.testing.assert_frame_equal(timed(own, PROMPTS[:1], **once), first)
     assert not played
     timed(own, PROMPTS, **once)
@@ -128,7 +189,10 @@ def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own
     network = own.target.model
     network.generation_config.repetition_penalty = 1.5
     with neutral(own):
-        assert network.generation_config.repetition_penalty in (None, 1.0) and network.generation_config.eos_token_id == 0
+        assert (
+            network.generation_config.repetition_penalty in (None, 1.0)
+            and network.generation_config.eos_token_id == 0
+        )
     assert network.generation_config.repetition_penalty == 1.5
     with pytest.raises(KeyError), neutral(own):
         raise KeyError
@@ -142,30 +206,58 @@ def test_the_drafts_configuration_stays_aside_while_assisted_generation_plays(ow
     draft, seen = own.draft.model, []
     draft.generation_config.repetition_penalty = 1.5
     judge = clockwork.first_difference
-    monkeypatch.setattr(clockwork, "first_difference", lambda *given: seen.append(draft.generation_config.repetition_penalty) or judge(*given))
+    monkeypatch.setattr(
+        clockwork,
+        "first_difference",
+        lambda *given: seen.append(draft.generation_config.repetition_penalty) or judge(*given),
+    )
     timed(own, PROMPTS[:1], max_new_tokens=6, progress=False)
-    put_back, draft.generation_config.repetition_penalty = draft.generation_config.repetition_penalty, None
+    put_back, draft.generation_config.repetition_penalty = (
+        draft.generation_config.repetition_penalty,
+        None,
+    )
     assert put_back == 1.5 and seen and not {1.5} & set(seen)
 
 
 def test_a_ratio_is_total_time_per_token_against_plain_on_the_same_prompts():
     told = summary(table((1.0, 2.0, 3.0), (4.0, 4.0, 4.0), (1.0, 1.0, 1.0))).set_index("method")
-    assert told.speed_up["chain of 2"] == 2 and told.ms_per_token["chain of 2"] == 100 and told.acceptance_rate["chain of 2"] == 0.75
-    assert told.speed_up_low["chain of 2"] < 2 < told.speed_up_high["chain of 2"] and (told.baseline == PLAIN).all()
+    assert (
+        told.speed_up["chain of 2"] == 2
+        and told.ms_per_token["chain of 2"] == 100
+        and told.acceptance_rate["chain of 2"] == 0.75
+    )
+    assert (
+        told.speed_up_low["chain of 2"] < 2 < told.speed_up_high["chain of 2"]
+        and (told.baseline == PLAIN).all()
+    )
 
 
 def test_the_faster_plain_decoder_is_what_has_to_be_beaten():
     told = summary(table(4.0, 1.0, 2.0))
     assert told.speed_up[2] == 2 and told.gain[2] == 0.5 and (told.baseline == FOREIGN[0]).all()
-    assert verdict(told).startswith("Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain decoding by Hugging Face")
+    assert verdict(told).startswith(
+        "Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain decoding by"
+        " Hugging Face"
+    )
 
 
 @pytest.mark.parametrize(
     "seconds,said",
     [
-        ((2.0, 3.0, 1.0), "Speculate: chain of 2 is 2.00 times as fast as plain decoding (2.00–2.00). The winner was picked"),
-        ((1.0, 3.0, 2.0), "Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain decoding (0.50–0.50)."),
-        ((1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)), "No clear gain: the best method, chain of 2, is 1.09 times as fast"),
+        (
+            (2.0, 3.0, 1.0),
+            "Speculate: chain of 2 is 2.00 times as fast as plain decoding (2.00–2.00). The winner"
+            " was picked",
+        ),
+        (
+            (1.0, 3.0, 2.0),
+            "Do not speculate: the best method, chain of 2, is 0.50 times as fast as plain"
+            " decoding (0.50–0.50).",
+        ),
+        (
+            (1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)),
+            "No clear gain: the best method, chain of 2, is 1.09 times as fast",
+        ),
     ],
 )
 def test_the_verdict_is_in_words(seconds, said):
@@ -174,7 +266,10 @@ def test_the_verdict_is_in_words(seconds, said):
 
 def test_a_verdict_from_few_prompts_has_no_interval_and_says_that_they_are_few():
     told = summary(table((2.0,) * 3, (3.0,) * 3, (1.0,) * 3))
-    assert verdict(told) == "Speculate: chain of 2 is 2.00 times as fast as plain decoding. 3 prompts are too few to rely on: ask for 4 or more."
+    assert (
+        verdict(told)
+        == "Speculate: chain of 2 is 2.00 times as fast as plain decoding. 3 prompts are too few to rely on: ask for 4 or more."
+    )
 
 
 def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_texts_loop():
@@ -187,22 +282,39 @@ def test_the_verdict_passes_over_a_text_that_is_not_the_targets_and_says_when_te
     )
     told = summary(rows)
     assert told.same.tolist() == ["yes", "yes", "yes", "no", "near ties"]
-    assert verdict(told).startswith("Speculate: chain of 2") and verdict(told).endswith("by more than rounding: broken.")
-    assert "5 of 5 texts repeat themselves" in verdict(summary(table(2.0, 3.0, 1.0, loops=True))) and "repeat" not in verdict(told)
+    assert verdict(told).startswith("Speculate: chain of 2") and verdict(told).endswith(
+        "by more than rounding: broken."
+    )
+    assert "5 of 5 texts repeat themselves" in verdict(
+        summary(table(2.0, 3.0, 1.0, loops=True))
+    ) and "repeat" not in verdict(told)
 
 
 def test_a_method_without_an_accepted_guess_cannot_win_by_the_clocks_noise():
     told = summary(table(2.0, 3.0, 1.9, rounds=10, accepted=0))
-    assert told.gain[2] > 1 and verdict(told).startswith("Do not speculate: hardly a guess of any method was accepted.")
+    assert told.gain[2] > 1 and verdict(told).startswith(
+        "Do not speculate: hardly a guess of any method was accepted."
+    )
 
 
 def test_where_nobody_wrote_the_targets_text_the_verdict_says_that_and_not_that_no_guess_was_accepted():
-    plain, broken = table(2.0, 3.0, names=(PLAIN, FOREIGN[0])), table(1.0, same=False, margin=0.7, rounding=False, names=("broken",))
+    plain, broken = (
+        table(2.0, 3.0, names=(PLAIN, FOREIGN[0])),
+        table(1.0, same=False, margin=0.7, rounding=False, names=("broken",)),
+    )
     said = verdict(summary(pd.concat([plain, broken])))
-    assert said.startswith("Do not speculate: no method wrote the target's own text. Not the target's own text") and "hardly" not in said
+    assert (
+        said.startswith(
+            "Do not speculate: no method wrote the target's own text. Not the target's own text"
+        )
+        and "hardly" not in said
+    )
     idle = table(1.0, names=("idle",), rounds=10, accepted=0)
     said = verdict(summary(pd.concat([plain, broken, idle])))
-    assert said.startswith("Do not speculate: hardly a guess of any method that wrote the target's own text was accepted.")
+    assert said.startswith(
+        "Do not speculate: hardly a guess of any method that wrote the target's own text was"
+        " accepted."
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,7 +323,11 @@ def test_where_nobody_wrote_the_targets_text_the_verdict_says_that_and_not_that_
         ({"prompts": []}, "got 0 prompts"),
         ({"max_new_tokens": 0}, "max_new_tokens=0"),
         ({"repeats": 0}, "repeats=0"),
-        ({"max_new_tokens": 255}, "the prompt a has .* tokens, and 255 more do not fit: the smallest model reads at most 256"),
+        (
+            {"max_new_tokens": 255},
+            "the prompt a has .* tokens, and 255 more do not fit: the smallest model reads at most"
+            " 256",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
@@ -221,21 +337,40 @@ def test_what_cannot_be_compared_is_refused(own, wrong, complaint):
 
 def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, capsys):
     sources = [own.card["models"][name]["source"] for name in ("target", "draft")]
-    (tmp_path / "mine.jsonl").write_text('{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n')
-    given = ["--target", sources[0], "--draft", sources[1], "--prompts", str(tmp_path / "mine.jsonl"), "--csv", str(tmp_path / "new" / "table.csv")]
+    (tmp_path / "mine.jsonl").write_text(
+        '{"text": "def f(x):"}\n{"text": "import "}\n{"text": "x = 1\\n"}\n'
+    )
+    given = [
+        "--target",
+        sources[0],
+        "--draft",
+        sources[1],
+        "--prompts",
+        str(tmp_path / "mine.jsonl"),
+        "--csv",
+        str(tmp_path / "new" / "table.csv"),
+    ]
     command.main([*given, "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"])
     said = capsys.readouterr().out
-    assert "2 prompts of" in said and "greedy" in said and "times as fast as plain" in said and "same text" in said
-    assert not re.search(r"\d–\d", said)  # no interval from two prompts
-    assert said.count("yes") == len(pd.read_csv(tmp_path / "new" / "table.csv")) and said.strip().splitlines()[-1].count("peculate") + said.count(
-        "No clear gain"
+    assert (
+        "2 prompts of" in said
+        and "greedy" in said
+        and "times as fast as plain" in said
+        and "same text" in said
     )
+    assert not re.search(r"\d–\d", said)  # no interval from two prompts
+    assert said.count("yes") == len(
+        pd.read_csv(tmp_path / "new" / "table.csv")
+    ) and said.strip().splitlines()[-1].count("peculate") + said.count("No clear gain")
 
 
 @pytest.mark.parametrize(
     "wrong,complaint",
     [
-        (["--target", "/no/such/folder", "--draft", "x"], "a model is a local folder in hub format"),
+        (
+            ["--target", "/no/such/folder", "--draft", "x"],
+            "a model is a local folder in hub format",
+        ),
         (["--target", "x"], "a target and a draft at least"),
         (["--prompts", "poems"], "prompt sets are code, math, prose"),
         (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
@@ -252,7 +387,9 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
 )
 def test_the_command_says_what_is_wrong_without_a_traceback(wrong, complaint, capsys, monkeypatch):
     if "--target" not in wrong:  # then no model need be loaded to say so
-        monkeypatch.setattr(command, "load_ladder", lambda *given, **named: pytest.fail("loaded all the same"))
+        monkeypatch.setattr(
+            command, "load_ladder", lambda *given, **named: pytest.fail("loaded all the same")
+        )
     with pytest.raises(SystemExit) as ended:
         command.main([*wrong, "--device", "cpu"])
     assert ended.value.code == 2 and complaint in capsys.readouterr().err

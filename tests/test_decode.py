@@ -39,21 +39,34 @@ DRAFTS = {
 }
 
 
-@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=3, top_p=0.9)], ids=str)
+@pytest.mark.parametrize(
+    "sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=3, top_p=0.9)], ids=str
+)
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS)
 def test_the_output_is_the_targets_own_for_the_seed(draft, sampler):
     target, model = table_model(5, 1), table_model(5, 2, name="draft")
     for seed in range(5):
         plain = decode(target, NoDraft(), PROMPT, Chance(seed, sampler), max_new_tokens=30).tokens
-        assert decode(target, draft(model), PROMPT, Chance(seed, sampler), max_new_tokens=30).tokens == plain
+        assert (
+            decode(target, draft(model), PROMPT, Chance(seed, sampler), max_new_tokens=30).tokens
+            == plain
+        )
 
 
-@pytest.mark.parametrize("kinds", [("gpt2", "gpt2"), ("llama", "gpt2"), ("grouped-query llama", "llama")])
+@pytest.mark.parametrize(
+    "kinds", [("gpt2", "gpt2"), ("llama", "gpt2"), ("grouped-query llama", "llama")]
+)
 def test_cached_networks_give_the_targets_own_output(kinds):
-    target, model = (CachedModel(network(kind), name) for kind, name in zip(kinds, ("target", "draft"), strict=True))
+    target, model = (
+        CachedModel(network(kind), name)
+        for kind, name in zip(kinds, ("target", "draft"), strict=True)
+    )
     for make in DRAFTS.values():
         plain = decode(target, NoDraft(), PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=24).tokens
-        assert decode(target, make(model), PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=24).tokens == plain
+        assert (
+            decode(target, make(model), PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=24).tokens
+            == plain
+        )
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
@@ -62,26 +75,54 @@ def test_greedy_output_equals_generate(kind):
     with torch.no_grad():
         prompt = torch.tensor([PROMPT])
         mask = torch.ones_like(prompt)
-        wanted = model.generate(prompt, attention_mask=mask, max_new_tokens=20, do_sample=False, eos_token_id=None, pad_token_id=0)[0, len(PROMPT) :]
-    found = decode(CachedModel(model, "target"), ChainDraft(CachedModel(network("gpt2"), "draft"), 3), PROMPT, Chance(0), max_new_tokens=20)
+        wanted = model.generate(
+            prompt,
+            attention_mask=mask,
+            max_new_tokens=20,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
+        )[0, len(PROMPT) :]
+    found = decode(
+        CachedModel(model, "target"),
+        ChainDraft(CachedModel(network("gpt2"), "draft"), 3),
+        PROMPT,
+        Chance(0),
+        max_new_tokens=20,
+    )
     assert list(found.tokens) == wanted.tolist()
 
 
 def test_a_perfect_draft_emits_its_length_and_a_bonus():
     target = table_model(5, 1)
-    generation = decode(target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=20)
+    generation = decode(
+        target,
+        ChainDraft(table_model(5, 1, name="draft"), 4),
+        PROMPT,
+        Chance(0, Sampler(1.0)),
+        max_new_tokens=20,
+    )
     assert [len(played.emitted) for played in generation.rounds] == [5, 5, 5, 5]
     assert generation.tokens_per_round == 5 and generation.stop == "length"
 
 
 def test_a_round_says_who_guessed_what():
     target, model = CachedModel(network("gpt2"), "target"), CachedModel(network("llama"), "draft")
-    generation = decode(target, TreeDraft(model, widths=(2, 2)), PROMPT, Chance(1), max_new_tokens=16)
+    generation = decode(
+        target, TreeDraft(model, widths=(2, 2)), PROMPT, Chance(1), max_new_tokens=16
+    )
     for played in generation.rounds:
         whole = len(played.emitted) == played.accepted + 1
-        assert played.sources == ("draft",) * played.accepted + ("target",) if whole else played is generation.rounds[-1]
+        assert (
+            played.sources == ("draft",) * played.accepted + ("target",)
+            if whole
+            else played is generation.rounds[-1]
+        )
         assert played.tried in (played.accepted, played.accepted + 1)
-        assert played.usage["target"].passes == 1 and played.usage["target"].rows == played.proposed + 1
+        assert (
+            played.usage["target"].passes == 1
+            and played.usage["target"].rows == played.proposed + 1
+        )
         assert played.seconds >= played.overhead_seconds >= 0
     assert sum(len(played.emitted) for played in generation.rounds) == 16
 
@@ -89,28 +130,46 @@ def test_a_round_says_who_guessed_what():
 def test_reading_the_prompt_is_counted_apart():
     target, model = CachedModel(network("gpt2"), "target"), CachedModel(network("llama"), "draft")
     generation = decode(target, ChainDraft(model, 2), (1,) * 20, Chance(1), max_new_tokens=4)
-    assert {name: used.rows for name, used in generation.prefill.items()} == {"target": 19, "draft": 19}
+    assert {name: used.rows for name, used in generation.prefill.items()} == {
+        "target": 19,
+        "draft": 19,
+    }
     assert generation.rounds[0].usage["target"].rows == 3
 
 
 def test_no_more_is_verified_than_can_be_emitted():
     target = table_model(5, 1)
-    generation = decode(target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0), max_new_tokens=7)
+    generation = decode(
+        target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0), max_new_tokens=7
+    )
     assert [played.proposed for played in generation.rounds] == [4, 1]
 
 
 @pytest.mark.parametrize("draft", [NoDraft(), ChainDraft(table_model(5, 2, name="draft"), 4)])
 def test_the_context_end_is_a_stop(draft):
-    generation = decode(table_model(5, 1, max_positions=12), draft, PROMPT, Chance(0), max_new_tokens=99)
+    generation = decode(
+        table_model(5, 1, max_positions=12), draft, PROMPT, Chance(0), max_new_tokens=99
+    )
     assert generation.stop == "context" and len(generation.context) == 13
 
 
 def test_a_stop_token_ends_the_generation_and_is_emitted():
-    plain = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(2, Sampler(1.0)), max_new_tokens=20).tokens
+    plain = decode(
+        table_model(5, 1), NoDraft(), PROMPT, Chance(2, Sampler(1.0)), max_new_tokens=20
+    ).tokens
     stop = plain[6]
     for draft in (NoDraft(), ChainDraft(table_model(5, 1, name="draft"), 6)):
-        generation = decode(table_model(5, 1), draft, PROMPT, Chance(2, Sampler(1.0)), max_new_tokens=20, stop_tokens=[stop])
-        assert generation.tokens == plain[: plain.index(stop) + 1] and generation.stop == "stop token"
+        generation = decode(
+            table_model(5, 1),
+            draft,
+            PROMPT,
+            Chance(2, Sampler(1.0)),
+            max_new_tokens=20,
+            stop_tokens=[stop],
+        )
+        assert (
+            generation.tokens == plain[: plain.index(stop) + 1] and generation.stop == "stop token"
+        )
 
 
 def test_rounds_stream_while_the_loop_runs():
@@ -127,7 +186,9 @@ def test_rounds_stream_while_the_loop_runs():
 def test_a_generation_can_go_on_from_a_context():
     whole = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=8)
     part = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=3)
-    rest = decode(table_model(5, 1), NoDraft(), part.context, Chance(0, Sampler(1.0)), max_new_tokens=5)
+    rest = decode(
+        table_model(5, 1), NoDraft(), part.context, Chance(0, Sampler(1.0)), max_new_tokens=5
+    )
     assert rest.context == whole.context and rest.context.prompt_tokens == len(PROMPT)
     assert len(rest.tokens) == 5 and rest.tokens_per_round == 1
 
@@ -140,14 +201,44 @@ def test_a_model_that_is_used_twice_is_counted_once():
 @pytest.mark.parametrize(
     "target,draft,prompt,length,message",
     [
-        (table_model(5, 1), ChainDraft(table_model(4, 1, name="draft"), 2), PROMPT, 5, "share the target's vocabulary: draft has 4 tokens, table 5"),
-        (table_model(5, 1), MaxGram(np.arange(4)), PROMPT, 5, "share the target's vocabulary: MaxGram has 4 tokens, table 5"),
-        (table_model(5, 1), Both([ChainDraft(table_model(4, 1, name="draft"), 2)]), PROMPT, 5, "share the target's vocabulary: draft has 4"),
+        (
+            table_model(5, 1),
+            ChainDraft(table_model(4, 1, name="draft"), 2),
+            PROMPT,
+            5,
+            "share the target's vocabulary: draft has 4 tokens, table 5",
+        ),
+        (
+            table_model(5, 1),
+            MaxGram(np.arange(4)),
+            PROMPT,
+            5,
+            "share the target's vocabulary: MaxGram has 4 tokens, table 5",
+        ),
+        (
+            table_model(5, 1),
+            Both([ChainDraft(table_model(4, 1, name="draft"), 2)]),
+            PROMPT,
+            5,
+            "share the target's vocabulary: draft has 4",
+        ),
         (table_model(5, 1), NoDraft(), (), 5, "prompt is empty"),
         (table_model(5, 1), NoDraft(), (5,), 5, "token 5, the target's vocabulary ends at 4"),
-        (table_model(5, 1, max_positions=2), NoDraft(), PROMPT, 5, "3 tokens, the target reads at most 2"),
+        (
+            table_model(5, 1, max_positions=2),
+            NoDraft(),
+            PROMPT,
+            5,
+            "3 tokens, the target reads at most 2",
+        ),
         (table_model(5, 1), NoDraft(), PROMPT, 0, "max_new_tokens must be at least 1, got 0"),
-        (table_model(5, 1), ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
+        (
+            table_model(5, 1),
+            ChainDraft(table_model(5, 2), 2),
+            PROMPT,
+            5,
+            "two models are called 'table'",
+        ),
     ],
 )
 def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message, monkeypatch):
@@ -177,25 +268,54 @@ def test_models_in_dictionaries_and_slots_are_found():
     "asked, complaint",
     [
         ({"prompt": "def f():"}, "a prompt is tokens, got text; ladder.encode"),
-        ({"prompt": torch.zeros(1, 3, dtype=torch.long)}, r"an array of shape \(1, 3\); of a batch take one row"),
+        (
+            {"prompt": torch.zeros(1, 3, dtype=torch.long)},
+            r"an array of shape \(1, 3\); of a batch take one row",
+        ),
         ({"prompt": (1, 2.5)}, "tokens are whole numbers, got 2.5"),
-        ({"target": "gpt2"}, "the target is a language model such as workload.load_model gives, got 'gpt2'"),
-        ({"draft": table_model(5, 2, name="draft")}, "got a TableModel; a model guesses inside a draft: ChainDraft"),
+        (
+            {"target": "gpt2"},
+            "the target is a language model such as workload.load_model gives, got 'gpt2'",
+        ),
+        (
+            {"draft": table_model(5, 2, name="draft")},
+            "got a TableModel; a model guesses inside a draft: ChainDraft",
+        ),
         ({"draft": None}, r"a draft has propose\(context, chance\), got None$"),
         ({"chance": 7}, r"chance is Chance\(seed, Sampler\(temperature\)\), got 7"),
-        ({"rule": "reject"}, "a rule is look_up or reject of specdec_lib.core.verify, or a function like them, got 'reject'"),
+        (
+            {"rule": "reject"},
+            "a rule is look_up or reject of specdec_lib.core.verify, or a function like them, got"
+            " 'reject'",
+        ),
     ],
 )
 def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
-    given = {"target": table_model(5, 1), "draft": NoDraft(), "prompt": PROMPT, "chance": Chance(0), "rule": reject} | asked
+    given = {
+        "target": table_model(5, 1),
+        "draft": NoDraft(),
+        "prompt": PROMPT,
+        "chance": Chance(0),
+        "rule": reject,
+    } | asked
     with pytest.raises(ValueError, match=complaint):
-        decode(given["target"], given["draft"], given["prompt"], given["chance"], rule=given["rule"], max_new_tokens=2)
+        decode(
+            given["target"],
+            given["draft"],
+            given["prompt"],
+            given["chance"],
+            rule=given["rule"],
+            max_new_tokens=2,
+        )
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_row_of_an_array_is_a_prompt():
     target = table_model(5, 1)
-    asked = [decode(target, NoDraft(), prompt, Chance(0), max_new_tokens=4).tokens for prompt in (PROMPT, torch.tensor(PROMPT), np.array(PROMPT))]
+    asked = [
+        decode(target, NoDraft(), prompt, Chance(0), max_new_tokens=4).tokens
+        for prompt in (PROMPT, torch.tensor(PROMPT), np.array(PROMPT))
+    ]
     assert asked[0] == asked[1] == asked[2]
 
 

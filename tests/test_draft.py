@@ -21,7 +21,9 @@ from specdec_lib.models.katz.model import Katz
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
 ODD = Shape((-1, 0, 1, 2, 0, 1, 4))  # not numbered level by level
-BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), ((0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01)))
+BY_GAP = MatchTable(
+    (0.6, 0.2, 0.1), "by gap", (0.5, 1.5), ((0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01))
+)
 
 
 class Counting:
@@ -29,7 +31,12 @@ class Counting:
 
     def __init__(self, vocabulary: int, seed: int, max_positions: int = 1000):
         self.inside = table_model(vocabulary, seed, max_positions=max_positions)
-        self.name, self.vocabulary, self.max_positions, self.passes = "draft", vocabulary, max_positions, 0
+        self.name, self.vocabulary, self.max_positions, self.passes = (
+            "draft",
+            vocabulary,
+            max_positions,
+            0,
+        )
 
     def score(self, context, tree):
         self.passes += 1
@@ -58,7 +65,12 @@ def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked(
 
         def propose(self, context: Context, chance: Chance) -> TokenTree:
             asked.append((self.name, chance.nesting))
-            return TokenTree.rooted(context).grown([1] * self.guesses, range(self.guesses), source=self.name, scores=[1.0] * self.guesses)
+            return TokenTree.rooted(context).grown(
+                [1] * self.guesses,
+                range(self.guesses),
+                source=self.name,
+                scores=[1.0] * self.guesses,
+            )
 
     parts = Guesser("none", 0), Guesser("two", 2), Guesser("three", 3)
     context = Context.of([1, 2])
@@ -80,7 +92,10 @@ def test_guesses_that_were_drawn_are_never_passed_over():
 def test_a_chain_is_the_tree_of_width_one():
     chain = ChainDraft(table_model(5, 1), 4).propose(CONTEXT, SAMPLED)
     assert chain.parents == (-1, 0, 1, 2, 3)
-    assert chain.tokens == TreeDraft(table_model(5, 1), widths=(1,) * 4).propose(CONTEXT, SAMPLED).tokens
+    assert (
+        chain.tokens
+        == TreeDraft(table_model(5, 1), widths=(1,) * 4).propose(CONTEXT, SAMPLED).tokens
+    )
 
 
 def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
@@ -88,7 +103,12 @@ def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
     tree = TreeDraft(model, widths=(2, 2)).propose(CONTEXT, GREEDY)
     for node in range(1, len(tree)):
         tokens = CONTEXT.tokens + tree.path_tokens(node)
-        product = torch.stack([model.laws(tokens[:at]).softmax(-1)[tokens[at]] for at in range(len(CONTEXT), len(tokens))]).prod()
+        product = torch.stack(
+            [
+                model.laws(tokens[:at]).softmax(-1)[tokens[at]]
+                for at in range(len(CONTEXT), len(tokens))
+            ]
+        ).prod()
         assert tree.scores[node] == pytest.approx(float(product))
 
 
@@ -98,7 +118,10 @@ def best_by_exhaustion(model, budget: int, depth: int) -> set[tuple[int, ...]]:
     for length in range(1, depth + 1):
         for tokens in itertools.product(range(model.vocabulary), repeat=length):
             whole = CONTEXT.tokens + tokens
-            factors = [model.laws(whole[:at]).softmax(-1)[whole[at]] for at in range(len(CONTEXT), len(whole))]
+            factors = [
+                model.laws(whole[:at]).softmax(-1)[whole[at]]
+                for at in range(len(CONTEXT), len(whole))
+            ]
             scored[tokens] = float(torch.stack(factors).prod())
     return set(sorted(scored, key=scored.get, reverse=True)[:budget])
 
@@ -107,7 +130,9 @@ def best_by_exhaustion(model, budget: int, depth: int) -> set[tuple[int, ...]]:
 def test_a_budget_holds_the_likeliest_paths_of_all(budget):
     model = Counting(4, 3)
     tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
-    assert {tree.path_tokens(node) for node in range(1, len(tree))} == best_by_exhaustion(model.inside, budget, 4)
+    assert {tree.path_tokens(node) for node in range(1, len(tree))} == best_by_exhaustion(
+        model.inside, budget, 4
+    )
     assert model.passes <= 4
 
 
@@ -121,7 +146,9 @@ def test_no_pass_is_made_for_children_that_cannot_get_in():
 def test_only_nodes_that_get_children_are_read():
     model, asked = Counting(5, 3), []
     real = model.inside
-    model.inside = SimpleNamespace(score=lambda context, tree: asked.append(tree) or real.score(context, tree))
+    model.inside = SimpleNamespace(
+        score=lambda context, tree: asked.append(tree) or real.score(context, tree)
+    )
     tree = TreeDraft(model, budget=9, depth=4).propose(CONTEXT, SAMPLED)
     parents = {tree.path_tokens(node) for node in range(len(tree)) if tree.children(node)}
     read = {part.path_tokens(node) for part in asked for node in range(len(part))}
@@ -130,7 +157,10 @@ def test_only_nodes_that_get_children_are_read():
 
 def test_an_n_gram_draft_is_the_greedy_tree_of_its_table():
     table = Katz.fit([np.random.default_rng(0).integers(20, size=3000)], 20)
-    trees = [draft.propose(CONTEXT, GREEDY) for draft in (NgramDraft(table, widths=(3, 2, 1)), TreeDraft(table, widths=(3, 2, 1)))]
+    trees = [
+        draft.propose(CONTEXT, GREEDY)
+        for draft in (NgramDraft(table, widths=(3, 2, 1)), TreeDraft(table, widths=(3, 2, 1)))
+    ]
     assert (trees[0].tokens, trees[0].parents) == (trees[1].tokens, trees[1].parents)
     assert trees[0].scores == pytest.approx(trees[1].scores)
 
@@ -138,7 +168,12 @@ def test_an_n_gram_draft_is_the_greedy_tree_of_its_table():
 def test_best_slots_equal_best_first_over_ranks():
     shape = best_slots(MatchTable((0.7, 0.12, 0.05, 0.03)), 7, 14)
     scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6]
-    chosen = [score((*slots, rank)) for level in shape.values() for slots, count in level.items() for rank in range(count)]
+    chosen = [
+        score((*slots, rank))
+        for level in shape.values()
+        for slots, count in level.items()
+        for rank in range(count)
+    ]
     assert sorted(chosen) == pytest.approx(sorted([*scores, 0.12]))
 
 
@@ -158,7 +193,10 @@ def test_slots_of_a_shape_are_its_places_level_by_level():
     assert slots_of(Shape.chain(0)) == {}
 
 
-@pytest.mark.parametrize("chance,siblings", [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))])
+@pytest.mark.parametrize(
+    "chance,siblings",
+    [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))],
+)
 def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
     model = Counting(5, 1)
     tree = TreeDraft(model, shape=ODD, siblings=siblings).propose(CONTEXT, chance)
@@ -170,14 +208,22 @@ def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
 def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
     model, widths = table_model(5, 1), (3, 2, 1)
     trees = [
-        TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED) for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
+        TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED)
+        for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
     ]
     assert trees[0] == trees[1]
 
 
 def test_a_fixed_shape_ends_where_the_context_is_full_or_the_law_does():
-    assert places(TreeDraft(table_model(5, 1, max_positions=3), shape=ODD).propose(CONTEXT, SAMPLED)) == {(), (0,), (1,)}
-    assert places(TreeDraft(fixed_model((1.0, 0.0, 0.0)), shape=ODD).propose(CONTEXT, SAMPLED)) == {(), (0,), (0, 0), (0, 0, 0)}
+    assert places(
+        TreeDraft(table_model(5, 1, max_positions=3), shape=ODD).propose(CONTEXT, SAMPLED)
+    ) == {(), (0,), (1,)}
+    assert places(TreeDraft(fixed_model((1.0, 0.0, 0.0)), shape=ODD).propose(CONTEXT, SAMPLED)) == {
+        (),
+        (0,),
+        (0, 0),
+        (0, 0, 0),
+    }
 
 
 def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
@@ -186,7 +232,9 @@ def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
     for deeper in range(depth):
         below = {}
         for path, above in level.items():
-            tokens, gaps = chance.rank(model.laws(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary)
+            tokens, gaps = chance.rank(
+                model.laws(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary
+            )
             for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
                 row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
                 below[*path, token] = above * (*row, row[-1] / 2)[rank]
@@ -201,21 +249,36 @@ def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
     for seed in range(5):
         chance = Chance(seed, Sampler(1.0))
         tree = TreeDraft(model, budget=budget, depth=4, match=BY_GAP).propose(CONTEXT, chance)
-        assert sorted(tree.scores[1:], reverse=True) == pytest.approx(best_by_gap(model, chance, budget, 4))
+        assert sorted(tree.scores[1:], reverse=True) == pytest.approx(
+            best_by_gap(model, chance, budget, 4)
+        )
 
 
 def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else():
     model = table_model(6, 1)
-    for match, siblings, adapts in ((BY_GAP, "ranked", True), (MatchTable(), "ranked", False), (BY_GAP, "iid", False), (BY_GAP, "distinct", False)):
+    for match, siblings, adapts in (
+        (BY_GAP, "ranked", True),
+        (MatchTable(), "ranked", False),
+        (BY_GAP, "iid", False),
+        (BY_GAP, "distinct", False),
+    ):
         draft = TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match)
-        shapes = {frozenset(places(draft.propose(CONTEXT, Chance(seed, Sampler(1.0))))) for seed in range(20)}
+        shapes = {
+            frozenset(places(draft.propose(CONTEXT, Chance(seed, Sampler(1.0)))))
+            for seed in range(20)
+        }
         assert (len(shapes) > 1) == adapts
 
 
 def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at():
     model = table_model(6, 1)
     for chance, siblings in ((GREEDY, "ranked"), (SAMPLED, "top")):
-        trees = [TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match).propose(CONTEXT, chance) for match in (BY_GAP, MatchTable())]
+        trees = [
+            TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match).propose(
+                CONTEXT, chance
+            )
+            for match in (BY_GAP, MatchTable())
+        ]
         assert trees[0] == trees[1]
 
 
@@ -239,16 +302,27 @@ def test_rows_are_the_laws_that_tokens_were_drawn_from():
 
 
 def test_distinct_siblings_end_where_the_law_does():
-    tree = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3, 1), siblings="distinct").propose(CONTEXT, SAMPLED)
+    tree = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3, 1), siblings="distinct").propose(
+        CONTEXT, SAMPLED
+    )
     assert len(tree.children(0)) == 2
-    assert TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct").propose(CONTEXT, GREEDY).guesses == 1
+    assert (
+        TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct")
+        .propose(CONTEXT, GREEDY)
+        .guesses
+        == 1
+    )
 
 
 def test_a_floor_stops_a_chain_of_doubt():
-    assert ChainDraft(fixed_model((0.6, 0.4, 0.0)), 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
+    assert (
+        ChainDraft(fixed_model((0.6, 0.4, 0.0)), 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
+    )
 
 
-@pytest.mark.parametrize("draft", [lambda model: ChainDraft(model, 5), lambda model: TreeDraft(model, budget=8)])
+@pytest.mark.parametrize(
+    "draft", [lambda model: ChainDraft(model, 5), lambda model: TreeDraft(model, budget=8)]
+)
 def test_a_model_whose_context_is_full_guesses_less(draft):
     assert max(draft(table_model(4, 1, max_positions=4)).propose(CONTEXT, GREEDY).depths) == 2
     assert draft(table_model(4, 1, max_positions=2)).propose(CONTEXT, GREEDY).guesses == 0
@@ -256,7 +330,12 @@ def test_a_model_whose_context_is_full_guesses_less(draft):
 
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])
 def test_equal_chances_give_equal_trees(siblings):
-    trees = [TreeDraft(table_model(6, 1), widths=(2, 2), siblings=siblings).propose(CONTEXT, Chance(4, Sampler(1.0))) for _ in range(2)]
+    trees = [
+        TreeDraft(table_model(6, 1), widths=(2, 2), siblings=siblings).propose(
+            CONTEXT, Chance(4, Sampler(1.0))
+        )
+        for _ in range(2)
+    ]
     assert trees[0].tokens == trees[1].tokens and isinstance(trees[0], TokenTree)
 
 
@@ -267,7 +346,10 @@ def test_equal_chances_give_equal_trees(siblings):
         ({"widths": (1,), "budget": 2}, r"one of them only: got \(1,\), None, 2"),
         ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
         ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
-        ({"shape": Shape.chain(0)}, "at least 1 guess, got the root alone; to guess nothing use NoDraft"),
+        (
+            {"shape": Shape.chain(0)},
+            "at least 1 guess, got the root alone; to guess nothing use NoDraft",
+        ),
         ({"widths": (1, 0)}, "at least 1 per depth"),
         ({"budget": 0}, "at least 1 guess"),
         ({"budget": 2, "depth": 0}, "depth"),

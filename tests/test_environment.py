@@ -21,21 +21,33 @@ IMPORT_NAMES = {"yaml": "pyyaml"}
 
 
 def lock() -> dict[str, str]:
-    lines = [line for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     pins = [re.fullmatch(r"([A-Za-z0-9._-]+)==([^\s+]+)", line) for line in lines]
-    assert all(pins), f"a line is no plain pin: {[line for line, pin in zip(lines, pins, strict=True) if not pin]}"
+    assert all(pins), (
+        "a line is no plain pin:"
+        f" {[line for line, pin in zip(lines, pins, strict=True) if not pin]}"
+    )
     return {canonicalize_name(pin[1]): pin[2] for pin in pins}
 
 
 def requirements(*extras: str) -> list[Requirement]:
-    asked = [*PROJECT["dependencies"], *(one for extra in extras for one in PROJECT["optional-dependencies"][extra])]
+    asked = [
+        *PROJECT["dependencies"],
+        *(one for extra in extras for one in PROJECT["optional-dependencies"][extra]),
+    ]
     return [Requirement(one) for one in asked]
 
 
 def test_the_lock_satisfies_the_project() -> None:
     pins = lock()
     for one in requirements("dev"):
-        assert one.specifier.contains(pins[canonicalize_name(one.name)]), f"{one}, locked at {pins[canonicalize_name(one.name)]}"
+        assert one.specifier.contains(pins[canonicalize_name(one.name)]), (
+            f"{one}, locked at {pins[canonicalize_name(one.name)]}"
+        )
 
 
 def test_torch_is_pinned_for_any_device() -> None:
@@ -54,37 +66,81 @@ def test_the_conda_environment_is_the_locks() -> None:
 
 
 def test_every_package_that_the_library_imports_is_declared() -> None:
-    declared = {canonicalize_name(one.name) for one in requirements(*PROJECT["optional-dependencies"])}
+    declared = {
+        canonicalize_name(one.name) for one in requirements(*PROJECT["optional-dependencies"])
+    }
     for path in (ROOT / "specdec_lib").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            for name in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"specdec_lib"}:
-                assert canonicalize_name(IMPORT_NAMES.get(name, name)) in declared, f"{path.relative_to(ROOT)} imports {name}"
+            for name in (
+                {name.split(".")[0] for name in names}
+                - set(sys.stdlib_module_names)
+                - {"specdec_lib"}
+            ):
+                assert canonicalize_name(IMPORT_NAMES.get(name, name)) in declared, (
+                    f"{path.relative_to(ROOT)} imports {name}"
+                )
 
 
 def test_every_make_target_that_is_written_about_exists() -> None:
-    targets = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(
+            r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     for path in (ROOT / "CONTRIBUTING.md", ROOT / ".ci" / "run", ROOT / "README.md"):
-        told = set(re.findall(r"(?:`|exec )make ([a-z-]+)", path.read_text(encoding="utf-8"))) if path.exists() else set()
+        told = (
+            set(re.findall(r"(?:`|exec )make ([a-z-]+)", path.read_text(encoding="utf-8")))
+            if path.exists()
+            else set()
+        )
         assert told <= targets, f"{path.name} names {sorted(told - targets)}"
-    assert {"figures", "test", "lab", "check", "refresh", "full", "ladder", "lossless", "table"} <= targets
+    assert {
+        "figures",
+        "test",
+        "lab",
+        "check",
+        "refresh",
+        "full",
+        "ladder",
+        "lossless",
+        "table",
+    } <= targets
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
 def test_the_metadata_names_the_pythons_that_are_tested() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    )
     tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
-    named = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+    named = [
+        one.rpartition(" ")[2]
+        for one in PROJECT["classifiers"]
+        if re.search(r"Python :: 3\.\d+$", one)
+    ]
     allowed = SpecifierSet(PROJECT["requires-python"])
-    assert named == tested == [f"3.{minor}" for minor in range(30) if allowed.contains(f"3.{minor}")] == ["3.11", "3.12", "3.13"]
+    assert (
+        named
+        == tested
+        == [f"3.{minor}" for minor in range(30) if allowed.contains(f"3.{minor}")]
+        == ["3.11", "3.12", "3.13"]
+    )
 
 
 def test_binder_installs_the_lock_and_the_library() -> None:
     binder = ROOT / "binder"
-    told = [line for line in (binder / "requirements.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    told = [
+        line
+        for line in (binder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     *options, pins = told
-    assert pins.split()[0] == "-r" and (binder / pins.split()[1]).resolve() == ROOT / "requirements.lock"
+    assert (
+        pins.split()[0] == "-r"
+        and (binder / pins.split()[1]).resolve() == ROOT / "requirements.lock"
+    )
     assert options == ["--extra-index-url https://download.pytorch.org/whl/cpu"]
     python = (binder / "runtime.txt").read_text(encoding="utf-8").strip()
     assert SpecifierSet(PROJECT["requires-python"]).contains(python.removeprefix("python-"))
@@ -110,7 +166,9 @@ try:
 except ModuleNotFoundError as problem:
     print(problem)
 """
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it() -> None:

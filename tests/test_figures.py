@@ -13,18 +13,36 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.show import figures
 from specdec_lib.show.figures import saving, theme
 
-LAWS = pd.DataFrame({"token": [" a", "\n", " a", "\n"], "law": ["target", "target", "draft", "draft"], "probability": [0.75, 0.25, 1 / 3, 2 / 3]})
-ORIGINS = pd.DataFrame({"token": ["def", " f", ":\n    ", "return"], "source": ["draft", "target", "n-gram", "draft"], "round": [0, 0, 1, 1]})
+LAWS = pd.DataFrame(
+    {
+        "token": [" a", "\n", " a", "\n"],
+        "law": ["target", "target", "draft", "draft"],
+        "probability": [0.75, 0.25, 1 / 3, 2 / 3],
+    }
+)
+ORIGINS = pd.DataFrame(
+    {
+        "token": ["def", " f", ":\n    ", "return"],
+        "source": ["draft", "target", "n-gram", "draft"],
+        "round": [0, 0, 1, 1],
+    }
+)
 
 
 @pytest.fixture
 def small() -> TokenTree:
     """A root with children 1 and 2, and 3 below 1."""
-    return TokenTree(7, (5,)).grown((8, 9), (0, 0), source="draft", scores=(0.8, 0.1)).grown((6,), (1,), source="n-gram", scores=(0.5,))
+    return (
+        TokenTree(7, (5,))
+        .grown((8, 9), (0, 0), source="draft", scores=(0.8, 0.1))
+        .grown((6,), (1,), source="n-gram", scores=(0.5,))
+    )
 
 
 def texts(figure: go.Figure) -> list[str]:
-    return [text for trace in figure.data for text in (trace.text if trace.text is not None else ())]
+    return [
+        text for trace in figure.data for text in (trace.text if trace.text is not None else ())
+    ]
 
 
 def names(figure: go.Figure) -> list[str]:
@@ -34,7 +52,12 @@ def names(figure: go.Figure) -> list[str]:
 def test_save_writes_page_image_table_and_script(figures: Path) -> None:
     page = saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", LAWS)
     assert page == figures / "00_bars.html"
-    assert sorted(path.name for path in figures.iterdir()) == ["00_bars.csv", "00_bars.html", "00_bars.png", "plotly.min.js"]
+    assert sorted(path.name for path in figures.iterdir()) == [
+        "00_bars.csv",
+        "00_bars.html",
+        "00_bars.png",
+        "plotly.min.js",
+    ]
     assert (figures / "00_bars.csv").read_bytes().splitlines()[-1] == b'",draft,0.666667'
     image = (figures / "00_bars.png").read_bytes()
     assert image[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", image[16:24]) == (1400, 1000)
@@ -49,14 +72,18 @@ def test_saving_again_gives_the_same_bytes_and_asks_no_network(figures: Path) ->
     assert re.findall(r'<script[^>]* src="([^"]*)"', page.read_text()) == ["plotly.min.js"]
 
 
-@pytest.mark.parametrize("name", ["bars", "0_bars", "00bars", "00_", "00_Bars", "../00_bars", "00_bars.html"])
+@pytest.mark.parametrize(
+    "name", ["bars", "0_bars", "00bars", "00_", "00_Bars", "../00_bars", "00_bars.html"]
+)
 def test_a_badly_named_figure_is_refused(name: str, figures: Path) -> None:
     with pytest.raises(ValueError, match="00_laws"):
         saving.save(go.Figure(), name, LAWS)
     assert not figures.exists()
 
 
-def test_without_an_exporter_one_warning_and_the_other_files(figures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_exporter_one_warning_and_the_other_files(
+    figures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(saving, "_exporter_works", lambda: False)
     with pytest.warns(UserWarning, match="00_bars.png is not") as said:
         saving.save(go.Figure(), "00_bars", LAWS)
@@ -78,12 +105,20 @@ def test_the_exporters_own_warnings_are_the_only_silenced_ones(figures: Path) ->
         saving.save(go.Figure(), "00_bars", LAWS)
 
 
-def test_a_page_leads_back_to_the_gallery_and_says_when_its_script_is_missing(figures: Path) -> None:
+def test_a_page_leads_back_to_the_gallery_and_says_when_its_script_is_missing(
+    figures: Path,
+) -> None:
     page = saving.save(go.Figure(), "00_bars", LAWS).read_text()
-    assert page.count('href="index.html#00_bars"') == 1 and "plotly.min.js beside it" in page and page.endswith("</body>\n</html>")
+    assert (
+        page.count('href="index.html#00_bars"') == 1
+        and "plotly.min.js beside it" in page
+        and page.endswith("</body>\n</html>")
+    )
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*_: object) -> None:
         raise OSError("disk full")
 
@@ -95,7 +130,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
 
 
-def test_the_folder_is_the_repositorys_wherever_the_caller_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_the_repositorys_wherever_the_caller_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPECDEC_FIGURES")
     assert figures.folder() == Path(__file__).resolve().parents[1] / "figures"
@@ -106,7 +143,11 @@ def test_the_folder_is_the_repositorys_wherever_the_caller_stands(tmp_path: Path
 def test_every_source_word_has_its_own_colour_and_strangers_share_four() -> None:
     assert len(set(theme.SOURCES.values())) == 8
     given = figures.colours(["x", "draft", "y", "x"])
-    assert list(given) == ["x", "draft", "y"] and given["draft"] == "#0072B2" and given["x"] != given["y"]
+    assert (
+        list(given) == ["x", "draft", "y"]
+        and given["draft"] == "#0072B2"
+        and given["x"] != given["y"]
+    )
     assert not set(theme.OTHERS) & set(theme.SOURCES.values())
 
 
@@ -151,7 +192,9 @@ def test_a_path_off_the_edges_is_refused(small: TokenTree, path: tuple[int, ...]
 
 def test_too_few_labels_are_refused(small: TokenTree) -> None:
     for draw in (figures.tree, figures.mask):
-        with pytest.raises(ValueError, match="4 nodes, the root among them, need as many labels, got 3"):
+        with pytest.raises(
+            ValueError, match="4 nodes, the root among them, need as many labels, got 3"
+        ):
             draw(small, labels=list("abc"))
 
 
@@ -171,7 +214,12 @@ def test_laws_are_bars_with_a_colour_and_a_hatch_each() -> None:
 
 def test_origins_keeps_lines_and_indentation_and_shows_shares() -> None:
     figure = figures.origins(ORIGINS)
-    assert names(figure) == ["draft 50% (2)", "target 25% (1)", "n-gram 25% (1)", "start of a round"]
+    assert names(figure) == [
+        "draft 50% (2)",
+        "target 25% (1)",
+        "n-gram 25% (1)",
+        "start of a round",
+    ]
     words = figure.data[-1]
     assert list(words.text) == ["def", "f", ":⏎", "", "return"]
     assert words.y[3] == words.y[4] > words.y[2] and words.x[4] > words.x[3], (
@@ -181,7 +229,9 @@ def test_origins_keeps_lines_and_indentation_and_shows_shares() -> None:
 
 
 def test_origins_breaks_long_lines() -> None:
-    long = pd.DataFrame({"token": [" twelve_signs"] * 20, "source": ["draft"] * 20, "round": range(20)})
+    long = pd.DataFrame(
+        {"token": [" twelve_signs"] * 20, "source": ["draft"] * 20, "round": range(20)}
+    )
     assert len(set(figures.origins(long).data[-1].y)) == 3
 
 

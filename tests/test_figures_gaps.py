@@ -30,14 +30,27 @@ def test_a_match_table_becomes_a_row_per_bin_and_rank():
 def test_the_grid_has_every_number_in_its_cell():
     figure = figures.gaps(figures.gap_table(MATCH))
     assert figure.data[0].z.tolist() == [[0.4, 0.6, 0.9], [0.3, 0.2, 0.0]]
-    assert list(figure.data[0].y) == ["rank 0", "rank 1"] and list(figure.data[0].x) == ["0–0.5", "0.5–2", "2 and more"]
-    assert [note.text for note in figure.layout.annotations] == ["0.40", "0.30", "0.60", "0.20", "0.90", "0"]
+    assert list(figure.data[0].y) == ["rank 0", "rank 1"] and list(figure.data[0].x) == [
+        "0–0.5",
+        "0.5–2",
+        "2 and more",
+    ]
+    assert [note.text for note in figure.layout.annotations] == [
+        "0.40",
+        "0.30",
+        "0.60",
+        "0.20",
+        "0.90",
+        "0",
+    ]
 
 
 def test_kinds_stand_side_by_side_and_a_rate_of_nothing_draws_nothing():
     figure = figures.kinds(KINDS, x_title="text")
     assert [trace.name for trace in figure.data] == ["a", "&lt;b&gt;"]
-    assert list(figure.data[0].x) == pytest.approx([-0.15, 0.85]) and list(figure.data[1].x) == pytest.approx([0.15])
+    assert list(figure.data[0].x) == pytest.approx([-0.15, 0.85]) and list(
+        figure.data[1].x
+    ) == pytest.approx([0.15])
     assert list(figure.layout.xaxis.ticktext) == ["code", "math"]
     assert [note.text for note in figure.layout.annotations] == ["0.50", "0.75", "0.25"]
 
@@ -46,7 +59,10 @@ def test_kinds_stand_side_by_side_and_a_rate_of_nothing_draws_nothing():
     "call,complaint",
     [
         (lambda: figures.gap_table(MatchTable()), "'default' does not look at gaps"),
-        (lambda: figures.gaps(pd.concat([figures.gap_table(MATCH)] * 2)), "at most one row per gap and rank"),
+        (
+            lambda: figures.gaps(pd.concat([figures.gap_table(MATCH)] * 2)),
+            "at most one row per gap and rank",
+        ),
         (lambda: figures.gaps(KINDS), "needs rows with the columns gap"),
         (lambda: figures.kinds(KINDS.assign(low=0.7), x_title=""), "low ≤ rate ≤ high"),
         (lambda: figures.kinds(KINDS[:0], x_title=""), "got 0 rows"),

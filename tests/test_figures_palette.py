@@ -12,16 +12,24 @@ from specdec_lib.show.figures.palette import SIGNATURE, smaller
 
 
 def png(pixels, filters):
-    """RGBA pixels as the exporter writes them, each row with a filter: 0 plain, 1 difference to the left, 2 difference to the row above."""
+    """RGBA pixels as the exporter writes them, each row with a filter: 0 plain, 1 difference to the
+    left, 2 difference to the row above.
+    """
     height, width, _ = pixels.shape
     rows, above = [], np.zeros((width, 4), np.uint8)
     for row, kind in zip(pixels, filters, strict=True):
         left = np.concatenate([np.zeros((1, 4), np.uint8), row[:-1]])
-        rows.append(bytes([kind]) + (row - {0: 0, 1: left, 2: above}.get(kind, 0)).astype(np.uint8).tobytes())
+        rows.append(
+            bytes([kind])
+            + (row - {0: 0, 1: left, 2: above}.get(kind, 0)).astype(np.uint8).tobytes()
+        )
         above = row
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(b"".join(rows), 0)), (b"IEND", b""))
-    return SIGNATURE + b"".join(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts)
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )
 
 
 def decoded(image):

@@ -28,7 +28,9 @@ def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
     context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
     text = own_text(ladder.target, context, chance, max_new_tokens=24)
     for draft in (*drafts(ladder, sampler), NoDraft()):
-        real = decode(ladder.target, draft, context, chance, max_new_tokens=24, stop_tokens=ladder.stop_tokens)
+        real = decode(
+            ladder.target, draft, context, chance, max_new_tokens=24, stop_tokens=ladder.stop_tokens
+        )
         found = followed(text, draft, chance, stop_tokens=ladder.stop_tokens)
         assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == [
             (one.tree, one.path, one.emitted, one.tried) for one in real.rounds
@@ -58,6 +60,12 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     text = own_text(ladder.target, context, chance, max_new_tokens=16)
     found = work_of(followed(text, draft, chance), "target")
     watched = observed(ladder.target, draft, context, chance, max_new_tokens=16).work
-    assert (found.tokens, found.rounds, found.guesses) == (watched.tokens, watched.rounds, watched.guesses)
+    assert (found.tokens, found.rounds, found.guesses) == (
+        watched.tokens,
+        watched.rounds,
+        watched.guesses,
+    )
     assert found.draft_passes == watched.draft_passes
-    assert {rows for model, rows, _ in found.passes if model == "target"} == {rows for model, rows, _ in watched.passes if model == "target"}
+    assert {rows for model, rows, _ in found.passes if model == "target"} == {
+        rows for model, rows, _ in watched.passes if model == "target"
+    }

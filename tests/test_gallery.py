@@ -41,7 +41,9 @@ class Read(HTMLParser):
         assert self.open.pop() == tag
 
     def all(self, attribute: str) -> list[str]:
-        return [attributes[attribute] or "" for _, attributes in self.found if attribute in attributes]
+        return [
+            attributes[attribute] or "" for _, attributes in self.found if attribute in attributes
+        ]
 
 
 @pytest.fixture
@@ -57,7 +59,11 @@ def stored(tmp_path: Path) -> Path:
 
 
 def saved_by_notebooks() -> set[str]:
-    sources = "".join("".join(cell["source"]) for path in NOTEBOOKS.glob("*.ipynb") for cell in json.loads(path.read_text())["cells"])
+    sources = "".join(
+        "".join(cell["source"])
+        for path in NOTEBOOKS.glob("*.ipynb")
+        for cell in json.loads(path.read_text())["cells"]
+    )
     return set(re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources))
 
 
@@ -69,7 +75,12 @@ def test_every_figure_is_described_and_every_description_has_a_figure() -> None:
 @pytest.mark.parametrize("name", gallery.descriptions())
 def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: str) -> None:
     one = gallery.descriptions()[name]
-    assert 3 < len(one.title) <= 60 and 40 < len(one.see) <= 200 and one.see.endswith(".") and not one.title.endswith(".")
+    assert (
+        3 < len(one.title) <= 60
+        and 40 < len(one.see) <= 200
+        and one.see.endswith(".")
+        and not one.title.endswith(".")
+    )
     assert not re.search(r"\d[.,]\d|\d\s*(%|×)", one.title + one.see)
 
 
@@ -84,12 +95,18 @@ def test_the_papers_number_stands_beside_ours(name: str) -> None:
         assert sum(row[1] != "–" for row in found.rows) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in COMPARED if "rows" not in gallery.descriptions()[name].paper])
+@pytest.mark.parametrize(
+    "name", [name for name in COMPARED if "rows" not in gallery.descriptions()[name].paper]
+)
 def test_a_tables_paper_numbers_are_those_that_are_published(name: str) -> None:
     paper = gallery.descriptions()[name].paper
     if "item" not in paper:
         return
-    printed = {f"{float(one):.6g}" for one in published(paper["item"]).to_numpy().ravel() if isinstance(one, int | float)}
+    printed = {
+        f"{float(one):.6g}"
+        for one in published(paper["item"]).to_numpy().ravel()
+        if isinstance(one, int | float)
+    }
     with (FIGURES / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
         ours = {row["paper"] for row in csv.DictReader(lines)} - {""}
     assert ours and ours <= printed
@@ -99,18 +116,40 @@ def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path:
     (tmp_path / "t.csv").write_text("kind,x,paper\na,1.23456,1.5\na,4,\nb,9,\n")
     row = {"label": "a's largest", "paper": {"item": "staged.fig2", "key": "sometimes only"}}
     ours = {"column": "x", "where": {"kind": "a"}, "take": "max"}
-    told = describing.Description("t", "s", {"source": "S", "caption": "c", "item": "i", "rows": [row | {"ours": ours}]})
-    assert describing.comparison(told, tmp_path / "t.csv").rows == (("a's largest", f"{published('staged.fig2').value[1]:g}", "4"),)
+    told = describing.Description(
+        "t", "s", {"source": "S", "caption": "c", "item": "i", "rows": [row | {"ours": ours}]}
+    )
+    assert describing.comparison(told, tmp_path / "t.csv").rows == (
+        ("a's largest", f"{published('staged.fig2').value[1]:g}", "4"),
+    )
     for change in ({"where": {"kind": "z"}}, {"column": "y"}, {"take": "only"}):
-        told = describing.Description("t", "s", {"source": "S", "caption": "c", "rows": [row | {"ours": ours | change}]})
+        told = describing.Description(
+            "t", "s", {"source": "S", "caption": "c", "rows": [row | {"ours": ours | change}]}
+        )
         assert describing.comparison(told, tmp_path / "t.csv").rows[0][2] == "–"
-    listed = {"source": "S", "caption": "c", "item": "i", "label": ["kind"], "columns": {"paper": "paper", "ours": "x"}}
-    assert describing.comparison(describing.Description("t", "s", listed), tmp_path / "t.csv").rows == (("a", "1.5", "1.23"),)
-    assert describing.comparison(describing.Description("t", "s", listed), tmp_path / "gone.csv") is None
+    listed = {
+        "source": "S",
+        "caption": "c",
+        "item": "i",
+        "label": ["kind"],
+        "columns": {"paper": "paper", "ours": "x"},
+    }
+    assert describing.comparison(
+        describing.Description("t", "s", listed), tmp_path / "t.csv"
+    ).rows == (("a", "1.5", "1.23"),)
+    assert (
+        describing.comparison(describing.Description("t", "s", listed), tmp_path / "gone.csv")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
-    "text, reason", [("[x", "figures.toml"), ('[a]\ntitle = "t"', "needs title and see"), ('[a]\ntitel = "t"\nsee = "s"', "got titel")]
+    "text, reason",
+    [
+        ("[x", "figures.toml"),
+        ('[a]\ntitle = "t"', "needs title and see"),
+        ('[a]\ntitel = "t"\nsee = "s"', "got titel"),
+    ],
 )
 def test_a_damaged_description_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "figures.toml").write_text(text)
@@ -123,13 +162,23 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored: Path) -> N
     read = Read(told)
     assert [tag for tag, attributes in read.found if tag == "article"] == ["article"] * len(STORED)
     assert sorted(read.all("data-figure")) == STORED
-    links = [link for link in read.all("href") + read.all("src") if link and not link.startswith("#") and link != "data:,"]
-    assert not [link for link in links if not (stored / link).exists() and not link.endswith(".ipynb")]
-    assert not [link for link in links if re.match(r"[a-z]+:|//", link)] and not re.search(r"url\(|@import|fetch\(|XMLHttp", told)
+    links = [
+        link
+        for link in read.all("href") + read.all("src")
+        if link and not link.startswith("#") and link != "data:,"
+    ]
+    assert not [
+        link for link in links if not (stored / link).exists() and not link.endswith(".ipynb")
+    ]
+    assert not [link for link in links if re.match(r"[a-z]+:|//", link)] and not re.search(
+        r"url\(|@import|fetch\(|XMLHttp", told
+    )
     anchors = {link[1:] for link in read.all("href") if link.startswith("#")}
     assert anchors <= set(read.all("id")) and len(set(read.all("id"))) == len(read.all("id"))
     images = [attributes for tag, attributes in read.found if tag == "img"]
-    assert len(images) == len(STORED) and all(one["alt"] and one["loading"] == "lazy" and int(one["width"] or 0) > 100 for one in images)
+    assert len(images) == len(STORED) and all(
+        one["alt"] and one["loading"] == "lazy" and int(one["width"] or 0) > 100 for one in images
+    )
 
 
 def test_the_page_is_the_same_byte_for_byte(stored: Path) -> None:
@@ -142,9 +191,17 @@ def test_the_page_is_the_same_byte_for_byte(stored: Path) -> None:
 def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two notebooks, and a folder in which 00 was run with width 3 while 01 failed."""
     place = tmp_path_factory.mktemp("gallery")
-    write_toy(place / "notebooks", "00_toy", GOOD, "width: int = 2  # branches\nseed: int = 5  # of all noise")
+    write_toy(
+        place / "notebooks",
+        "00_toy",
+        GOOD,
+        "width: int = 2  # branches\nseed: int = 5  # of all noise",
+    )
     write_toy(place / "notebooks", "01_bad", "1 / 0  # <b>")
-    assert main(["--set", "width=3", "--out", str(place / "figures")], notebooks=place / "notebooks") == 1
+    assert (
+        main(["--set", "width=3", "--out", str(place / "figures")], notebooks=place / "notebooks")
+        == 1
+    )
     return place
 
 
@@ -157,17 +214,32 @@ def made(run_once: Path, tmp_path: Path, figures: Path) -> tuple[Path, Path]:
 
 
 def provenance(folder: Path) -> dict:
-    return json.loads((folder / "provenance.js").read_text().removeprefix("window.provenance = ").removesuffix(";\n"))
+    return json.loads(
+        (folder / "provenance.js")
+        .read_text()
+        .removeprefix("window.provenance = ")
+        .removesuffix(";\n")
+    )
 
 
-def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(made: tuple[Path, Path]) -> None:
+def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
+    made: tuple[Path, Path],
+) -> None:
     folder = made[1]
     told, known = (folder / "index.html").read_text(), provenance(folder)
     assert "Made with width = 3." in told and "<dd>5</dd>" in told and "<code>2</code>" in told
     facts = dict(map(tuple, known["figures"]["00_toy"]))
-    assert facts["profile"] == "smoke" and {"made", "commit", "machine", "versions"} <= set(facts) and "torch 2" in facts["versions"]
+    assert (
+        facts["profile"] == "smoke"
+        and {"made", "commit", "machine", "versions"} <= set(facts)
+        and "torch 2" in facts["versions"]
+    )
     assert known["notebooks"]["00_toy"]["good"] and not known["notebooks"]["01_bad"]["good"]
-    assert "ZeroDivisionError" in known["notebooks"]["01_bad"]["error"] and "01_bad" in known["here"] and "ZeroDivision" not in told
+    assert (
+        "ZeroDivisionError" in known["notebooks"]["01_bad"]["error"]
+        and "01_bad" in known["here"]
+        and "ZeroDivision" not in told
+    )
 
 
 def test_a_figure_that_no_run_made_so_is_not_said_to_be(made: tuple[Path, Path]) -> None:
@@ -177,7 +249,9 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be(made: tuple[Path, Path])
     assert "Made with" not in told and "by hand" in provenance(folder)["figures"]["00_toy"][0][1]
 
 
-def test_defaults_given_by_name_and_a_run_with_them_leave_the_page_as_it_was(made: tuple[Path, Path]) -> None:
+def test_defaults_given_by_name_and_a_run_with_them_leave_the_page_as_it_was(
+    made: tuple[Path, Path],
+) -> None:
     notebooks, folder = made
     assert main(["--only", "00"], notebooks=notebooks) == 0
     plain = (folder / "index.html").read_bytes()
@@ -190,24 +264,50 @@ def test_defaults_given_by_name_and_a_run_with_them_leave_the_page_as_it_was(mad
 
 
 def test_an_undescribed_figure_is_shown_all_the_same(made: tuple[Path, Path]) -> None:
-    assert "<h3>00_toy</h3>" in (made[1] / "index.html").read_text() and building.UNDESCRIBED.see in (made[1] / "index.html").read_text()
+    assert (
+        "<h3>00_toy</h3>" in (made[1] / "index.html").read_text()
+        and building.UNDESCRIBED.see in (made[1] / "index.html").read_text()
+    )
 
 
-def test_the_command_builds_a_page_or_refuses(made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([str(made[1])]) == 0 and capsys.readouterr().out.strip() == str(made[1] / "index.html")
-    assert command.main([str(tmp_path / "nowhere")]) == 2 and "there is no figure folder" in capsys.readouterr().err
+def test_the_command_builds_a_page_or_refuses(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([str(made[1])]) == 0 and capsys.readouterr().out.strip() == str(
+        made[1] / "index.html"
+    )
+    assert (
+        command.main([str(tmp_path / "nowhere")]) == 2
+        and "there is no figure folder" in capsys.readouterr().err
+    )
     (tmp_path / "file").write_text("")
-    assert command.main([str(tmp_path / "file")]) == 2 and "cannot be written to" in capsys.readouterr().err
+    assert (
+        command.main([str(tmp_path / "file")]) == 2
+        and "cannot be written to" in capsys.readouterr().err
+    )
 
 
 def test_text_from_elsewhere_is_escaped() -> None:
     said = page.Introduction("a < b & `c`", "*so* <script>", "")
-    card = page.Card("00_x", "<i>", "a & b", frozenset({"csv"}), (0, 0), "<0>", {"name": "'<x>'"}, None)
+    card = page.Card(
+        "00_x", "<i>", "a & b", frozenset({"csv"}), (0, 0), "<0>", {"name": "'<x>'"}, None
+    )
     told = page.page([page.Chapter("00_toy", "../x.ipynb", said, {}, (card,))])
     Read(told)
-    assert "a &lt; b &amp; <code>c</code>" in told and "<em>so</em> &lt;script&gt;" in told and "&lt;i&gt;" in told and "<i>" not in told
+    assert (
+        "a &lt; b &amp; <code>c</code>" in told
+        and "<em>so</em> &lt;script&gt;" in told
+        and "&lt;i&gt;" in told
+        and "<i>" not in told
+    )
 
 
 def test_the_page_in_git_is_the_one_that_would_be_built(stored: Path) -> None:
-    built = re.sub(r'href="[^"]*/notebooks/', 'href="../notebooks/', gallery.build(stored).read_text(encoding="utf-8"))
-    assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, "make refresh, or python -m specdec_lib.suite.gallery, writes it anew"
+    built = re.sub(
+        r'href="[^"]*/notebooks/',
+        'href="../notebooks/',
+        gallery.build(stored).read_text(encoding="utf-8"),
+    )
+    assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, (
+        "make refresh, or python -m specdec_lib.suite.gallery, writes it anew"
+    )

@@ -1,9 +1,17 @@
-"""`model.generate(…, custom_generate=Speculative(draft))` writes what `generate` writes, asks processors the same, and ends at the same token."""
+"""`model.generate(…, custom_generate=Speculative(draft))` writes what `generate` writes, asks
+processors the same, and ends at the same token.
+"""
 
 import pytest
 import torch
 from hfs import KINDS, PROMPT, TREE, VOCABULARY, asked, drafts, network, written
-from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
+from transformers import (
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+    TextIteratorStreamer,
+)
 
 import specdec_lib.suite.hf.speaking as speaking
 from specdec_lib.core.verify import Verdict
@@ -21,7 +29,13 @@ def test_greedy_text_is_that_of_generate_with_every_draft(kind, name):
     rounds = []
     model, given = network(kind), asked(kind)
     door = Speculative(drafts(kind)[name], on_round=rounds.append)
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": 30, "pad_token_id": 0, "eos_token_id": None}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "max_new_tokens": 30,
+        "pad_token_id": 0,
+        "eos_token_id": None,
+    }
     made = model.generate(given, custom_generate=door, **options)
     assert made.tolist() == model.generate(given, **options).tolist()
     said = tuple(token for played in rounds for token in played.emitted)
@@ -40,8 +54,15 @@ OPTIONS = {
     "a stop token, and not too early": {"eos_token_id": list(range(2, 9)), "min_new_tokens": 12},
     "a stop token at a least length": {"eos_token_id": list(range(2, 9)), "min_length": 14},
     "a forced end": {"forced_eos_token_id": 4, "eos_token_id": 4},
-    "an end that becomes likelier": {"exponential_decay_length_penalty": (4, 1.3), "eos_token_id": 6},
-    "allowed tokens that depend on the text": {"prefix_allowed_tokens_fn": lambda batch, text: [(int(text[-1]) * k + 1) % 20 for k in range(1, 5)]},
+    "an end that becomes likelier": {
+        "exponential_decay_length_penalty": (4, 1.3),
+        "eos_token_id": 6,
+    },
+    "allowed tokens that depend on the text": {
+        "prefix_allowed_tokens_fn": lambda batch, text: [
+            (int(text[-1]) * k + 1) % 20 for k in range(1, 5)
+        ]
+    },
     "laws without NaN, normalised": {"remove_invalid_values": True, "renormalize_logits": True},
     "a prompt read in pieces": {"prefill_chunk_size": 2},
 }
@@ -70,7 +91,10 @@ def test_a_rule_that_believes_the_draft_is_caught(monkeypatch):
         path, node = [], 0
         while tree.children(node):
             node = tree.children(node)[0]
-            chance.choose(torch.nn.functional.one_hot(torch.tensor(tree.tokens[node]), VOCABULARY).float(), tree.position(node))
+            chance.choose(
+                torch.nn.functional.one_hot(torch.tensor(tree.tokens[node]), VOCABULARY).float(),
+                tree.position(node),
+            )
             path.append(node)
         return Verdict(tuple(path), bonus=chance.choose(logits[node], tree.position(node) + 1))
 
@@ -95,13 +119,17 @@ def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkey
 
 
 class Counting(LogitsProcessor, StoppingCriteria):
-    """A processor or criterion with a memory: it notes what it is asked, and what it answers depends on how often it was."""
+    """A processor or criterion with a memory: it notes what it is asked, and what it answers
+    depends on how often it was.
+    """
 
     def __init__(self, stop_at: int = 1000) -> None:
         self.calls, self.stop_at = [], stop_at
 
     def __call__(self, input_ids, scores):
-        self.calls.append((tuple(input_ids[0].tolist()), None if scores is None else tuple(scores.shape)))
+        self.calls.append(
+            (tuple(input_ids[0].tolist()), None if scores is None else tuple(scores.shape))
+        )
         if isinstance(scores, torch.Tensor):
             return scores.roll(len(self.calls) % 3, dims=-1)
         return torch.tensor([len(self.calls) >= self.stop_at])
@@ -112,7 +140,10 @@ def test_processors_and_criteria_with_a_memory_are_asked_what_generate_asks_them
     found = []
     for draft in (None, drafts(kind)[TREE]):
         processor, criterion = Counting(), Counting(stop_at=17)
-        asking = {"logits_processor": LogitsProcessorList([processor]), "stopping_criteria": StoppingCriteriaList([criterion])}
+        asking = {
+            "logits_processor": LogitsProcessorList([processor]),
+            "stopping_criteria": StoppingCriteriaList([criterion]),
+        }
         text = written(kind, draft, **asking)
         found.append((text, processor.calls, criterion.calls))
     assert found[0] == found[1]
@@ -141,12 +172,20 @@ def test_a_streamer_hears_the_prompt_and_then_every_token(kind):
 def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
     model = ladder.target.model
     given = torch.tensor([ladder.encode(prompts[3])])
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": 48, "pad_token_id": 0, "tokenizer": ladder.tokenizer}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "max_new_tokens": 48,
+        "pad_token_id": 0,
+        "tokenizer": ladder.tokenizer,
+    }
     wanted = model.generate(given, stop_strings=["return", "if "], **options)
     assert wanted.shape[1] < given.shape[1] + 48
     streamer = TextIteratorStreamer(ladder.tokenizer, skip_prompt=True)
     tree = Speculative(TreeDraft(ladder.draft, budget=12))
-    made = model.generate(given, stop_strings=["return", "if "], custom_generate=tree, streamer=streamer, **options)
+    made = model.generate(
+        given, stop_strings=["return", "if "], custom_generate=tree, streamer=streamer, **options
+    )
     assert made.tolist() == wanted.tolist()
     assert "".join(streamer) == ladder.tokenizer.decode(made[0, given.shape[1] :])
 
@@ -154,10 +193,19 @@ def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
 def test_the_embedded_pair_writes_what_its_target_writes():
     pair = load_pair(device="cpu")
     given = torch.tensor([pair.encode(load_prompts("docstring", "development")[0]).source])
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": 24, "eos_token_id": list(pair.stop_tokens)}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "max_new_tokens": 24,
+        "eos_token_id": list(pair.stop_tokens),
+    }
     options |= {"pad_token_id": 0}
     made = pair.target.model.generate(
-        given, custom_generate=Speculative(FirstDraft((MaxGram(None, 4, least=3), ChainDraft(pair.draft, 3)))), **options
+        given,
+        custom_generate=Speculative(
+            FirstDraft((MaxGram(None, 4, least=3), ChainDraft(pair.draft, 3)))
+        ),
+        **options,
     )
     assert made.tolist() == pair.target.model.generate(given, **options).tolist()
 
@@ -170,22 +218,47 @@ def test_time_runs_out():
 def test_padding_of_a_single_prompt_is_left_out_but_processors_see_it():
     model, padded = network("gpt2"), torch.tensor([[0, 0, *PROMPT]])
     mask = torch.tensor([[0, 0, *[1] * len(PROMPT)]])
-    options = {"attention_mask": mask, "do_sample": False, "max_new_tokens": 20, "pad_token_id": 0, "eos_token_id": None}
+    options = {
+        "attention_mask": mask,
+        "do_sample": False,
+        "max_new_tokens": 20,
+        "pad_token_id": 0,
+        "eos_token_id": None,
+    }
     for more in ({}, {"repetition_penalty": 1.8}, {"bad_words_ids": [[0]]}):
         wanted = model.generate(padded, **options, **more)
-        assert model.generate(padded, custom_generate=Speculative(drafts("gpt2")[TREE]), **options, **more).tolist() == wanted.tolist()
+        assert (
+            model.generate(
+                padded, custom_generate=Speculative(drafts("gpt2")[TREE]), **options, **more
+            ).tolist()
+            == wanted.tolist()
+        )
     source = asked("t5")
     right = torch.cat([source, torch.zeros(1, 3, dtype=torch.long)], 1)
     options |= {"attention_mask": (torch.arange(right.shape[1]) < source.shape[1]).long()[None]}
     wanted = network("t5").generate(right, **options)
-    assert network("t5").generate(right, custom_generate=Speculative(drafts("t5")[TREE]), **options).tolist() == wanted.tolist()
+    assert (
+        network("t5")
+        .generate(right, custom_generate=Speculative(drafts("t5")[TREE]), **options)
+        .tolist()
+        == wanted.tolist()
+    )
 
 
 def test_scores_and_logits_come_back_as_from_generate():
     model, given = network("llama"), asked("llama")
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": 12, "pad_token_id": 0, "repetition_penalty": 1.5}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "max_new_tokens": 12,
+        "pad_token_id": 0,
+        "repetition_penalty": 1.5,
+    }
     options |= {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
-    wanted, made = model.generate(given, **options), model.generate(given, custom_generate=Speculative(drafts("llama")[TREE]), **options)
+    wanted, made = (
+        model.generate(given, **options),
+        model.generate(given, custom_generate=Speculative(drafts("llama")[TREE]), **options),
+    )
     assert type(made) is type(wanted) and made.sequences.tolist() == wanted.sequences.tolist()
     for one, other in ((made.scores, wanted.scores), (made.logits, wanted.logits)):
         assert len(one) == len(other) == 12
@@ -195,10 +268,23 @@ def test_scores_and_logits_come_back_as_from_generate():
 def test_a_prepared_target_is_used(ladder):
     fast = faster(ladder.target)
     given = torch.tensor([ladder.encode("def mean(values):")])
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False, "max_new_tokens": 16, "pad_token_id": 0}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "do_sample": False,
+        "max_new_tokens": 16,
+        "pad_token_id": 0,
+    }
     before = fast.usage.passes
-    made = fast.model.generate(given, custom_generate=Speculative(TreeDraft(ladder.draft, budget=8), target=fast), **options)
+    made = fast.model.generate(
+        given,
+        custom_generate=Speculative(TreeDraft(ladder.draft, budget=8), target=fast),
+        **options,
+    )
     assert made.tolist() == fast.model.generate(given, **options).tolist()
     assert 0 < fast.usage.passes - before < 17
-    with pytest.raises(ValueError, match="'target' holds another model than the one that generate is called on"):
-        ladder.draft.model.generate(given, custom_generate=Speculative(NoDraft(), target=fast), **options)
+    with pytest.raises(
+        ValueError, match="'target' holds another model than the one that generate is called on"
+    ):
+        ladder.draft.model.generate(
+            given, custom_generate=Speculative(NoDraft(), target=fast), **options
+        )

@@ -1,4 +1,6 @@
-"""Whatever `generate` can be asked for and speculation cannot honour is refused by name, with its value and what is allowed, before any work."""
+"""Whatever `generate` can be asked for and speculation cannot honour is refused by name, with its
+value and what is allowed, before any work.
+"""
 
 from types import FunctionType
 
@@ -6,7 +8,14 @@ import pytest
 import torch
 from t5s import network as t5_network
 from t5s import sources
-from transformers import DynamicCache, GenerationMixin, GPT2Config, GPT2LMHeadModel, MaxLengthCriteria, StoppingCriteriaList
+from transformers import (
+    DynamicCache,
+    GenerationMixin,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MaxLengthCriteria,
+    StoppingCriteriaList,
+)
 
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
@@ -20,13 +29,25 @@ VOCABULARY, POSITIONS = 29, 40
 @pytest.fixture(scope="module")
 def model() -> GPT2LMHeadModel:
     torch.manual_seed(0)
-    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": POSITIONS, "bos_token_id": 0, "eos_token_id": None}
+    sizes = {
+        "n_embd": 16,
+        "n_layer": 1,
+        "n_head": 2,
+        "n_positions": POSITIONS,
+        "bos_token_id": 0,
+        "eos_token_id": None,
+    }
     return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, **sizes)).eval()
 
 
 def ask(model, given=((1, 2, 3),), draft=None, **options) -> torch.Tensor:
     given = torch.tensor(given)
-    plain = {"attention_mask": torch.ones_like(given), "max_new_tokens": 8, "pad_token_id": 0, "custom_generate": Speculative(draft or NoDraft())}
+    plain = {
+        "attention_mask": torch.ones_like(given),
+        "max_new_tokens": 8,
+        "pad_token_id": 0,
+        "custom_generate": Speculative(draft or NoDraft()),
+    }
     return model.generate(given, **(plain | options))
 
 
@@ -43,19 +64,37 @@ def used_cache() -> DynamicCache:
         ({"do_sample": True, "num_return_sequences": 2}, "num_return_sequences=2; allowed is 1"),
         ({"guidance_scale": 1.5}, "guidance_scale=1.5; allowed is None or 1"),
         ({"use_cache": False}, "use_cache=False; allowed is True"),
-        ({"cache_implementation": "static"}, "cache_implementation=static; allowed is None or 'dynamic'"),
-        ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions=True; allowed is False"),
-        ({"output_hidden_states": True, "return_dict_in_generate": True}, "output_hidden_states=True; allowed is False"),
+        (
+            {"cache_implementation": "static"},
+            "cache_implementation=static; allowed is None or 'dynamic'",
+        ),
+        (
+            {"output_attentions": True, "return_dict_in_generate": True},
+            "output_attentions=True; allowed is False",
+        ),
+        (
+            {"output_hidden_states": True, "return_dict_in_generate": True},
+            "output_hidden_states=True; allowed is False",
+        ),
         ({"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens=3; allowed is None"),
         ({"penalty_alpha": 0.6, "top_k": 4}, "penalty_alpha=0.6; allowed is None"),
         ({"dola_layers": "low"}, "dola_layers=low; allowed is None"),
         ({"past_key_values": DynamicCache()}, "past_key_values=a DynamicCache; allowed is None"),
-        ({"token_type_ids": torch.zeros(1, 3, dtype=torch.long)}, r"token_type_ids=a tensor of shape \[1, 3\] and torch.int64; allowed is None"),
+        (
+            {"token_type_ids": torch.zeros(1, 3, dtype=torch.long)},
+            r"token_type_ids=a tensor of shape \[1, 3\] and torch.int64; allowed is None",
+        ),
         ({"position_ids": torch.tensor([[4, 5, 6]])}, "position_ids=a tensor"),
-        ({"attention_mask": torch.tensor([[1, 0, 1]])}, r"attention_mask=\[\[1, 0, 1\]\]; allowed is 1 for every token, and 0 before the text only"),
+        (
+            {"attention_mask": torch.tensor([[1, 0, 1]])},
+            r"attention_mask=\[\[1, 0, 1\]\]; allowed is 1 for every token, and 0 before the text only",
+        ),
         ({"attention_mask": torch.tensor([[1, 1, 0]])}, "attention_mask="),
         ({"given": ((1, 2, 3), (4, 5, 6))}, "the batch=2 prompts; allowed is 1 prompt per call"),
-        ({"max_new_tokens": 60}, r"max_length=63 \(60 new tokens\); allowed is at most 38 new tokens after a prompt of 3"),
+        (
+            {"max_new_tokens": 60},
+            r"max_length=63 \(60 new tokens\); allowed is at most 38 new tokens after a prompt of 3",
+        ),
         ({"synced_gpus": True}, "synced_gpus=True; allowed is None"),
     ],
 )
@@ -71,14 +110,23 @@ def test_an_assistant_is_refused_with_a_draft(model):
 
 def test_embeddings_are_refused(model):
     embeddings = model.transformer.wte(torch.tensor([[1, 2, 3]]))
-    with pytest.raises(ValueError, match=r"inputs_embeds=a tensor .* allowed is None: only token ids"):
-        model.generate(inputs_embeds=embeddings, max_new_tokens=4, pad_token_id=0, custom_generate=Speculative(NoDraft()))
+    with pytest.raises(
+        ValueError, match=r"inputs_embeds=a tensor .* allowed is None: only token ids"
+    ):
+        model.generate(
+            inputs_embeds=embeddings,
+            max_new_tokens=4,
+            pad_token_id=0,
+            custom_generate=Speculative(NoDraft()),
+        )
 
 
 def test_a_model_that_drops_out_is_refused(model):
     model.train()
     try:
-        with pytest.raises(ValueError, match=r"model.training=True; allowed is False: call model.eval\(\)"):
+        with pytest.raises(
+            ValueError, match=r"model.training=True; allowed is False: call model.eval\(\)"
+        ):
             ask(model)
     finally:
         model.eval()
@@ -86,10 +134,15 @@ def test_a_model_that_drops_out_is_refused(model):
 
 def test_a_draft_with_another_vocabulary_is_refused_before_any_work(model):
     torch.manual_seed(0)
-    other = GPT2LMHeadModel(GPT2Config(vocab_size=31, n_embd=16, n_layer=1, n_head=2, n_positions=POSITIONS)).eval()
+    other = GPT2LMHeadModel(
+        GPT2Config(vocab_size=31, n_embd=16, n_layer=1, n_head=2, n_positions=POSITIONS)
+    ).eval()
     passes = []
     hook = model.register_forward_hook(lambda *_: passes.append(1))
-    with pytest.raises(ValueError, match="a draft must share the target's vocabulary: draft has 31 tokens, target 29"):
+    with pytest.raises(
+        ValueError,
+        match="a draft must share the target's vocabulary: draft has 31 tokens, target 29",
+    ):
         ask(model, draft=ChainDraft(CachedModel(other, "draft"), 3))
     hook.remove()
     assert not passes
@@ -98,7 +151,9 @@ def test_a_draft_with_another_vocabulary_is_refused_before_any_work(model):
 def test_a_model_that_a_tree_cannot_be_read_with_is_refused_by_its_kind():
     from transformers import BloomConfig, BloomForCausalLM
 
-    bloom = BloomForCausalLM(BloomConfig(vocab_size=VOCABULARY, hidden_size=16, n_layer=1, n_head=2)).eval()
+    bloom = BloomForCausalLM(
+        BloomConfig(vocab_size=VOCABULARY, hidden_size=16, n_layer=1, n_head=2)
+    ).eval()
     with pytest.raises(ValueError, match="ALiBi"):
         ask(bloom)
 
@@ -111,7 +166,9 @@ def test_an_encoder_decoder_refuses_holes_and_encodings_of_ones_own():
     with pytest.raises(ValueError, match=r"attention_mask=.* and 0 before or after the text only"):
         model.generate(source, attention_mask=holes, **options)
     encoded = model.encoder(input_ids=source)
-    with pytest.raises(ValueError, match="encoder_outputs=of your own; allowed is None: the encoder is run here"):
+    with pytest.raises(
+        ValueError, match="encoder_outputs=of your own; allowed is None: the encoder is run here"
+    ):
         model.generate(source, encoder_outputs=encoded, **options)
 
 
@@ -130,19 +187,35 @@ def test_a_longest_text_of_ones_own_is_honoured(model):
     assert (
         ask(model, stopping_criteria=criteria).shape
         == model.generate(
-            torch.tensor([[1, 2, 3]]), attention_mask=torch.ones(1, 3, dtype=torch.long), max_new_tokens=8, pad_token_id=0, stopping_criteria=criteria
+            torch.tensor([[1, 2, 3]]),
+            attention_mask=torch.ones(1, 3, dtype=torch.long),
+            max_new_tokens=8,
+            pad_token_id=0,
+            stopping_criteria=criteria,
         ).shape
     )
 
 
 def test_the_text_may_fill_the_context(model):
-    wanted = model.generate(torch.tensor([[1, 2, 3]]), attention_mask=torch.ones(1, 3, dtype=torch.long), max_new_tokens=37, pad_token_id=0)
+    wanted = model.generate(
+        torch.tensor([[1, 2, 3]]),
+        attention_mask=torch.ones(1, 3, dtype=torch.long),
+        max_new_tokens=37,
+        pad_token_id=0,
+    )
     assert ask(model, max_new_tokens=37).tolist() == wanted.tolist()
 
 
 def test_a_target_that_is_given_reads_in_pieces_of_its_own(model):
-    with pytest.raises(ValueError, match="prefill_chunk_size=2; allowed is None: the target that was given reads in pieces of its own"):
-        ask(model, prefill_chunk_size=2, custom_generate=Speculative(NoDraft(), target=CachedModel(model, "target")))
+    with pytest.raises(
+        ValueError,
+        match="prefill_chunk_size=2; allowed is None: the target that was given reads in pieces of its own",
+    ):
+        ask(
+            model,
+            prefill_chunk_size=2,
+            custom_generate=Speculative(NoDraft(), target=CachedModel(model, "target")),
+        )
 
 
 @pytest.mark.parametrize("hidden", ["the function", "its variables"])
@@ -152,9 +225,18 @@ def test_a_transformers_that_hides_what_is_restored_is_refused(model, monkeypatc
     if hidden == "the function":
         changed = right.__code__.replace(co_name="_collect")
     else:
-        changed = right.__code__.replace(co_varnames=tuple(f"{name}_" for name in right.__code__.co_varnames))
-    monkeypatch.setattr(GenerationMixin, "_extract_generation_mode_kwargs", lambda *given, **named: FunctionType(changed, right.__globals__)(*given))
-    with pytest.raises(ValueError, match=r"transformers \d.* streamer, synced_gpus and assistant_model would be lost; allowed is to be called"):
+        changed = right.__code__.replace(
+            co_varnames=tuple(f"{name}_" for name in right.__code__.co_varnames)
+        )
+    monkeypatch.setattr(
+        GenerationMixin,
+        "_extract_generation_mode_kwargs",
+        lambda *given, **named: FunctionType(changed, right.__globals__)(*given),
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"transformers \d.* streamer, synced_gpus and assistant_model would be lost; allowed is to be called",
+    ):
         ask(model)
     monkeypatch.undo()
     assert ask(model).shape == (1, 11)

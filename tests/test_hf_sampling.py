@@ -1,4 +1,6 @@
-"""Sampled text through `custom_generate`: any warper, exactly, and the law of `generate` by how surprising its tokens are."""
+"""Sampled text through `custom_generate`: any warper, exactly, and the law of `generate` by how
+surprising its tokens are.
+"""
 
 import pytest
 import torch
@@ -8,7 +10,9 @@ from specdec_lib.core.chance import gumbel_noise
 
 
 def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
-    """The plain loop: `generate`'s own processors on each plain row, and the largest of log-probability and noise."""
+    """The plain loop: `generate`'s own processors on each plain row, and the largest of
+    log-probability and noise.
+    """
     model, text = network("gpt2"), torch.tensor([PROMPT])
     config = model._prepare_generation_config(None, do_sample=True, **options)[0]
     config._eos_token_tensor = None
@@ -18,7 +22,9 @@ def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
     with torch.no_grad():
         for _ in range(length):
             scores = processors(text, model(text).logits[:, -1].float())[0]
-            noisy = scores.double().log_softmax(-1) + gumbel_noise(noise_seed, text.shape[1], VOCABULARY)
+            noisy = scores.double().log_softmax(-1) + gumbel_noise(
+                noise_seed, text.shape[1], VOCABULARY
+            )
             text = torch.cat([text, noisy.argmax()[None, None]], 1)
     return tuple(text[0].tolist())
 
@@ -42,21 +48,30 @@ def test_a_sample_is_what_the_noise_chooses_from_generates_own_law(options, unch
         for length in (3, 20):
             wanted, draft = plainly_sampled(seed, length, **options), drafts("gpt2")[name]
             torch.manual_seed(seed)
-            assert written("gpt2", draft, length=length, **({"do_sample": True} | options)) == wanted
+            assert (
+                written("gpt2", draft, length=length, **({"do_sample": True} | options)) == wanted
+            )
 
 
 def test_samples_have_generates_law(unchecked):
-    """720 tokens are as surprising as the law says, within 3.5 standard deviations; the law of a temperature of 0.9 for 0.6 is told apart by 5."""
+    """720 tokens are as surprising as the law says, within 3.5 standard deviations; the law of a
+    temperature of 0.9 for 0.6 is told apart by 5.
+    """
     draft = drafts("gpt2")["a tree"]
     torch.manual_seed(5)
-    texts = [written("gpt2", draft, length=60, do_sample=True, temperature=0.6, top_k=4) for _ in range(12)]
+    texts = [
+        written("gpt2", draft, length=60, do_sample=True, temperature=0.6, top_k=4)
+        for _ in range(12)
+    ]
     assert len(set(texts)) == 12
     assert abs(surprise(texts, 0.6)) < 3.5
     assert abs(surprise(texts, 0.9)) > 5
 
 
 def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
-    """The sum of the tokens' log-probabilities under a temperature and top-k 4, against its mean, in standard deviations."""
+    """The sum of the tokens' log-probabilities under a temperature and top-k 4, against its mean,
+    in standard deviations.
+    """
     excess = variance = 0.0
     for text in texts:
         with torch.no_grad():
@@ -64,7 +79,9 @@ def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
         best = rows.topk(4).values / temperature
         law = best.log_softmax(-1)
         means = (law.exp() * law).sum(-1)
-        chosen = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[:, 0] / temperature - best.logsumexp(-1)
+        chosen = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[
+            :, 0
+        ] / temperature - best.logsumexp(-1)
         excess += float((chosen - means).sum())
         variance += float(((law.exp() * law**2).sum(-1) - means**2).sum())
     return excess / variance**0.5

@@ -1,4 +1,6 @@
-"""Exported settings: every kind of draft comes back equal and writes the same text, damage is named, and other engines' flags say what they lose."""
+"""Exported settings: every kind of draft comes back equal and writes the same text, damage is
+named, and other engines' flags say what they lose.
+"""
 
 import json
 import shlex
@@ -44,13 +46,29 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
         "staged tree": StagedTree(tree, MergedDraft((MaxGram(None, 4), scout)), guided=2),
         "staged chain": StagedChain(ladder.draft, scout, 4),
         "reviewed": Reviewed(ladder.draft, MaxGram(None, 4), lenience=2.5, exempt_max_gram=False),
-        "cascade": from_matrix((ladder.middle, ladder.draft, ladder.max_gram), ((2, 1, 10), (0, 1, 10), (0, 0, 10)), lenience=3.0),
+        "cascade": from_matrix(
+            (ladder.middle, ladder.draft, ladder.max_gram),
+            ((2, 1, 10), (0, 1, 10), (0, 0, 10)),
+            lenience=3.0,
+        ),
         "first": FirstDraft((MaxGram(None, 8, least=3), tree), least=2),
     }
 
 
 NAMES = (
-    *("nothing", "chain", "widths", "shape", "budget", "n-gram", "n-gram widths", "Max-Gram", "Max-Gram alone", "staged tree", "staged chain"),
+    *(
+        "nothing",
+        "chain",
+        "widths",
+        "shape",
+        "budget",
+        "n-gram",
+        "n-gram widths",
+        "Max-Gram",
+        "Max-Gram alone",
+        "staged tree",
+        "staged chain",
+    ),
     *("reviewed", "cascade", "first"),
 )
 
@@ -61,11 +79,22 @@ def test_a_setting_comes_back_and_writes_the_same(ladder, prompts, name, uncheck
     setting = Setting(name, draft, WARM, reject if name in ("chain", "widths") else look_up)
     text = exported(setting)
     found = imported(text, ladder)
-    assert exported(found) == text and (found.name, found.sampler, found.rule) == (name, WARM, setting.rule)
+    assert exported(found) == text and (found.name, found.sampler, found.rule) == (
+        name,
+        WARM,
+        setting.rule,
+    )
     if "MaxGram" not in text:  # which is equal to itself alone
         assert found == setting
     one, other = (
-        decode(ladder.target, played.draft, ladder.encode(prompts[0]), Chance(1, WARM), max_new_tokens=12, rule=played.rule)
+        decode(
+            ladder.target,
+            played.draft,
+            ladder.encode(prompts[0]),
+            Chance(1, WARM),
+            max_new_tokens=12,
+            rule=played.rule,
+        )
         for played in (setting, found)
     )
     assert [(played.tree, played.path, played.emitted) for played in one.rounds] == [
@@ -109,23 +138,59 @@ def damaged(text: str, *path: object, value: object = None, drop: bool = False) 
 @pytest.mark.parametrize(
     "path, change, message",
     [
-        (("schema",), {"value": 2}, r"schema: this library reads settings of schema 1, got 2, written by 'specdec"),
-        (("colour",), {"value": 1}, "the setting has unknown colour; its fields are schema, library"),
+        (
+            ("schema",),
+            {"value": 2},
+            r"schema: this library reads settings of schema 1, got 2, written by 'specdec",
+        ),
+        (
+            ("colour",),
+            {"value": 1},
+            "the setting has unknown colour; its fields are schema, library",
+        ),
         (("rule",), {"drop": True}, "the setting has missing rule"),
-        (("rule",), {"value": "believe"}, "rule one of look_up, reject, got 'a tree' and 'believe'"),
-        (("draft", "width"), {"value": 3}, "draft has unknown width; its fields are model, widths, budget"),
+        (
+            ("rule",),
+            {"value": "believe"},
+            "rule one of look_up, reject, got 'a tree' and 'believe'",
+        ),
+        (
+            ("draft", "width"),
+            {"value": 3},
+            "draft has unknown width; its fields are model, widths, budget",
+        ),
         (("draft", "budget"), {"value": "16"}, r"draft.budget: .* is wanted, got '16'"),
         (("draft", "budget"), {"value": True}, r"draft.budget: .* is wanted, got True"),
         (("draft", "budget"), {"value": 0}, "draft: a tree with a budget has at least 1 guess"),
         (("draft", "type"), {"value": "Bush"}, "draft.type: one of NoDraft, .* got 'Bush'"),
-        (("draft", "model"), {"value": {"model": "nobody"}}, "draft.model: there is no model 'nobody', there are target, middle, draft"),
-        (("draft", "match", "rates"), {"value": [0.1, 0.9]}, "draft.match: match rates are probabilities that never rise"),
+        (
+            ("draft", "model"),
+            {"value": {"model": "nobody"}},
+            "draft.model: there is no model 'nobody', there are target, middle, draft",
+        ),
+        (
+            ("draft", "match", "rates"),
+            {"value": [0.1, 0.9]},
+            "draft.match: match rates are probabilities that never rise",
+        ),
         (("draft", "match", "rates"), {"value": ["a"]}, r"draft.match.rates: .* is wanted"),
-        (("models", "draft", "vocabulary"), {"value": 50257}, "models.draft: the setting needs a model 'draft' with 50257 tokens, one with 4096"),
-        (("models", "big"), {"value": {"kind": "CachedModel", "vocabulary": 9, "source": "org/big"}}, "it came from org/big"),
+        (
+            ("models", "draft", "vocabulary"),
+            {"value": 50257},
+            "models.draft: the setting needs a model 'draft' with 50257 tokens, one with 4096",
+        ),
+        (
+            ("models", "big"),
+            {"value": {"kind": "CachedModel", "vocabulary": 9, "source": "org/big"}},
+            "it came from org/big",
+        ),
         (("models", "draft", "kind"), {"drop": True}, "models.draft has missing kind"),
         (("sampler", "temperature"), {"value": -1.0}, "sampler: temperature must be 0 or"),
-        (("sampler",), {"value": 0.7}, "a setting has a Sampler and a draft, got float and TreeDraft"),
+        (
+            ("sampler",),
+            {"value": 0.7},
+            "a setting has a Sampler and a draft, got float and TreeDraft",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(ladder, path, change, message):
@@ -139,7 +204,9 @@ def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
         imported("{", ladder)
     text = exported(ladder.max_gram)
     for tables in ({}, {"bigrams": ladder.max_gram.bigrams[::-1]}):
-        with pytest.raises(ValueError, match=r"draft\.bigrams: the setting needs its table of 4096 bigrams"):
+        with pytest.raises(
+            ValueError, match=r"draft\.bigrams: the setting needs its table of 4096 bigrams"
+        ):
             imported(text, tables)
 
     @dataclass(frozen=True)
@@ -155,20 +222,31 @@ def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
 
 
 def test_two_models_of_one_name_are_refused_and_not_mixed(ladder):
-    twins = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(CachedModel(ladder.middle.model, "draft"), 2)))
-    with pytest.raises(ValueError, match="two models are called 'draft'; give them different names"):
+    twins = MergedDraft(
+        (ChainDraft(ladder.draft, 2), ChainDraft(CachedModel(ladder.middle.model, "draft"), 2))
+    )
+    with pytest.raises(
+        ValueError, match="two models are called 'draft'; give them different names"
+    ):
         exported(twins)
 
 
 def test_the_flags_of_a_plain_chain_lose_nothing(ladder):
     transformers, vllm, sglang = flags(Setting("chain", ChainDraft(ladder.draft, 5)))
     assert all(one.lost == () for one in (transformers, vllm, sglang))
-    assert json.loads(shlex.split(vllm.line)[1]) == {"method": "draft_model", "model": "data/ladder/draft", "num_speculative_tokens": 5}
+    assert json.loads(shlex.split(vllm.line)[1]) == {
+        "method": "draft_model",
+        "model": "data/ladder/draft",
+        "num_speculative_tokens": 5,
+    }
     assert sglang.line == (
         "--speculative-algorithm STANDALONE --speculative-draft-model-path data/ladder/draft"
         " --speculative-num-steps 5 --speculative-eagle-topk 1 --speculative-num-draft-tokens 6"
     )
-    assert transformers.options["num_assistant_tokens"] == 5 and "assistant_model=assistant, do_sample=False" in transformers.line
+    assert (
+        transformers.options["num_assistant_tokens"] == 5
+        and "assistant_model=assistant, do_sample=False" in transformers.line
+    )
 
 
 def test_what_is_lost_is_said(ladder):
@@ -178,12 +256,22 @@ def test_what_is_lost_is_said(ladder):
         lost[name] = [" | ".join(one.lost) for one in flags(Setting(name, draft, WARM, rule))]
     assert lost["nothing"] == ["", "", ""]
     assert all("the scout" in one and "match table 'by gap'" in one for one in lost["staged tree"])
-    assert all("lenience of 3" in one and "the horizontal cascade: 2 cheaper drafts" in one for one in lost["cascade"])
-    assert all("n-gram table 'n-gram'" in one for one in lost["n-gram"]) and all("bigram table" in one for one in lost["Max-Gram"])
+    assert all(
+        "lenience of 3" in one and "the horizontal cascade: 2 cheaper drafts" in one
+        for one in lost["cascade"]
+    )
+    assert all("n-gram table 'n-gram'" in one for one in lost["n-gram"]) and all(
+        "bigram table" in one for one in lost["Max-Gram"]
+    )
     assert all("taking turns: the guesses of MaxGram" in one for one in lost["first"])
     assert all("without replacement" in one for one in lost["widths"])
-    assert "12 of 15 guesses: left is the chain of the 3 first-ranked ones" in lost["widths"][0] and "left is the chain" not in lost["widths"][2]
-    assert all("noise shared" in one for one in lost["budget"]) and all("noise shared" not in one for one in lost["chain"])
+    assert (
+        "12 of 15 guesses: left is the chain of the 3 first-ranked ones" in lost["widths"][0]
+        and "left is the chain" not in lost["widths"][2]
+    )
+    assert all("noise shared" in one for one in lost["budget"]) and all(
+        "noise shared" not in one for one in lost["chain"]
+    )
 
 
 def test_a_tree_becomes_the_chain_of_its_own_first_ranked_guesses(ladder):
@@ -196,19 +284,30 @@ def test_a_tree_becomes_the_chain_of_its_own_first_ranked_guesses(ladder):
         (TreeDraft(ladder.draft, budget=8, match=MatchTable((0.3, 0.2, 0.15))), 2),
     ):
         _, vllm, sglang = flags(Setting("tree", draft))
-        assert vllm.options["num_speculative_tokens"] == length == sglang.options["--speculative-num-steps"]
+        assert (
+            vllm.options["num_speculative_tokens"]
+            == length
+            == sglang.options["--speculative-num-steps"]
+        )
 
 
 @pytest.mark.parametrize("name", ["chain", "budget", "Max-Gram alone"])
 def test_the_flags_for_transformers_run_and_write_the_greedy_text(ladder, prompts, name):
     found = flags(Setting(name, drafts(ladder)[name]))[0]
     model, given = ladder.target.model, torch.tensor([ladder.encode(prompts[0])])
-    options = {"attention_mask": torch.ones_like(given), "max_new_tokens": 16, "pad_token_id": 0, **found.sampling}
+    options = {
+        "attention_mask": torch.ones_like(given),
+        "max_new_tokens": 16,
+        "pad_token_id": 0,
+        **found.sampling,
+    }
     extra = dict(found.options)
     if "assistant_model" in extra:
         assistant = CachedModel(ladder.draft.model, "assistant").model
         kept = assistant.generation_config.to_dict()
-        assistant.generation_config.update(**{key: value for key, value in extra.items() if key != "assistant_model"})
+        assistant.generation_config.update(
+            **{key: value for key, value in extra.items() if key != "assistant_model"}
+        )
         extra = {"assistant_model": assistant}
     made = model.generate(given, **options, **extra)
     if "assistant_model" in extra:
@@ -221,9 +320,18 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
     path.write_text(exported(Setting("cascade", drafts(ladder)["cascade"], WARM)), encoding="utf-8")
     main([str(path)])
     out = capsys.readouterr().out
-    assert "transformers\n  assistant = AutoModelForCausalLM.from_pretrained('data/ladder/middle')\n" in out
-    assert "SGLang\n  --speculative-algorithm STANDALONE" in out and "  lost: a lenience of 3 in that review\n" in out
+    assert (
+        "transformers\n  assistant = AutoModelForCausalLM.from_pretrained('data/ladder/middle')\n"
+        in out
+    )
+    assert (
+        "SGLang\n  --speculative-algorithm STANDALONE" in out
+        and "  lost: a lenience of 3 in that review\n" in out
+    )
     path.write_text("[]")
     with pytest.raises(SystemExit):
         main([str(path)])
-    assert "tuned.json: schema: this library reads settings of schema 1, got None" in capsys.readouterr().err
+    assert (
+        "tuned.json: schema: this library reads settings of schema 1, got None"
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,6 @@
-"""The ledger, with a clock that models, drafts and rules turn themselves: every second lies where it was spent."""
+"""The ledger, with a clock that models, drafts and rules turn themselves: every second lies where
+it was spent.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +19,15 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import PARTS, Stopwatch, ledger, shares, watched, watched_chance, watched_rule
+from specdec_lib.measure.latency import (
+    PARTS,
+    Stopwatch,
+    ledger,
+    shares,
+    watched,
+    watched_chance,
+    watched_rule,
+)
 
 PROMPT = (1, 0, 2)
 
@@ -63,7 +73,9 @@ class SlowDraft:
         tree = TokenTree.rooted(context)
         logits = self.model.score(context, tree)
         self.clock.now += self.seconds / 2
-        return tree.grown([chance.choose(logits[0], len(context))], [0], source="draft", scores=[1.0])
+        return tree.grown(
+            [chance.choose(logits[0], len(context))], [0], source="draft", scores=[1.0]
+        )
 
 
 @dataclass(frozen=True)
@@ -95,8 +107,19 @@ def booked(clock: Clock | None = None, **changes):
     clock = clock or Clock()
     target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
     draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
-    settings = {"max_new_tokens": 7, "rule": Slowly(clock, 0.0625), "clock": clock, "progress": False} | changes
-    return ledger(target, {"both": draft, "plain": NoDraft()}, [PROMPT, PROMPT[:2]], [Chance(1), Chance(2)], **settings)
+    settings = {
+        "max_new_tokens": 7,
+        "rule": Slowly(clock, 0.0625),
+        "clock": clock,
+        "progress": False,
+    } | changes
+    return ledger(
+        target,
+        {"both": draft, "plain": NoDraft()},
+        [PROMPT, PROMPT[:2]],
+        [Chance(1), Chance(2)],
+        **settings,
+    )
 
 
 def test_every_second_lies_where_it_was_spent():
@@ -122,9 +145,13 @@ def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock
     table = booked()
     sums = table.groupby(["draft", "prompt"]).seconds.sum()
     walls = table.groupby(["draft", "prompt"])[["wall_seconds", "plain_seconds"]].first()
-    assert list(sums) == pytest.approx(list(walls.wall_seconds)) and list(walls.wall_seconds) == pytest.approx(list(walls.plain_seconds))
+    assert list(sums) == pytest.approx(list(walls.wall_seconds)) and list(
+        walls.wall_seconds
+    ) == pytest.approx(list(walls.plain_seconds))
     found = shares(table)
-    assert found.accounted.tolist() == pytest.approx([1] * len(found)) and found.watch_cost.tolist() == pytest.approx([0] * len(found))
+    assert found.accounted.tolist() == pytest.approx(
+        [1] * len(found)
+    ) and found.watch_cost.tolist() == pytest.approx([0] * len(found))
     assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])
     assert set(found.part) <= set(PARTS)
 
@@ -156,7 +183,9 @@ def drafts(ladder, sampler):
     return {
         "chain": ChainDraft(ladder.draft, 3),
         "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
-        "cascade": from_matrix((ladder.middle, ladder.draft, MaxGram(None, 4)), ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
+        "cascade": from_matrix(
+            (ladder.middle, ladder.draft, MaxGram(None, 4)), ((1, 1, 2), (0, 1, 2), (0, 0, 2))
+        ),
         "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
     }
 
@@ -167,11 +196,21 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
     draft, watch = drafts(ladder, chance.sampler)[name], Stopwatch()
     plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=12)
-    seen = decode(*watched(ladder.target, draft, watch), prompt, watched_chance(chance, watch), max_new_tokens=12, rule=watched_rule(look_up, watch))
+    seen = decode(
+        *watched(ladder.target, draft, watch),
+        prompt,
+        watched_chance(chance, watch),
+        max_new_tokens=12,
+        rule=watched_rule(look_up, watch),
+    )
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
-    counted = [(used.passes, used.rows) for played in plain.rounds for used in played.usage.values()]
-    assert [(used.passes, used.rows) for played in seen.rounds for used in played.usage.values()] == counted
+    counted = [
+        (used.passes, used.rows) for played in plain.rounds for used in played.usage.values()
+    ]
+    assert [
+        (used.passes, used.rows) for played in seen.rounds for used in played.usage.values()
+    ] == counted
     parts = {part for part, _ in watch.lap().seconds}
     assert parts == set(PARTS) - (set() if name != "chain" else {"n-gram"})
 
@@ -180,7 +219,13 @@ def test_watching_keeps_the_law_of_coins_and_draws(ladder, prompts):
     chance, prompt, watch = Chance(4, Sampler(1.0)), ladder.encode(prompts[1]), Stopwatch()
     draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
     plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=10, rule=reject)
-    seen = decode(*watched(ladder.target, draft, watch), prompt, watched_chance(chance, watch), max_new_tokens=10, rule=watched_rule(reject, watch))
+    seen = decode(
+        *watched(ladder.target, draft, watch),
+        prompt,
+        watched_chance(chance, watch),
+        max_new_tokens=10,
+        rule=watched_rule(reject, watch),
+    )
     assert seen.tokens == plain.tokens
 
 
@@ -189,10 +234,20 @@ def test_every_public_decision_of_chance_is_timed():
     watch, chance = Stopwatch(clock), Chance(0, Sampler(1.0))
     timed = watched_chance(chance, watch).inner("part", (1,))
     logits = torch.arange(5.0)
-    assert timed.choose(logits, 3) == chance.choose(logits, 3) and timed.nesting == (("part", (1,)),)
+    assert timed.choose(logits, 3) == chance.choose(logits, 3) and timed.nesting == (
+        ("part", (1,)),
+    )
     assert ("choice and noise", "") in watch.lap().seconds
-    public = {name for name in vars(Chance) if not name.startswith("_") and callable(getattr(Chance, name))} - {"inner"}
-    assert {name for name in public if hasattr(getattr(type(timed), name), "__wrapped__")} == public >= {"choose", "rank", "coin", "draw"}
+    public = {
+        name
+        for name in vars(Chance)
+        if not name.startswith("_") and callable(getattr(Chance, name))
+    } - {"inner"}
+    assert (
+        {name for name in public if hasattr(getattr(type(timed), name), "__wrapped__")}
+        == public
+        >= {"choose", "rank", "coin", "draw"}
+    )
 
 
 def test_one_model_in_two_places_is_watched_once(ladder):
@@ -218,8 +273,19 @@ def test_what_cannot_be_booked_is_named(call, complaint):
 
 
 def test_a_target_that_counts_nothing_is_all_passes():
-    table = ledger(table_model(5, 0), {"plain": NoDraft()}, [PROMPT], [Chance(0)], max_new_tokens=3, progress=False)
-    assert "KV moves" not in set(table.part) and "verify" in set(table.part) and table.tokens.iloc[0] == 3
+    table = ledger(
+        table_model(5, 0),
+        {"plain": NoDraft()},
+        [PROMPT],
+        [Chance(0)],
+        max_new_tokens=3,
+        progress=False,
+    )
+    assert (
+        "KV moves" not in set(table.part)
+        and "verify" in set(table.part)
+        and table.tokens.iloc[0] == 3
+    )
 
 
 def test_a_draft_that_cannot_be_made_anew_is_timed_whole():

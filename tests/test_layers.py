@@ -1,4 +1,6 @@
-"""The wings of the library: a module imports from its own wing or a lower one, and no import goes round in a circle."""
+"""The wings of the library: a module imports from its own wing or a lower one, and no import goes
+round in a circle.
+"""
 
 import ast
 import sys
@@ -9,19 +11,34 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
-WINGS = ("core", "theory", "models", "drafts", "workload", "measure", "show", "suite")  # lowest first
+WINGS = (
+    "core",
+    "theory",
+    "models",
+    "drafts",
+    "workload",
+    "measure",
+    "show",
+    "suite",
+)  # lowest first
 HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}
 MAY_BE_HEAVY = {"show", "suite"}
 START = "__main__"  # starts the command line; not a wing
 
-Sources = dict[str, str]  # by dotted module name without the library's own, "core.tree.nodes"; "core.tree" is the package itself
+Sources = dict[
+    str, str
+    # by dotted module name without the library's own, "core.tree.nodes"; "core.tree" is the package
+    # itself
+]
 
 
 def sources() -> Sources:
     found = {}
     for path in sorted(LIBRARY.rglob("*.py")):
         parts = path.relative_to(LIBRARY).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(
+            encoding="utf-8"
+        )
     del found[""], found[START]
     return found
 
@@ -35,7 +52,9 @@ def height(module: str) -> int:
 
 
 def imported(text: str, known: Sources) -> Iterator[str]:
-    """The library's own modules that a source imports, wherever in it; of `from a import b` the module a.b if there is one, else a."""
+    """The library's own modules that a source imports, wherever in it; of `from a import b` the
+    module a.b if there is one, else a.
+    """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -51,15 +70,28 @@ def imported(text: str, known: Sources) -> Iterator[str]:
 
 def problems(known: Sources) -> list[str]:
     """Everything that the modules do against the order of the wings."""
-    found = [f"{name} is no wing" for name in sorted({wing(module) for module in known} - set(WINGS))]
+    found = [
+        f"{name} is no wing" for name in sorted({wing(module) for module in known} - set(WINGS))
+    ]
     for module, text in known.items():
-        if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text))):
+        if any(
+            isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text))
+        ):
             found.append(f"{module} imports relatively")
-        found += [f"{module} imports {other}, which is higher" for other in imported(text, known) if height(other) > height(module)]
+        found += [
+            f"{module} imports {other}, which is higher"
+            for other in imported(text, known)
+            if height(other) > height(module)
+        ]
         if wing(module) not in MAY_BE_HEAVY:
-            found += [f"{module} imports {name} at the top" for name in sorted(HEAVY & set(top_level(text)))]
+            found += [
+                f"{module} imports {name} at the top"
+                for name in sorted(HEAVY & set(top_level(text)))
+            ]
     try:
-        TopologicalSorter({module: set(imported(text, known)) - {module} for module, text in known.items()}).prepare()
+        TopologicalSorter(
+            {module: set(imported(text, known)) - {module} for module, text in known.items()}
+        ).prepare()
     except CycleError as circle:
         found.append(f"imports go round in a circle: {' -> '.join(circle.args[1])}")
     return found
@@ -91,15 +123,31 @@ def test_the_library_itself_exports_nothing() -> None:
 @pytest.mark.parametrize(
     "made_up, complaint",
     [
-        ({"core.tree": "from specdec_lib.drafts import Chain", "drafts": ""}, "core.tree imports drafts, which is higher"),
-        ({"models": "import specdec_lib.show.steps", "show.steps": ""}, "models imports show.steps, which is higher"),
-        ({"core": "def f():\n    from specdec_lib import models", "models": ""}, "core imports models, which is higher"),
+        (
+            {"core.tree": "from specdec_lib.drafts import Chain", "drafts": ""},
+            "core.tree imports drafts, which is higher",
+        ),
+        (
+            {"models": "import specdec_lib.show.steps", "show.steps": ""},
+            "models imports show.steps, which is higher",
+        ),
+        (
+            {"core": "def f():\n    from specdec_lib import models", "models": ""},
+            "core imports models, which is higher",
+        ),
         ({"utils": ""}, "utils is no wing"),
         ({"measure.sweep": "import pandas as pd"}, "measure.sweep imports pandas at the top"),
-        ({"measure": "from plotly.graph_objects import Figure"}, "measure imports plotly at the top"),
+        (
+            {"measure": "from plotly.graph_objects import Figure"},
+            "measure imports plotly at the top",
+        ),
         ({"drafts": "from . import models", "models": ""}, "drafts imports relatively"),
         (
-            {"core": "", "core.a": "from specdec_lib.core.b import x", "core.b": "from specdec_lib.core import a"},
+            {
+                "core": "",
+                "core.a": "from specdec_lib.core.b import x",
+                "core.b": "from specdec_lib.core import a",
+            },
             "imports go round in a circle",
         ),
     ],
@@ -109,4 +157,13 @@ def test_the_checker_finds_an_offending_module(made_up: Sources, complaint: str)
 
 
 def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing() -> None:
-    assert problems({"core": "", "core.a": "def f():\n    import pandas", "drafts": "from specdec_lib.core.a import x"}) == []
+    assert (
+        problems(
+            {
+                "core": "",
+                "core.a": "def f():\n    import pandas",
+                "drafts": "from specdec_lib.core.a import x",
+            }
+        )
+        == []
+    )

@@ -1,4 +1,6 @@
-"""The cache is pure: any order of contexts and trees gives what an uncached forward gives, and every path is computed once."""
+"""The cache is pure: any order of contexts and trees gives what an uncached forward gives, and
+every path is computed once.
+"""
 
 import itertools
 import random
@@ -33,7 +35,13 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cached.slots import SlotCache
 
 VOCABULARY, POSITIONS = 17, 64
-SMALL = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+SMALL = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 
 
 def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
@@ -41,11 +49,27 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
     torch.manual_seed(0)
     if kind == "gpt2":
         sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0}
-        return GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=positions, **sizes)).double().eval()
+        return (
+            GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=positions, **sizes))
+            .double()
+            .eval()
+        )
     if kind == "qwen2":
-        return Qwen2ForCausalLM(Qwen2Config(**SMALL, num_key_value_heads=1, max_position_embeddings=positions)).double().eval()
+        return (
+            Qwen2ForCausalLM(
+                Qwen2Config(**SMALL, num_key_value_heads=1, max_position_embeddings=positions)
+            )
+            .double()
+            .eval()
+        )
     heads = {"llama": 4, "grouped-query llama": 2}[kind]
-    return LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=heads, max_position_embeddings=positions)).double().eval()
+    return (
+        LlamaForCausalLM(
+            LlamaConfig(**SMALL, num_key_value_heads=heads, max_position_embeddings=positions)
+        )
+        .double()
+        .eval()
+    )
 
 
 KINDS = ("gpt2", "llama", "grouped-query llama", "qwen2")
@@ -56,25 +80,36 @@ def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
     tree = TokenTree.rooted(context)
     for _ in range(guesses):
         parent = chance.randrange(len(tree))
-        tree = tree.grown([chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]])
+        tree = tree.grown(
+            [chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]]
+        )
     return tree
 
 
 def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
     """One plain forward per node."""
     with torch.no_grad():
-        return torch.stack([model(torch.tensor([context.tokens + tree.path_tokens(node)])).logits[0, -1] for node in range(len(tree))])
+        return torch.stack(
+            [
+                model(torch.tensor([context.tokens + tree.path_tokens(node)])).logits[0, -1]
+                for node in range(len(tree))
+            ]
+        )
 
 
 def largest_error(model, cached: CachedModel, cases: int) -> float:
-    """Random contexts (with shared beginnings, going back and over) × random trees, in random order."""
+    """Random contexts (with shared beginnings, going back and over) × random trees, in random
+    order.
+    """
     chance, worst = random.Random(1), 0.0
     trunk = [chance.randrange(VOCABULARY) for _ in range(40)]
     for _ in range(cases):
         tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
         context = Context.of(trunk[: chance.randrange(1, 40)] + tail)
         tree = grown(context, chance.randrange(12), chance)
-        worst = max(worst, float((cached.score(context, tree) - uncached(model, context, tree)).abs().max()))
+        worst = max(
+            worst, float((cached.score(context, tree) - uncached(model, context, tree)).abs().max())
+        )
     return worst
 
 
@@ -120,8 +155,12 @@ def test_a_position_that_is_the_row_number_is_caught():
     model = network("gpt2")
     cached = CachedModel(model, "target")
     forward = cached._forward
-    rows = lambda tokens: [row % POSITIONS for row in range(cached._slots.used, cached._slots.used + len(tokens))]  # noqa: E731
-    cached._forward = lambda parents, tokens, positions, keep: forward(parents, tokens, rows(tokens), keep)
+    rows = lambda tokens: [
+        row % POSITIONS for row in range(cached._slots.used, cached._slots.used + len(tokens))
+    ]  # noqa: E731
+    cached._forward = lambda parents, tokens, positions, keep: forward(
+        parents, tokens, rows(tokens), keep
+    )
     assert largest_error(model, cached, 5) > 1e-6
 
 
@@ -147,7 +186,9 @@ def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
     for level in range(1, 5):
         before = cached.usage
         leaf = len(tree) - 1
-        tree = tree.grown([level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2)
+        tree = tree.grown(
+            [level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2
+        )
         cached.score(context, tree)
         assert (cached.usage - before).rows == 2 and (cached.usage - before).passes == 1
 
@@ -155,7 +196,9 @@ def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
 def test_accepted_nodes_are_known_in_the_next_round():
     cached = CachedModel(network("gpt2"), "target")
     context = Context.of([1, 2, 3])
-    tree = TokenTree.rooted(context).grown([4, 5, 6, 7], [0, 0, 2, 3], source="draft", scores=[1.0] * 4)
+    tree = TokenTree.rooted(context).grown(
+        [4, 5, 6, 7], [0, 0, 2, 3], source="draft", scores=[1.0] * 4
+    )
     cached.score(context, tree)
     before = cached.usage
     after = context.extended([5, 6, 9])
@@ -240,22 +283,50 @@ def test_what_does_not_fit_is_refused(context, tree, message):
 
 
 REFUSED = {
-    "a sliding window": lambda: MistralForCausalLM(MistralConfig(**SMALL, max_position_embeddings=POSITIONS, sliding_window=8)),
+    "a sliding window": lambda: MistralForCausalLM(
+        MistralConfig(**SMALL, max_position_embeddings=POSITIONS, sliding_window=8)
+    ),
     "local": lambda: GPTNeoForCausalLM(
-        GPTNeoConfig(vocab_size=17, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]], window_size=4)
+        GPTNeoConfig(
+            vocab_size=17,
+            hidden_size=32,
+            num_layers=2,
+            num_heads=4,
+            attention_types=[[["global", "local"], 1]],
+            window_size=4,
+        )
     ),
     "takes no position_ids": lambda: BartForCausalLM(
-        BartConfig(vocab_size=17, d_model=32, decoder_layers=1, decoder_attention_heads=2, decoder_ffn_dim=32, is_encoder_decoder=False)
+        BartConfig(
+            vocab_size=17,
+            d_model=32,
+            decoder_layers=1,
+            decoder_attention_heads=2,
+            decoder_ffn_dim=32,
+            is_encoder_decoder=False,
+        )
     ),
     "is bidirectional": lambda: BertLMHeadModel(
-        BertConfig(vocab_size=17, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+        BertConfig(
+            vocab_size=17,
+            hidden_size=32,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+        )
     ),
-    "ALiBi": lambda: BloomForCausalLM(BloomConfig(vocab_size=17, hidden_size=32, n_layer=1, n_head=2)),
-    "an encoder-decoder model": lambda: T5ForConditionalGeneration(T5Config(vocab_size=17, d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2)),
+    "ALiBi": lambda: BloomForCausalLM(
+        BloomConfig(vocab_size=17, hidden_size=32, n_layer=1, n_head=2)
+    ),
+    "an encoder-decoder model": lambda: T5ForConditionalGeneration(
+        T5Config(vocab_size=17, d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2)
+    ),
 }
 
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_a_model_that_a_tree_mask_would_be_wrong_for_is_refused(reason):
-    with pytest.raises(ValueError, match=f"full causal attention and explicit positions.*{reason}|{reason}"):
+    with pytest.raises(
+        ValueError, match=f"full causal attention and explicit positions.*{reason}|{reason}"
+    ):
         CachedModel(REFUSED[reason](), "target")

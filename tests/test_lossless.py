@@ -1,4 +1,6 @@
-"""Losslessness by enumeration: every branch of the real loop on a tiny vocabulary, and the bugs that it must catch."""
+"""Losslessness by enumeration: every branch of the real loop on a tiny vocabulary, and the bugs
+that it must catch.
+"""
 
 import itertools
 import math
@@ -22,22 +24,59 @@ from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.table import TableModel, joint_law
 
 T1 = Sampler(1.0)
-SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k": Sampler(1.0, top_k=2), "top-p": Sampler(0.7, top_p=0.8)}
+SAMPLERS = {
+    "T=0": Sampler(0),
+    "T=1": Sampler(1.0),
+    "top-k": Sampler(1.0, top_k=2),
+    "top-p": Sampler(0.7, top_p=0.8),
+}
 ODD = Shape((-1, 0, 1, 0))  # not numbered level by level
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
 DRAFTS = {
     "chain": (4, None, lambda model: ChainDraft(model, 2, siblings="iid")),
     "with replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 1), siblings="iid")),
-    "without replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct")),
+    "without replacement": (
+        4,
+        3,
+        lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct"),
+    ),
     "point mass": (4, None, lambda model: TreeDraft(model, widths=(2, 1), siblings="top")),
-    "best slots with replacement": (3, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="iid")),
-    "best slots without replacement": (3, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="distinct")),
-    "best-first point mass": (4, None, lambda model: TreeDraft(model, budget=3, depth=2, siblings="top")),
+    "best slots with replacement": (
+        3,
+        None,
+        lambda model: TreeDraft(model, budget=3, depth=2, siblings="iid"),
+    ),
+    "best slots without replacement": (
+        3,
+        None,
+        lambda model: TreeDraft(model, budget=3, depth=2, siblings="distinct"),
+    ),
+    "best-first point mass": (
+        4,
+        None,
+        lambda model: TreeDraft(model, budget=3, depth=2, siblings="top"),
+    ),
     "2×2 with replacement": (3, 2, lambda model: TreeDraft(model, widths=(2, 2), siblings="iid")),
-    "2×2 without replacement": (4, 3, lambda model: TreeDraft(model, widths=(2, 2), siblings="distinct")),
-    "fixed shape with replacement": (3, 2, lambda model: TreeDraft(model, shape=ODD, siblings="iid")),
-    "fixed shape without replacement": (4, 3, lambda model: TreeDraft(model, shape=ODD, siblings="distinct")),
-    "a copy, else a chain": (3, None, lambda model: FirstDraft((MaxGram(None, 2), ChainDraft(model, 2, siblings="iid")))),
+    "2×2 without replacement": (
+        4,
+        3,
+        lambda model: TreeDraft(model, widths=(2, 2), siblings="distinct"),
+    ),
+    "fixed shape with replacement": (
+        3,
+        2,
+        lambda model: TreeDraft(model, shape=ODD, siblings="iid"),
+    ),
+    "fixed shape without replacement": (
+        4,
+        3,
+        lambda model: TreeDraft(model, shape=ODD, siblings="distinct"),
+    ),
+    "a copy, else a chain": (
+        3,
+        None,
+        lambda model: FirstDraft((MaxGram(None, 2), ChainDraft(model, 2, siblings="iid"))),
+    ),
     "fixed shape point mass": (4, None, lambda model: TreeDraft(model, shape=ODD, siblings="top")),
 }
 
@@ -46,7 +85,10 @@ DRAFTS = {
 @pytest.mark.parametrize("case", DRAFTS.values(), ids=DRAFTS)
 def test_reject_gives_the_targets_own_joint_law(case, sampler, unchecked):
     vocabulary, support, make = case
-    target, draft = table_model(vocabulary, 1, support=support), table_model(vocabulary, 2, support=support, name="draft")
+    target, draft = (
+        table_model(vocabulary, 1, support=support),
+        table_model(vocabulary, 2, support=support, name="draft"),
+    )
     wanted = joint_law(target, PROMPT, sampler, 3)
     assert math.isclose(sum(wanted.values()), 1, abs_tol=1e-12)
     assert distance(speculative_law(target, make(draft), sampler), wanted) < 1e-12
@@ -56,7 +98,10 @@ def test_reject_gives_the_targets_own_joint_law(case, sampler, unchecked):
 def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
     target, draft = table_model(3, 3), table_model(3, 4, name="draft")
     chain, sampler = ChainDraft(draft, 1, siblings=kind), Sampler(1.0)
-    whole = every_outcome(lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=3, rule=reject).tokens, sampler)
+    whole = every_outcome(
+        lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=3, rule=reject).tokens,
+        sampler,
+    )
     assert distance(whole, speculative_law(target, chain, sampler)) < 1e-12
     assert distance(whole, joint_law(target, PROMPT, sampler, 3)) < 1e-12
 
@@ -85,9 +130,16 @@ def test_no_match_table_and_no_merging_changes_a_token(sampler):
     by_gap = TreeDraft(draft, budget=6, depth=3, match=BY_GAP)
     by_table = NgramDraft(table, budget=6, depth=3, match=BY_GAP, counted_at=1.5)
     for seed in range(4):
-        run = lambda guesser, seed=seed: decode(target, guesser, PROMPT, Chance(seed, sampler), max_new_tokens=16)  # noqa: E731
+        run = lambda guesser, seed=seed: decode(
+            target, guesser, PROMPT, Chance(seed, sampler), max_new_tokens=16
+        )  # noqa: E731
         plain = run(NoDraft())
-        for guesser in (by_gap, by_table, MergedDraft((MaxGram(None, 3), by_table, by_gap)), MergedDraft((MergedDraft((by_gap, by_table)),))):
+        for guesser in (
+            by_gap,
+            by_table,
+            MergedDraft((MaxGram(None, 3), by_table, by_gap)),
+            MergedDraft((MergedDraft((by_gap, by_table)),)),
+        ):
             found = run(guesser)
             assert found.tokens == plain.tokens
             assert len(found.rounds) < len(plain.rounds)
@@ -97,15 +149,23 @@ def test_a_stop_token_inside_the_path_and_the_length_limit_are_kept_exactly():
     target, draft = table_model(3, 7), table_model(3, 7, name="draft")
     chain = ChainDraft(draft, 4)
     plain = decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=8).tokens
-    stopped = decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=8, stop_tokens=[plain[2]])
+    stopped = decode(
+        target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=8, stop_tokens=[plain[2]]
+    )
     assert stopped.tokens == plain[: plain.index(plain[2]) + 1] and stopped.stop == "stop token"
     for length in range(1, 8):
-        assert decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=length).tokens == plain[:length]
+        assert (
+            decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=length).tokens
+            == plain[:length]
+        )
 
 
 def words(support: int | None) -> tuple[TableModel, TableModel, TableModel]:
     """Three models of three words, of which so many are possible."""
-    return tuple(table_model(3, seed, support=support, name=name) for seed, name in ((3, "target"), (4, "draft"), (5, "scout")))
+    return tuple(
+        table_model(3, seed, support=support, name=name)
+        for seed, name in ((3, "target"), (4, "draft"), (5, "scout"))
+    )
 
 
 def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChain]:
@@ -114,26 +174,42 @@ def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChai
         "chain": ChainDraft(scout, 1, siblings="iid"),
         "tree without replacement": TreeDraft(scout, widths=(2,), siblings="distinct"),
         "point mass": TreeDraft(scout, widths=(2,), siblings="top"),
-        "staged chain": StagedChain(scout, ChainDraft(table_model(3, 6, support=support, name="last"), 1, siblings="iid"), 1, siblings="iid"),
+        "staged chain": StagedChain(
+            scout,
+            ChainDraft(table_model(3, 6, support=support, name="last"), 1, siblings="iid"),
+            1,
+            siblings="iid",
+        ),
     }
     return target, StagedChain(draft, scouts[kind], 2, siblings="iid")
 
 
-def one_round_law(target: TableModel, draft: Draft, sampler: Sampler, length: int = 3) -> dict[tuple[int, ...], float]:
+def one_round_law(
+    target: TableModel, draft: Draft, sampler: Sampler, length: int = 3
+) -> dict[tuple[int, ...], float]:
     """The exact law of one round's tokens, the rest of `length` left to the target."""
     law: dict[tuple[int, ...], float] = {}
-    one = every_outcome(lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler)
+    one = every_outcome(
+        lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler
+    )
     for emitted, probability in one.items():
-        for more, after in joint_law(target, PROMPT + emitted, sampler, length - len(emitted)).items():
+        for more, after in joint_law(
+            target, PROMPT + emitted, sampler, length - len(emitted)
+        ).items():
             law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
     return law
 
 
-@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass", "staged chain"])
+@pytest.mark.parametrize(
+    "kind", ["chain", "tree without replacement", "point mass", "staged chain"]
+)
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
     target, chain = staged_chain(kind, support=2 if sampler == T1 else None)
-    assert distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+    assert (
+        distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3))
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass"])
@@ -145,10 +221,18 @@ def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kin
 @pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
 @pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
 def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sampler):
-    for law_of, support, shape in ((speculative_law, 2, {"widths": (2, 1)}), (one_round_law, None, {"budget": 3, "depth": 2})):
+    for law_of, support, shape in (
+        (speculative_law, 2, {"widths": (2, 1)}),
+        (one_round_law, None, {"budget": 3, "depth": 2}),
+    ):
         target, draft, scout = words(support)
-        tree = StagedTree(TreeDraft(draft, siblings=siblings, **shape), TreeDraft(scout, widths=(2, 1), siblings="top"))
-        assert distance(law_of(target, tree, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+        tree = StagedTree(
+            TreeDraft(draft, siblings=siblings, **shape),
+            TreeDraft(scout, widths=(2, 1), siblings="top"),
+        )
+        assert (
+            distance(law_of(target, tree, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+        )
 
 
 def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():

@@ -1,4 +1,6 @@
-"""The bugs that enumeration must see, each a rule or a draft that differs from the real one in one place."""
+"""The bugs that enumeration must see, each a rule or a draft that differs from the real one in one
+place.
+"""
 
 import itertools
 
@@ -26,15 +28,25 @@ def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
             for child in tree.children(node):
                 token, offered = tree.tokens[child], tree.rows[child]
                 kept = float(wanted[token] / offered[token])
-                if chance.coin(ratio(kept) if ratio else kept, tree.root_position, tree.slots(child)):
+                if chance.coin(
+                    ratio(kept) if ratio else kept, tree.root_position, tree.slots(child)
+                ):
                     path.append(child)
                     node = child
                     break
                 left = (wanted - offered).clamp(min=0)
-                wanted = residual(wanted) if residual else left / left.sum() if left.sum() > 0 else wanted
+                wanted = (
+                    residual(wanted)
+                    if residual
+                    else left / left.sum()
+                    if left.sum() > 0
+                    else wanted
+                )
             else:
                 law = bonus(tree, wanted) if bonus and path else wanted
-                return Verdict(tuple(path), chance.draw("emit", law, tree.root_position, tree.slots(node)))
+                return Verdict(
+                    tuple(path), chance.draw("emit", law, tree.root_position, tree.slots(node))
+                )
 
     return rule
 
@@ -51,7 +63,9 @@ class Changed:
 
 def rebuilt(tree: TokenTree, keep, rows=None) -> TokenTree:
     """The kept nodes with the given rows."""
-    nodes = [node for node in range(len(tree)) if all(keep(tree, at) for at in (node, *tree.path(node)))]
+    nodes = [
+        node for node in range(len(tree)) if all(keep(tree, at) for at in (node, *tree.path(node)))
+    ]
     number = {node: new for new, node in enumerate(nodes)}
     rows = tree.rows if rows is None else rows
     return TokenTree(
@@ -66,17 +80,27 @@ def rebuilt(tree: TokenTree, keep, rows=None) -> TokenTree:
 
 def without_twins(tree: TokenTree) -> TokenTree:
     """I.i.d. duplicates merged: the repeated trial is lost."""
-    return rebuilt(tree, lambda tree, node: node == ROOT or tree.child(tree.parents[node], tree.tokens[node]) == node)
+    return rebuilt(
+        tree,
+        lambda tree, node: (
+            node == ROOT or tree.child(tree.parents[node], tree.tokens[node]) == node
+        ),
+    )
 
 
 def without_the_unlikely(tree: TokenTree) -> TokenTree:
     """Drawn tokens dropped for their low probability."""
-    return rebuilt(tree, lambda tree, node: node == ROOT or float(tree.rows[node][tree.tokens[node]]) > 0.2)
+    return rebuilt(
+        tree, lambda tree, node: node == ROOT or float(tree.rows[node][tree.tokens[node]]) > 0.2
+    )
 
 
 def first_rows_everywhere(tree: TokenTree) -> TokenTree:
     """The law not renormalised after a sibling was removed."""
-    rows = tuple(None if node == ROOT else tree.rows[tree.children(tree.parents[node])[0]] for node in range(len(tree)))
+    rows = tuple(
+        None if node == ROOT else tree.rows[tree.children(tree.parents[node])[0]]
+        for node in range(len(tree))
+    )
     return rebuilt(tree, lambda tree, node: True, rows)
 
 
@@ -91,7 +115,9 @@ def soft_rows(laws, sampler):
 
 
 def likeliest_first(law):
-    """Siblings without replacement put in order of their probability, as if they had been drawn in it."""
+    """Siblings without replacement put in order of their probability, as if they had been drawn in
+    it.
+    """
     law = torch.tensor(law, dtype=torch.float64)
 
     def change(tree: TokenTree) -> TokenTree:
@@ -101,7 +127,9 @@ def likeliest_first(law):
             left = rows[-1].clone()
             left[token] = 0
             rows.append(left / left.sum())
-        return TokenTree(tree.root_position, tree.tokens[:1]).grown(tokens, [ROOT] * len(tokens), source="draft", scores=tree.scores[1:], rows=rows)
+        return TokenTree(tree.root_position, tree.tokens[:1]).grown(
+            tokens, [ROOT] * len(tokens), source="draft", scores=tree.scores[1:], rows=rows
+        )
 
     return change
 
@@ -116,25 +144,48 @@ class Beside:
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
             drawn = part.propose(context, chance.inner("part", (number,)))
-            tree = tree.grown(drawn.tokens[1:], [ROOT] * drawn.guesses, source="draft", scores=drawn.scores[1:], rows=drawn.rows[1:])
+            tree = tree.grown(
+                drawn.tokens[1:],
+                [ROOT] * drawn.guesses,
+                source="draft",
+                scores=drawn.scores[1:],
+                rows=drawn.rows[1:],
+            )
         return tree
 
 
 P4, Q4 = (0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
 T1 = Sampler(1.0)
-IID, DISTINCT, TOP = (lambda model, kind=kind: TreeDraft(model, widths=(2,), siblings=kind) for kind in ("iid", "distinct", "top"))
+IID, DISTINCT, TOP = (
+    lambda model, kind=kind: TreeDraft(model, widths=(2,), siblings=kind)
+    for kind in ("iid", "distinct", "top")
+)
 PAIR = fixed_model(P4), fixed_model(Q4, "draft")
-BESIDE = Beside(*(ChainDraft(fixed_model(law, name), 1, siblings="iid") for law, name in ((Q4, "draft"), ((0.25,) * 4, "other"))))
+BESIDE = Beside(
+    *(
+        ChainDraft(fixed_model(law, name), 1, siblings="iid")
+        for law, name in ((Q4, "draft"), ((0.25,) * 4, "other"))
+    )
+)
 BUGS = {
     "residual drawn from the whole law": (IID(PAIR[1]), buggy_rule(residual=lambda wanted: wanted)),
     "ratio 10 % too large": (IID(PAIR[1]), buggy_rule(ratio=lambda kept: 1.1 * kept)),
-    "bonus drawn from the draft's law": (IID(PAIR[1]), buggy_rule(bonus=lambda tree, wanted: tree.rows[1])),
+    "bonus drawn from the draft's law": (
+        IID(PAIR[1]),
+        buggy_rule(bonus=lambda tree, wanted: tree.rows[1]),
+    ),
     "duplicates merged": (Changed(IID(PAIR[1]), without_twins), reject),
     "drawn guesses of two drafts merged": (Changed(BESIDE, without_twins), reject),
-    "law not renormalised after a sibling": (Changed(DISTINCT(PAIR[1]), first_rows_everywhere), reject),
+    "law not renormalised after a sibling": (
+        Changed(DISTINCT(PAIR[1]), first_rows_everywhere),
+        reject,
+    ),
     "drawn tokens pruned": (Changed(IID(PAIR[1]), without_the_unlikely), reject),
     "siblings tried likeliest first": (Changed(DISTINCT(PAIR[1]), likeliest_first(Q4)), reject),
-    "soft law for chosen siblings": (Changed(TOP(PAIR[1]), soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)), reject),
+    "soft law for chosen siblings": (
+        Changed(TOP(PAIR[1]), soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)),
+        reject,
+    ),
     "temperature on one side only": (IID(PAIR[1]), buggy_rule(warp=Sampler(0.8))),
     "top-k on one side only": (IID(PAIR[1]), buggy_rule(warp=Sampler(1.0, top_k=2))),
 }
@@ -149,12 +200,21 @@ def test_enumeration_catches_the_bug(draft, rule):
 
 def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
     """The control: what `MergedDraft` refuses is the merging, not the guesses."""
-    assert distance(speculative_law(PAIR[0], BESIDE, T1, length=2), joint_law(PAIR[0], PROMPT, T1, 2)) < 1e-12
+    assert (
+        distance(speculative_law(PAIR[0], BESIDE, T1, length=2), joint_law(PAIR[0], PROMPT, T1, 2))
+        < 1e-12
+    )
 
 
 def test_the_buggy_rule_without_a_bug_is_exact():
     for draft in (IID(PAIR[1]), DISTINCT(PAIR[1])):
-        assert distance(speculative_law(PAIR[0], draft, T1, buggy_rule(), length=2), joint_law(PAIR[0], PROMPT, T1, 2)) < 1e-12
+        assert (
+            distance(
+                speculative_law(PAIR[0], draft, T1, buggy_rule(), length=2),
+                joint_law(PAIR[0], PROMPT, T1, 2),
+            )
+            < 1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -162,20 +222,36 @@ def test_the_buggy_rule_without_a_bug_is_exact():
     [
         ("duplicates merged", (0.37321, 0.32679, 0.2, 0.1), (0.5, 0.3, 0.2)),
         ("law not renormalised after a sibling", (0.35663, 0.34337, 0.2, 0.1), (0.5, 0.3, 0.2)),
-        ("siblings tried likeliest first", (0.43775, 0.22535, 0.15794, 0.17897), (0.38929, 0.50357, 0.10714)),
+        (
+            "siblings tried likeliest first",
+            (0.43775, 0.22535, 0.15794, 0.17897),
+            (0.38929, 0.50357, 0.10714),
+        ),
     ],
 )
 def test_wrong_variants_have_their_published_laws(bug, four, three):
-    for target_probs, draft_probs, law in ((P4, Q4, four), ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), three)):
+    for target_probs, draft_probs, law in (
+        (P4, Q4, four),
+        ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), three),
+    ):
         draft = fixed_model(draft_probs, "draft")
         variants = {
             "duplicates merged": (Changed(IID(draft), without_twins), reject),
-            "law not renormalised after a sibling": (Changed(DISTINCT(draft), first_rows_everywhere), reject),
-            "siblings tried likeliest first": (Changed(DISTINCT(draft), likeliest_first(draft_probs)), reject),
+            "law not renormalised after a sibling": (
+                Changed(DISTINCT(draft), first_rows_everywhere),
+                reject,
+            ),
+            "siblings tried likeliest first": (
+                Changed(DISTINCT(draft), likeliest_first(draft_probs)),
+                reject,
+            ),
         }
         guesser, rule = variants[bug]
         pairs = speculative_law(fixed_model(target_probs), guesser, T1, rule, length=2)
-        found = [sum(probability for tokens, probability in pairs.items() if tokens[0] == token) for token in range(len(law))]
+        found = [
+            sum(probability for tokens, probability in pairs.items() if tokens[0] == token)
+            for token in range(len(law))
+        ]
         assert found == pytest.approx(law, abs=5e-6)
 
 
@@ -191,8 +267,12 @@ class NoiseByRow(Chance):
 def test_noise_keyed_by_the_call_is_caught():
     target, draft = table_model(4, 8), table_model(4, 9, name="draft")
     plain = decode(target, ChainDraft(draft, 1), PROMPT, Chance(0, T1), max_new_tokens=40).tokens
-    same = decode(target, TreeDraft(draft, widths=(3, 2)), PROMPT, Chance(0, T1), max_new_tokens=40).tokens
-    wrong = decode(target, TreeDraft(draft, widths=(3, 2)), PROMPT, NoiseByRow(0, T1), max_new_tokens=40).tokens
+    same = decode(
+        target, TreeDraft(draft, widths=(3, 2)), PROMPT, Chance(0, T1), max_new_tokens=40
+    ).tokens
+    wrong = decode(
+        target, TreeDraft(draft, widths=(3, 2)), PROMPT, NoiseByRow(0, T1), max_new_tokens=40
+    ).tokens
     assert same == plain
     assert wrong != plain
 

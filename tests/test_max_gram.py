@@ -1,4 +1,6 @@
-"""Max-Gram on small cases that a person can check, its table and its bad input; on many texts: test_max_gram_texts.py."""
+"""Max-Gram on small cases that a person can check, its table and its bad input; on many texts:
+test_max_gram_texts.py.
+"""
 
 import copy
 import pickle
@@ -19,12 +21,40 @@ PROMPT, GENERATION, FILLED = ORIGINS
 
 BIGRAMS = np.array([1, 2, -1])
 CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
-    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), 10, None, (9, 3, 2), [PROMPT] * 3),
+    "the longest match wins": (
+        (5, 1, 2, 8, 1, 3, 2, 9, 3, 2),
+        (),
+        10,
+        None,
+        (9, 3, 2),
+        [PROMPT] * 3,
+    ),
     "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), [PROMPT] * 2),
-    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), 10, None, (9, 1), [PROMPT] * 2),
+    "the prompt before the generation": (
+        (4, 9, 1),
+        (4, 8, 4, 8, 4),
+        10,
+        None,
+        (9, 1),
+        [PROMPT] * 2,
+    ),
     "else the generation": ((1, 1, 1), (4, 8, 4), 10, None, (8, 4), [GENERATION] * 2),
-    "the ending may reach back into the prompt": ((1, 2, 5, 3, 2, 6, 3), (2,), 10, None, (6, 3), [PROMPT] * 2),
-    "a match does not straddle the joint": ((0, 7, 2), (3, 6, 5, 2, 3, 9, 7, 2, 3), 4, None, (9, 7, 2, 3), [GENERATION] * 4),
+    "the ending may reach back into the prompt": (
+        (1, 2, 5, 3, 2, 6, 3),
+        (2,),
+        10,
+        None,
+        (6, 3),
+        [PROMPT] * 2,
+    ),
+    "a match does not straddle the joint": (
+        (0, 7, 2),
+        (3, 6, 5, 2, 3, 9, 7, 2, 3),
+        4,
+        None,
+        (9, 7, 2, 3),
+        [GENERATION] * 4,
+    ),
     "copies stop at the region's end": ((1, 4, 5), (4,), 10, None, (5,), [PROMPT]),
     "a match at the region's end is none": ((1, 4), (5, 4), 10, None, (), []),
     "the prompt does not match itself": ((3, 4, 5), (), 10, None, (), []),
@@ -38,21 +68,31 @@ CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
 }
 
 
-@pytest.mark.parametrize(("prompt", "generated", "length", "bigrams", "tokens", "sources"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("prompt", "generated", "length", "bigrams", "tokens", "sources"), CASES.values(), ids=CASES
+)
 def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
     tree = MaxGram(bigrams, length).propose(Context.of(prompt).extended(generated), Chance(0))
     assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
-    assert tree.parents == tuple(range(-1, len(tokens))) and tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
+    assert tree.parents == tuple(range(-1, len(tokens))) and tree.scores == pytest.approx(
+        [0.75**depth for depth in range(len(tree))]
+    )
 
 
 def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt():
     tree = MaxGram().propose(Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), Chance(0))
     assert tree.tokens[1:] == (8, 9) and set(tree.sources[1:]) == {PROMPT}
-    assert MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8  # no suffix is longer than the text
-    assert MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:] == (GENERATION,) * 2
+    assert (
+        MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8
+    )  # no suffix is longer than the text
+    assert (
+        MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:]
+        == (GENERATION,) * 2
+    )
 
 
-WINDOWS = {  # window, least; tokens, sources of two guesses after 9 3 7 2 3 8 4 · 1 2 3 5 1 2 3 6 1 2 3
+# window, least; tokens, sources of two guesses after 9 3 7 2 3 8 4 · 1 2 3 5 1 2 3 6 1 2 3
+WINDOWS = {
     "no limit": (None, 1, (8, 4), PROMPT),
     "a window of 2 sees no difference": (2, 1, (8, 4), PROMPT),
     "a window of 1 takes the earliest 3": (1, 1, (7, 2), PROMPT),
@@ -69,7 +109,16 @@ def test_a_window_and_a_least_length(window, least, tokens, origin):
     assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
 
 
-@pytest.mark.parametrize("bigrams,length", [(None, 0), (np.array([0.5]), 1), (np.array([1]), 1), (np.array([-2]), 1), (np.array([[0]]), 1)])
+@pytest.mark.parametrize(
+    "bigrams,length",
+    [
+        (None, 0),
+        (np.array([0.5]), 1),
+        (np.array([1]), 1),
+        (np.array([-2]), 1),
+        (np.array([[0]]), 1),
+    ],
+)
 def test_max_gram_refuses(bigrams, length):
     with pytest.raises(ValueError, match="got"):
         MaxGram(bigrams, length)
@@ -83,7 +132,10 @@ def test_max_gram_refuses_a_window_or_a_least_length(window, least):
 
 @pytest.mark.parametrize("given", [[7], [3], [1, 7, 7]])
 def test_max_gram_refuses_a_table_of_another_vocabulary(given):
-    with pytest.raises(ValueError, match=f"3 entries, one per token of the vocabulary, and none for token {given[-1]}"):
+    with pytest.raises(
+        ValueError,
+        match=f"3 entries, one per token of the vocabulary, and none for token {given[-1]}",
+    ):
         MaxGram(BIGRAMS).propose(Context.of(given), Chance(0))
 
 
@@ -113,7 +165,9 @@ def test_dropping_a_token_undoes_its_coming(seed):
             more = random.randint(1, 5)
             walked.extend(text[size : size + more])
             size = min(size + more, len(text))
-        assert all(getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__)
+        assert all(
+            getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__
+        )
         assert len(walked.steps) <= max(1, 2 * size)
 
 

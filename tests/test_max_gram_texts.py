@@ -1,4 +1,6 @@
-"""Max-Gram copies what it should, whatever was asked before: against a plain search on 10,000 random texts."""
+"""Max-Gram copies what it should, whatever was asked before: against a plain search on 10,000
+random texts.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,14 +17,33 @@ from specdec_lib.drafts.suffixes import Automaton, SuffixIndex
 
 PROMPT, GENERATION, FILLED = ORIGINS
 TEXTS, CHUNKS = 10_000, 20
-SETTINGS = ({}, {"window": 1}, {"window": 3}, {"window": 5, "least": 2}, {"least": 3}, {"window": 4, "least": 4})
+SETTINGS = (
+    {},
+    {"window": 1},
+    {"window": 3},
+    {"window": 5, "least": 2},
+    {"least": 3},
+    {"window": 4, "least": 4},
+)
 
 
-def searched(context: Context, window: int | None = None, least: int = 1, *, latest: bool = False, straddling: bool = False) -> tuple[str, tuple]:
-    """Where the longest suffix stood first and what follows it there, by looking at every place; two ways of doing it wrong."""
+def searched(
+    context: Context,
+    window: int | None = None,
+    least: int = 1,
+    *,
+    latest: bool = False,
+    straddling: bool = False,
+) -> tuple[str, tuple]:
+    """Where the longest suffix stood first and what follows it there, by looking at every place;
+    two ways of doing it wrong.
+    """
     text, limit = context.tokens, window or len(context)
     given = context.prompt if context.source is None else context.source
-    for origin, region in ((PROMPT, given + context.generated if straddling else given), (GENERATION, context.generated)):
+    for origin, region in (
+        (PROMPT, given + context.generated if straddling else given),
+        (GENERATION, context.generated),
+    ):
         longest, start = least - 1, None
         for end in range(1, len(region)):
             same = 0
@@ -35,7 +56,9 @@ def searched(context: Context, window: int | None = None, least: int = 1, *, lat
     return "", ()
 
 
-def expected(context: Context, draft: MaxGram, **wrong: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def expected(
+    context: Context, draft: MaxGram, **wrong: bool
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The guesses of a draft and their origins."""
     origin, copied = searched(context, draft.window, draft.least, **wrong)
     tokens = list(copied[: draft.length])
@@ -67,8 +90,12 @@ def drawn(random: Random, tokens: int, vocabulary: int) -> list[int]:
 
 
 def asked(random: Random, vocabulary: int) -> Iterator[Context]:
-    """One text of 1 to 40 given and 0 to 40 generated tokens, as callers may ask about it: growing, going back, branching, elsewhere."""
-    source = tuple(drawn(random, random.randint(0, 40), vocabulary)) if random.random() < 0.25 else None
+    """One text of 1 to 40 given and 0 to 40 generated tokens, as callers may ask about it: growing,
+    going back, branching, elsewhere.
+    """
+    source = (
+        tuple(drawn(random, random.randint(0, 40), vocabulary)) if random.random() < 0.25 else None
+    )
     context = Context.of(drawn(random, random.randint(1, 40), vocabulary), source)
     other = Context.of(drawn(random, random.randint(1, 40), vocabulary))
     text, generated = drawn(random, len(context) + random.randint(0, 40), vocabulary), 0
@@ -83,7 +110,12 @@ def asked(random: Random, vocabulary: int) -> Iterator[Context]:
             case 1:
                 yield now.extended(drawn(random, random.randint(1, 6), vocabulary))
             case 2:
-                yield context.extended((*now.generated[: random.randint(0, len(now.generated))], *drawn(random, 3, vocabulary)))
+                yield context.extended(
+                    (
+                        *now.generated[: random.randint(0, len(now.generated))],
+                        *drawn(random, 3, vocabulary),
+                    )
+                )
             case 3:
                 other = other.extended(drawn(random, random.randint(0, 5), vocabulary))
                 yield other
@@ -95,14 +127,23 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
     for _ in range(TEXTS // CHUNKS):
         vocabulary = random.randint(1, 5)
         table = np.array([random.randrange(-1, vocabulary) for _ in range(vocabulary)])
-        draft = MaxGram(random.choice([None, table]), random.randint(1, 12), index=index, **random.choice(SETTINGS))
+        draft = MaxGram(
+            random.choice([None, table]),
+            random.randint(1, 12),
+            index=index,
+            **random.choice(SETTINGS),
+        )
         other = replace(draft, length=random.randint(1, 12), window=None, least=1)
         for context in asked(random, vocabulary):
             yield random.choice((draft, other)), context
 
 
 @pytest.mark.parametrize(
-    ("number", "loose"), [*((number, suffixes.LOOSE) for number in range(CHUNKS)), *((number, 2) for number in range(0, CHUNKS, 4))]
+    ("number", "loose"),
+    [
+        *((number, suffixes.LOOSE) for number in range(CHUNKS)),
+        *((number, 2) for number in range(0, CHUNKS, 4)),
+    ],
 )
 def test_the_index_finds_what_a_plain_search_finds(number, loose, monkeypatch):
     monkeypatch.setattr(suffixes, "LOOSE", loose)
@@ -112,7 +153,10 @@ def test_the_index_finds_what_a_plain_search_finds(number, loose, monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["latest", "straddling"])
 def test_the_texts_tell_a_wrong_search_from_a_right_one(wrong):
-    answers = [guessed(draft, context) == expected(context, draft, **{wrong: True}) for draft, context in chunk(0)]
+    answers = [
+        guessed(draft, context) == expected(context, draft, **{wrong: True})
+        for draft, context in chunk(0)
+    ]
     assert sum(answers) < 0.9 * len(answers)
 
 
@@ -122,7 +166,9 @@ def test_the_texts_catch_an_index_that_does_not_go_back(monkeypatch):
 
 
 def test_the_texts_have_matches_of_all_origins_and_none():
-    origins = {origins[:1] for _, origins in (guessed(draft, context) for draft, context in chunk(1))}
+    origins = {
+        origins[:1] for _, origins in (guessed(draft, context) for draft, context in chunk(1))
+    }
     assert origins == {(), *((origin,) for origin in ORIGINS)}
 
 
@@ -141,7 +187,9 @@ def test_texts_that_repeat_themselves_are_no_exception(text):
     for size in (350, 351, 360, 358, 500, 640, 430, 580, 700, 690, 699):
         for setting in SETTINGS[:4]:
             context = Context(tuple(text[:size]), 300)
-            assert guessed(replace(draft, **setting), context) == expected(context, replace(draft, **setting))
+            assert guessed(replace(draft, **setting), context) == expected(
+                context, replace(draft, **setting)
+            )
 
 
 def test_more_contexts_in_turn_than_are_remembered_are_answered_alike():
@@ -173,7 +221,11 @@ def test_forgetting_never_changes_a_tree():
     for context in asked(random, 3):
         tree = draft.propose(context, Chance(0))
         draft.index.forget()
-        assert draft.propose(context, Chance(0)) == MaxGram(draft.bigrams).propose(context, Chance(0)) == tree
+        assert (
+            draft.propose(context, Chance(0))
+            == MaxGram(draft.bigrams).propose(context, Chance(0))
+            == tree
+        )
 
 
 def test_an_interrupt_leaves_nothing_half_read(monkeypatch):

@@ -32,7 +32,11 @@ CORPORA = {
     "frequent bigrams, rare trigrams": ([np.array([0, 1, 2] * 20 + [3, 1, 2])], 6),
     "empty streams": ([np.array([], int), np.array([4, 2, 4]), np.array([], int)], 5),
 }
-CASES = [pytest.param(*corpus, order, id=f"{name}, order {order}") for name, corpus in CORPORA.items() for order in range(1, 6)]
+CASES = [
+    pytest.param(*corpus, order, id=f"{name}, order {order}")
+    for name, corpus in CORPORA.items()
+    for order in range(1, 6)
+]
 
 
 class SlowKatz:
@@ -53,10 +57,18 @@ class SlowKatz:
     def _taken(self, n: Counter) -> list[float]:
         if all(n[r] for r in range(1, 7)) and 6 * n[6] != n[1]:
             common = 6 * n[6] / n[1]
-            discounts = [((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common) for r in range(1, 6)]
+            discounts = [
+                ((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common) for r in range(1, 6)
+            ]
             if all(0 < d <= 1 for d in discounts):
-                return [0.0, *(math.floor((1 - d) * r / GRAIN) * GRAIN for r, d in enumerate(discounts, 1)), 0.0]
-        return [0.0] + [math.floor((n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5) / GRAIN) * GRAIN] * 6
+                return [
+                    0.0,
+                    *(math.floor((1 - d) * r / GRAIN) * GRAIN for r, d in enumerate(discounts, 1)),
+                    0.0,
+                ]
+        return [0.0] + [
+            math.floor((n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5) / GRAIN) * GRAIN
+        ] * 6
 
     def law(self, context: tuple[int, ...]) -> list[float]:
         row = self.rows[()] if not context else self.rows.get(context, {})
@@ -68,7 +80,10 @@ class SlowKatz:
             return shorter
         taken = self.taken[len(context)]
         seen = {w: (c - taken[min(c, 6)]) / total for w, c in row.items()}
-        left, unseen = 1 - sum(seen.values()), sum(p for w, p in enumerate(shorter) if w not in seen)
+        left, unseen = (
+            1 - sum(seen.values()),
+            sum(p for w, p in enumerate(shorter) if w not in seen),
+        )
         if unseen < 1e-13:
             return [seen.get(w, 0.0) / sum(seen.values()) for w in range(self.vocabulary)]
         return [seen.get(w, left / unseen * shorter[w]) for w in range(self.vocabulary)]
@@ -81,7 +96,12 @@ def contexts(streams: list[np.ndarray], vocabulary: int, order: int) -> list[tup
     starts = random.integers(0, len(text), 25)
     seen = [tuple(text[at : at + order - 1].tolist()) for at in starts]
     ends = [tuple(stream[max(0, len(stream) - order + 1) :].tolist()) for stream in streams[:5]]
-    return [(), *seen, *ends, *(tuple(random.integers(0, vocabulary, order - 1).tolist()) for _ in range(10))]
+    return [
+        (),
+        *seen,
+        *ends,
+        *(tuple(random.integers(0, vocabulary, order - 1).tolist()) for _ in range(10)),
+    ]
 
 
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
@@ -114,22 +134,36 @@ def test_a_tiny_law_is_the_one_computed_by_hand():
 def test_good_turing_is_used_where_it_is_sound_and_preserves_the_mass_of_the_unseen():
     counts = Katz.fit(*CORPORA["good-turing"], 2).levels[1].counts
     taken = taken_counts(counts)
-    assert ((good_turing(counts) > 0) & (good_turing(counts) <= 1)).all() and taken[6] == 0 and 0 < taken[1] < 1
+    assert (
+        ((good_turing(counts) > 0) & (good_turing(counts) <= 1)).all()
+        and taken[6] == 0
+        and 0 < taken[1] < 1
+    )
     assert taken[np.minimum(counts, 6)].sum() == pytest.approx((counts == 1).sum(), rel=1e-4)
 
 
 def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not():
-    pairs = [(a, b) for r, many in enumerate((12, 3, 9, 2, 7, 1), 1) for a in (r,) for b in range(10, 10 + many) for _ in range(r)]
+    pairs = [
+        (a, b)
+        for r, many in enumerate((12, 3, 9, 2, 7, 1), 1)
+        for a in (r,)
+        for b in range(10, 10 + many)
+        for _ in range(r)
+    ]
     streams = [np.array(pair) for pair in pairs]
     table = Katz.fit(streams, 30, 2)
     raw = good_turing(table.levels[1].counts)
     assert np.isfinite(raw).all() and raw.min() < 0 and raw.max() > 1  # the negative control
     assert (table.taken[0, 1:] == table.taken[0, 1]).all() and 0 < table.taken[0, 1] < 1
-    assert all(table.law([h]).min() >= 0 and abs(table.law([h]).sum() - 1) < 1e-9 for h in range(30))
+    assert all(
+        table.law([h]).min() >= 0 and abs(table.law([h]).sum() - 1) < 1e-9 for h in range(30)
+    )
 
 
 def test_a_context_counts_its_continuations_not_itself():
-    assert Katz.fit([np.array([0, 1, 0])], 3, 2).law([0])[1] == 0.5  # the raw count of 0 is 2: it would give a quarter
+    assert (
+        Katz.fit([np.array([0, 1, 0])], 3, 2).law([0])[1] == 0.5
+    )  # the raw count of 0 is 2: it would give a quarter
 
 
 def test_ngrams_do_not_cross_streams():
@@ -139,17 +173,29 @@ def test_ngrams_do_not_cross_streams():
 
 
 def test_bigrams_are_the_likeliest_continuations():
-    assert Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5).bigrams().tolist() == [1, 0, 0, 0, -1]
+    assert Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5).bigrams().tolist() == [
+        1,
+        0,
+        0,
+        0,
+        -1,
+    ]
     assert Katz.fit([np.array([0, 1])], 2, order=1).bigrams().tolist() == [-1, -1]
 
 
 def test_long_ngrams_of_a_large_vocabulary_do_not_overflow():
     stream = np.array([249_999, 249_998, 249_997] * 4 + [249_996])
     table = Katz.fit([stream], 250_000, order=6)
-    assert table.top(stream[:5].tolist(), 1)[0] == [249_997] and abs(table.law(stream[:5].tolist()).sum() - 1) < 1e-9
+    assert (
+        table.top(stream[:5].tolist(), 1)[0] == [249_997]
+        and abs(table.law(stream[:5].tolist()).sum() - 1) < 1e-9
+    )
 
 
-@pytest.mark.parametrize(("streams", "vocabulary", "order"), [([], 4, 3), ([np.array([4])], 4, 3), ([np.array([1])], 4, 0), ([np.array([-1])], 4, 2)])
+@pytest.mark.parametrize(
+    ("streams", "vocabulary", "order"),
+    [([], 4, 3), ([np.array([4])], 4, 3), ([np.array([1])], 4, 0), ([np.array([-1])], 4, 2)],
+)
 def test_fit_refuses(streams, vocabulary, order):
     with pytest.raises(ValueError, match=r"got|none"):
         Katz.fit(streams, vocabulary, order)
@@ -171,8 +217,14 @@ def test_a_saved_table_comes_back_exactly(tmp_path, order):
     loaded = Katz.load(tmp_path / "table.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["table.npz"] and loaded.order == order
     for ours, theirs in zip(table.levels, loaded.levels, strict=True):
-        assert all((getattr(ours, field) == getattr(theirs, field)).all() for field in ("tokens", "counts", "ends", "offsets"))
-    assert all((table.law(context) == loaded.law(context)).all() for context in contexts(streams, vocabulary, order))
+        assert all(
+            (getattr(ours, field) == getattr(theirs, field)).all()
+            for field in ("tokens", "counts", "ends", "offsets")
+        )
+    assert all(
+        (table.law(context) == loaded.law(context)).all()
+        for context in contexts(streams, vocabulary, order)
+    )
 
 
 def test_a_damaged_or_missing_file_is_named_with_its_remedy(tmp_path):
@@ -205,7 +257,9 @@ def test_no_flipped_byte_is_believed(tmp_path):
 def test_a_failed_save_leaves_the_old_file_alone(tmp_path, monkeypatch):
     path = tmp_path / "table.npz"
     path.write_bytes(b"old")
-    monkeypatch.setattr(table_file.np, "savez_compressed", lambda stream, **_: stream.write(b"half") and 1 / 0)
+    monkeypatch.setattr(
+        table_file.np, "savez_compressed", lambda stream, **_: stream.write(b"half") and 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         Katz.fit([np.array([0, 1])], 2).save(path)
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1

@@ -29,24 +29,36 @@ def test_score_is_the_log_of_the_law_after_each_node(small):
     tree = TokenTree.rooted(context).grown([1, 2, 0], [0, 0, 2], source="test", scores=[0.5] * 3)
     logits = small.score(context, tree)
     assert logits.dtype == torch.float64
-    np.testing.assert_array_equal(logits, np.log([small.law(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]]))
+    np.testing.assert_array_equal(
+        logits, np.log([small.law(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]])
+    )
 
 
 def test_score_is_minus_infinity_where_nothing_is_left():
     table = Katz.fit([np.array([0, 1, 0, 1])], 3)
     undiscounted, context = replace(table, taken=np.zeros_like(table.taken)), Context.of([0])
-    assert undiscounted.score(context, TokenTree.rooted(context)).tolist() == [[-math.inf, 0.0, -math.inf]]
+    assert undiscounted.score(context, TokenTree.rooted(context)).tolist() == [
+        [-math.inf, 0.0, -math.inf]
+    ]
     assert undiscounted.top([0], 3) == ([1], [1.0])
 
 
 def test_a_greedy_draft_holds_the_likeliest_continuations(large):
     table, context = large, Context.of([3, 1, 0])
     tree = NgramDraft(table, (3, 2)).propose(context, Chance(0))
-    assert tree.depths == (0, 1, 1, 1, 2, 2, 2, 2, 2, 2) and not tree.has_rows and set(tree.sources[1:]) == {"n-gram"}
+    assert (
+        tree.depths == (0, 1, 1, 1, 2, 2, 2, 2, 2, 2)
+        and not tree.has_rows
+        and set(tree.sources[1:]) == {"n-gram"}
+    )
     for node in range(4):
-        tokens, probabilities = table.top(context.tokens + tree.path_tokens(node), 3 if node == 0 else 2)
+        tokens, probabilities = table.top(
+            context.tokens + tree.path_tokens(node), 3 if node == 0 else 2
+        )
         assert [tree.tokens[child] for child in tree.children(node)] == tokens
-        assert [tree.scores[child] for child in tree.children(node)] == [tree.scores[node] * p for p in probabilities]
+        assert [tree.scores[child] for child in tree.children(node)] == [
+            tree.scores[node] * p for p in probabilities
+        ]
 
 
 def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
@@ -61,7 +73,10 @@ def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
 
 def test_a_sampled_draft_looks_at_sixteen_candidates(large):
     table, context = large, Context.of([0])
-    drawn = {NgramDraft(table, (1,)).propose(context, Chance(seed, Sampler(5.0))).tokens[1] for seed in range(300)}
+    drawn = {
+        NgramDraft(table, (1,)).propose(context, Chance(seed, Sampler(5.0))).tokens[1]
+        for seed in range(300)
+    }
     assert drawn <= set(table.top([0], 16)[0]) and len(drawn) > 8
 
 
@@ -77,16 +92,24 @@ def test_a_draft_refuses_widths(widths):
 
 
 def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
-    """All paths down to `depth` with the products of their factors; the `budget` best of them, a tie kept whole."""
+    """All paths down to `depth` with the products of their factors; the `budget` best of them, a
+    tie kept whole.
+    """
     scored, level = {}, {(): 1.0}
     for _ in range(depth):
-        level = {(*path, token): above * factor for path, above in level.items() for token, factor in zip(*children(path), strict=True)}
+        level = {
+            (*path, token): above * factor
+            for path, above in level.items()
+            for token, factor in zip(*children(path), strict=True)
+        }
         scored |= level
     least = sorted(scored.values(), reverse=True)[:budget][-1]
     return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
 
 
-@pytest.mark.parametrize("chance,siblings", [(Chance(0), "ranked"), (Chance(0, Sampler(1.0)), "top"), (Chance(0), "top")])
+@pytest.mark.parametrize(
+    "chance,siblings", [(Chance(0), "ranked"), (Chance(0, Sampler(1.0)), "top"), (Chance(0), "top")]
+)
 @pytest.mark.parametrize("budget", [1, 5, 16])
 def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, chance, siblings):
     context = Context.of([3, 1, 0])
@@ -98,7 +121,13 @@ def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, chance, siblin
 
 
 @pytest.mark.parametrize("counted_at", [1.0, 1.5])
-@pytest.mark.parametrize("match", [MatchTable(), MatchTable((0.6, 0.3), "by gap", (0.5, 2.0), ((0.4, 0.35), (0.6, 0.3), (0.95, 0.02)))])
+@pytest.mark.parametrize(
+    "match",
+    [
+        MatchTable(),
+        MatchTable((0.6, 0.3), "by gap", (0.5, 2.0), ((0.4, 0.35), (0.6, 0.3), (0.95, 0.02))),
+    ],
+)
 def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, match, counted_at):
     context, chance = Context.of([3, 1, 0]), Chance(5, Sampler(1.0))
     draft = NgramDraft(small, budget=9, depth=3, match=match, counted_at=counted_at)
@@ -115,7 +144,10 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
 
 def test_a_text_counted_at_another_temperature_is_sharpened(small):
     context, law = Context.of([3, 1, 0]), small.law([3, 1, 0])
-    laws = {one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0)) for one in (1.0, 1.5)}
+    laws = {
+        one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0))
+        for one in (1.0, 1.5)
+    }
     for counted_at, tree in laws.items():
         sharp = law**counted_at / (law**counted_at).sum()
         assert tree.scores[1:] == pytest.approx([sharp[token] for token in tree.tokens[1:]])

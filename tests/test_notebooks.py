@@ -33,13 +33,20 @@ def problems(notebook: dict) -> list[str]:
         found.append("the second cell is not tagged parameters")
     else:
         found += parameter_problems(source(cells[1]))
-    found += [f"there is no heading {heading!r}" for heading in ("## Checks", "## Where next") if heading not in prose.splitlines()]
+    found += [
+        f"there is no heading {heading!r}"
+        for heading in ("## Checks", "## Where next")
+        if heading not in prose.splitlines()
+    ]
     if notebook["metadata"].get("kernelspec", {}).get("name") != "python3":
         found.append("the kernelspec is not python3")
     if "widgets" in notebook["metadata"]:
         found.append("widget state is stored")
     for cell in code:
-        found += [f"{problem}: {source(cell).splitlines()[0]!r}" for problem in code_problems(source(cell))]
+        found += [
+            f"{problem}: {source(cell).splitlines()[0]!r}"
+            for problem in code_problems(source(cell))
+        ]
         if cell["execution_count"] is None:
             found.append(f"a cell was never run: {source(cell).splitlines()[0]!r}")
         if any(WIDGET in output.get("data", {}) for output in cell["outputs"]):
@@ -89,8 +96,14 @@ def test_notebook_keeps_to_the_skeleton(path: Path) -> None:
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_papermill_reads_every_parameter(path: Path) -> None:
     cell = json.loads(path.read_text(encoding="utf-8"))["cells"][1]
-    written = {statement.target.id: ast.unparse(statement.annotation) for statement in ast.parse(source(cell)).body}
-    read = {name: one["inferred_type_name"] for name, one in papermill.inspect_notebook(str(path)).items()}
+    written = {
+        statement.target.id: ast.unparse(statement.annotation)
+        for statement in ast.parse(source(cell)).body
+    }
+    read = {
+        name: one["inferred_type_name"]
+        for name, one in papermill.inspect_notebook(str(path)).items()
+    }
     assert read == written
 
 
@@ -104,11 +117,21 @@ def good() -> dict:
     def cell(kind: str, text: str, **more: object) -> dict:
         return {"cell_type": kind, "metadata": {}, "source": text, **more}
 
-    done = {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}]}
+    done = {
+        "execution_count": 1,
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}],
+    }
     parameters = cell("code", "budget: int = 16  # nodes without the root", **done)
     parameters["metadata"]["tags"] = ["parameters"]
-    rest = [cell("code", "print(budget)", **done), cell("markdown", "## Checks"), cell("markdown", "## Where next\n\nOn.")]
-    return {"cells": [cell("markdown", "# Title"), parameters, *rest], "metadata": {"kernelspec": {"name": "python3"}}}
+    rest = [
+        cell("code", "print(budget)", **done),
+        cell("markdown", "## Checks"),
+        cell("markdown", "## Where next\n\nOn."),
+    ]
+    return {
+        "cells": [cell("markdown", "# Title"), parameters, *rest],
+        "metadata": {"kernelspec": {"name": "python3"}},
+    }
 
 
 def test_the_checker_finds_nothing_in_a_good_notebook() -> None:

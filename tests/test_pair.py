@@ -1,4 +1,6 @@
-"""The encoder-decoder pair: what it is trained on, how it is made and loaded, and that its output is the target's own."""
+"""The encoder-decoder pair: what it is trained on, how it is made and loaded, and that its output
+is the target's own.
+"""
 
 import json
 import shutil
@@ -39,8 +41,13 @@ class A:
         done = seconds + %d
         return done
 '''
-FILES = [SourceFile(f"x/{i}.py", f"# file {i}\n" + MODULE.replace("values", f"values_{i}") % (i, i, i)) for i in range(60)]
-TINY = Recipe(layers=1, width=16, heads=2, tokens=8 * 512, positions=pair.WINDOW, batch_tokens=2 * pair.WINDOW)
+FILES = [
+    SourceFile(f"x/{i}.py", f"# file {i}\n" + MODULE.replace("values", f"values_{i}") % (i, i, i))
+    for i in range(60)
+]
+TINY = Recipe(
+    layers=1, width=16, heads=2, tokens=8 * 512, positions=pair.WINDOW, batch_tokens=2 * pair.WINDOW
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +62,35 @@ def tokenizer() -> Tokenizer:
 
 
 def test_a_source_is_a_function_without_its_docstring_and_the_answer_its_first_paragraph():
-    source, answer = pairing.asked('def f(x):\n    """Twice\n    of x.\n\n    More.\n    """\n    y = 2 * x\n    return y\n')
+    source, answer = pairing.asked(
+        'def f(x):\n    """Twice\n    of x.\n\n    More.\n    """\n    y = 2 * x\n    return y\n'
+    )
     assert (source, answer) == ("def f(x):\n    y = 2 * x\n    return y", "Twice of x.")
-    assert pairing.asked("async def g(\n    x,\n):\n    'One.'\n    y = x\n    return y")[0] == "async def g(\n    x,\n):\n    y = x\n    return y"
+    assert (
+        pairing.asked("async def g(\n    x,\n):\n    'One.'\n    y = x\n    return y")[0]
+        == "async def g(\n    x,\n):\n    y = x\n    return y"
+    )
 
 
 def test_examples_are_within_their_limits_and_an_answer_ends_unless_it_was_cut(tokenizer):
-    long = SourceFile("x/y.py", f'def f(x):\n    """{"many words here " * 60}"""\n    y = {"[" + "1, " * 300 + "]"}\n    return y\n')
+    long = SourceFile(
+        "x/y.py",
+        f'def f(x):\n    """{"many words here " * 60}"""\n    y = {"[" + "1, " * 300 + "]"}\n    return y\n',
+    )
     function, copied = pairing.examples([long], tokenizer)
-    assert (len(function.source), len(function.answer), len(copied.source)) == (192, 64, 192) and function.answer[-1] != pairing.END
+    assert (len(function.source), len(function.answer), len(copied.source)) == (
+        192,
+        64,
+        192,
+    ) and function.answer[-1] != pairing.END
     assert copied.source[:60] == copied.answer[:60]
     short = pairing.examples(FILES[:1], tokenizer)
-    assert len(short) == 2 and all(one.answer[-1] == pairing.END not in one.answer[:-1] for one in short)
-    assert len(pairing.examples([*FILES[:1]] * 3, tokenizer)) == 2  # the same again teaches nothing new
+    assert len(short) == 2 and all(
+        one.answer[-1] == pairing.END not in one.answer[:-1] for one in short
+    )
+    assert (
+        len(pairing.examples([*FILES[:1]] * 3, tokenizer)) == 2
+    )  # the same again teaches nothing new
 
 
 def test_each_example_comes_once_per_epoch_padded_little(tokenizer):
@@ -75,19 +98,33 @@ def test_each_example_comes_once_per_epoch_padded_little(tokenizer):
     seen = Counter()
     for step in range(16):
         found = pairing.batch(examples, 6, 0, step)
-        seen.update(tuple(row[sees].tolist()) for row, sees in zip(found.source, found.sees, strict=True))
-        assert found.before.shape == found.after.shape == found.counts.shape and (found.before[:, 0] == pairing.END).all()
-        assert (found.before[:, 1:][found.counts[:, 1:]] == found.after[:, :-1][found.counts[:, 1:]]).all()
+        seen.update(
+            tuple(row[sees].tolist()) for row, sees in zip(found.source, found.sees, strict=True)
+        )
+        assert (
+            found.before.shape == found.after.shape == found.counts.shape
+            and (found.before[:, 0] == pairing.END).all()
+        )
+        assert (
+            found.before[:, 1:][found.counts[:, 1:]] == found.after[:, :-1][found.counts[:, 1:]]
+        ).all()
     assert set(seen.values()) == {1} and len(seen) == 96
-    assert (pairing.batch(examples, 6, 0, 3).source == pairing.batch(examples, 6, 0, 3).source).all()
+    assert (
+        pairing.batch(examples, 6, 0, 3).source == pairing.batch(examples, 6, 0, 3).source
+    ).all()
 
 
 def test_padding_changes_no_logits(tokenizer):
     one, other = pairing.examples(FILES, tokenizer)[:2]
     model = pair.build(TINY).eval()
     with torch.no_grad():
-        alone, together = (pairing.Answers.of(rows).logits(model) for rows in ([one], [one, other, replace(other, source=other.source * 4)]))
-    assert len(alone) == len(one.answer) and torch.allclose(alone, together[: len(alone)], atol=1e-5)
+        alone, together = (
+            pairing.Answers.of(rows).logits(model)
+            for rows in ([one], [one, other, replace(other, source=other.source * 4)])
+        )
+    assert len(alone) == len(one.answer) and torch.allclose(
+        alone, together[: len(alone)], atol=1e-5
+    )
 
 
 def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded):
@@ -96,13 +133,20 @@ def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded):
         prompts = load_prompts("docstring", split)
         assert len(prompts) == 80 and len({prompt.name for prompt in prompts}) == 80
         assert {prompt.origin for prompt in prompts} <= set(data[files])
-        assert all(len(loaded.tokenizer.encode(prompt.text)) < 192 and prompt.domain == "docstring" for prompt in prompts)
+        assert all(
+            len(loaded.tokenizer.encode(prompt.text)) < 192 and prompt.domain == "docstring"
+            for prompt in prompts
+        )
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     """A maker of a tiny pair, and its folder."""
-    monkeypatch.setattr(pair, "RECIPES", {"target": TINY, "draft": replace(TINY, width=8, heads=1, taught_tokens=4 * 512)})
+    monkeypatch.setattr(
+        pair,
+        "RECIPES",
+        {"target": TINY, "draft": replace(TINY, width=8, heads=1, taught_tokens=4 * 512)},
+    )
     monkeypatch.setattr(pairing, "PROMPTS", 2)
     monkeypatch.setattr(pair.corpus, "source_files", lambda packages: FILES)
     return pair.PairMaker(tmp_path / "pair", tmp_path / "cache")
@@ -112,7 +156,10 @@ def test_the_whole_recipe_runs_at_tiny_size_and_loads(tiny):
     card = tiny.make(packages=())
     found = load_pair(folder=tiny.folder, device="cpu")
     assert found.card == json.loads(json.dumps(card)) and set(card["models"]) == {"target", "draft"}
-    assert card["models"]["draft"]["learns_from"] == "answers, then the target's law" and card["models"]["draft"]["examples_seen"] == 24
+    assert (
+        card["models"]["draft"]["learns_from"] == "answers, then the target's law"
+        and card["models"]["draft"]["examples_seen"] == 24
+    )
     assert 8 < card["models"]["target"]["held_out_bits_per_answer_token"] < 14
     assert len(load_prompts("docstring", "held-out", folder=tiny.folder.parent / "prompts")) == 2
     assert tiny.make(packages=())["files"] == card["files"]
@@ -130,7 +177,9 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tiny, tokenizer, tmp_
 
     stopped: list[int] = []
     monkeypatch.setattr("specdec_lib.suite.ladder.training._step", stop_at)
-    monkeypatch.setattr("specdec_lib.suite.ladder.training.time.monotonic", lambda: 1000 * len(stopped))
+    monkeypatch.setattr(
+        "specdec_lib.suite.ladder.training.time.monotonic", lambda: 1000 * len(stopped)
+    )
     with pytest.raises(KeyboardInterrupt):
         tiny.model("target", examples)
     monkeypatch.undo()
@@ -142,32 +191,52 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tiny, tokenizer, tmp_
 
 
 def test_too_few_functions_for_the_prompts_are_refused(tokenizer, tmp_path):
-    with pytest.raises(ValueError, match="160 docstring prompts are wanted, the held-out files yield"):
+    with pytest.raises(
+        ValueError, match="160 docstring prompts are wanted, the held-out files yield"
+    ):
         pairing.make_prompts(FILES, tokenizer, tmp_path)
 
 
 def test_the_pair_is_small_and_shares_a_vocabulary(loaded):
-    sizes = [sum(weight.numel() for weight in model.model.parameters()) for model in (loaded.target, loaded.draft)]
+    sizes = [
+        sum(weight.numel() for weight in model.model.parameters())
+        for model in (loaded.target, loaded.draft)
+    ]
     assert sizes[0] > 5 * sizes[1] and sum(sizes) <= 3_000_000
     assert [loaded.card["models"][name]["parameters"] for name in ("target", "draft")] == sizes
     assert loaded.target.vocabulary == loaded.draft.vocabulary == len(loaded.tokenizer)
-    assert sum(path.stat().st_size for path in (DATA / "pair").rglob("*") if path.is_file()) < 7_000_000
-    losses = [loaded.card["models"][name]["held_out_bits_per_answer_token"] for name in ("target", "draft")]
+    assert (
+        sum(path.stat().st_size for path in (DATA / "pair").rglob("*") if path.is_file())
+        < 7_000_000
+    )
+    losses = [
+        loaded.card["models"][name]["held_out_bits_per_answer_token"]
+        for name in ("target", "draft")
+    ]
     assert losses[0] < losses[1] < 8
 
 
 def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded):
     prompt = load_prompts("docstring")[0]
     context = loaded.encode(prompt)
-    assert loaded.tokenizer.decode(context.source) == prompt.text and context.tokens == (0,) and context.prompt_tokens == 1
+    assert (
+        loaded.tokenizer.decode(context.source) == prompt.text
+        and context.tokens == (0,)
+        and context.prompt_tokens == 1
+    )
     assert len(loaded.encode("x = 1\n" * 200).source) > 192  # nothing is cut in silence
-    assert loaded.max_gram.propose(context.extended(context.source[:2]), Chance(0)).tokens[1:4] == context.source[2:5]
+    assert (
+        loaded.max_gram.propose(context.extended(context.source[:2]), Chance(0)).tokens[1:4]
+        == context.source[2:5]
+    )
 
 
 @torch.no_grad()
 def generated(loaded: Pair, source: tuple[int, ...], length: int) -> tuple[int, ...]:
     given = torch.tensor([source])
-    made = loaded.target.model.generate(given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=length)
+    made = loaded.target.model.generate(
+        given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=length
+    )
     return tuple(made[0, 1:].tolist())
 
 
@@ -175,19 +244,39 @@ def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded):
     draft = ChainDraft(loaded.draft, length=4)
     for prompt in load_prompts("docstring", "held-out", 10):
         context = loaded.encode(prompt)
-        made = decode(loaded.target, draft, context, Chance(0), max_new_tokens=48, stop_tokens=loaded.stop_tokens)
+        made = decode(
+            loaded.target,
+            draft,
+            context,
+            Chance(0),
+            max_new_tokens=48,
+            stop_tokens=loaded.stop_tokens,
+        )
         assert made.tokens == generated(loaded, context.source, 48)
 
 
 def test_a_sweep_runs_on_the_pair(loaded):
     settings = [
         Setting(name, draft)
-        for name, draft in (("none", NoDraft()), ("tree", TreeDraft(loaded.draft, widths=(2, 2, 1))), ("max-gram", loaded.max_gram))
+        for name, draft in (
+            ("none", NoDraft()),
+            ("tree", TreeDraft(loaded.draft, widths=(2, 2, 1))),
+            ("max-gram", loaded.max_gram),
+        )
     ]
-    table = sweep(settings, load_prompts("docstring", "development", 3), loaded, max_new_tokens=24, progress=False)
+    table = sweep(
+        settings,
+        load_prompts("docstring", "development", 3),
+        loaded,
+        max_new_tokens=24,
+        progress=False,
+    )
     assert len(table) == 9 and (table.prefill_seconds > 0).all()
     assert (table.groupby("prompt").tokens.nunique() == 1).all()
-    assert table[table.draft == "tree"].target_passes.sum() <= table[table.draft == "none"].target_passes.sum()
+    assert (
+        table[table.draft == "tree"].target_passes.sum()
+        <= table[table.draft == "none"].target_passes.sum()
+    )
 
 
 @pytest.fixture
@@ -232,5 +321,7 @@ def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path):
 
 
 def test_a_stored_model_loads_alone_and_counts_its_positions():
-    model = load_seq2seq(DATA / "pair" / "draft", "pupil", device="cpu", dtype="float64", max_positions=40)
+    model = load_seq2seq(
+        DATA / "pair" / "draft", "pupil", device="cpu", dtype="float64", max_positions=40
+    )
     assert (model.name, model.max_positions, model.model.dtype) == ("pupil", 40, torch.float64)

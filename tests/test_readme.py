@@ -41,7 +41,11 @@ def test_the_python_examples_run_one_after_the_other():
     same = [value for value in printed if value is True]
     text, tokens_per_round, *_, echo_rate = printed
     engines = [value for value in printed if value in ("transformers", "vLLM", "SGLang")]
-    assert len(examples) == 8 and text and all(float(rate.split()[0]) > 1 for rate in (tokens_per_round, echo_rate))
+    assert (
+        len(examples) == 8
+        and text
+        and all(float(rate.split()[0]) > 1 for rate in (tokens_per_round, echo_rate))
+    )
     assert len(same) == 4 and False not in printed and len(engines) == 3
 
 
@@ -73,13 +77,25 @@ def test_a_page_without_marks_is_refused(tmp_path):
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
     from specdec_lib.core.chance import Sampler
 
-    settings = [Setting(name, draft, Sampler(t)) for t in (0.0, 1.0) for name, draft in list(drafts(ladder).items())[:2]]
-    text = markdown(summary(sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)), "make table")
-    assert [line.split(" | ")[0] for line in text.splitlines()[-2:]] == ["| n-gram, best tree of 16", "| Max-Gram, chain of 10"]
+    settings = [
+        Setting(name, draft, Sampler(t))
+        for t in (0.0, 1.0)
+        for name, draft in list(drafts(ladder).items())[:2]
+    ]
+    text = markdown(
+        summary(sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)),
+        "make table",
+    )
+    assert [line.split(" | ")[0] for line in text.splitlines()[-2:]] == [
+        "| n-gram, best tree of 16",
+        "| Max-Gram, chain of 10",
+    ]
 
 
 def test_nothing_that_a_command_regenerates_is_tracked_but_what_may_be():
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\0")[:-1]
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\0")[:-1]
     if not tracked:
         pytest.skip("not a git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in tracked if (ROOT / name).is_file()}

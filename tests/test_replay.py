@@ -1,4 +1,6 @@
-"""Replays of cascades: the rounds of real runs without a model, the tuner's best, and how long a draft survives."""
+"""Replays of cascades: the rounds of real runs without a model, the tuner's best, and how long a
+draft survives.
+"""
 
 import itertools
 import random
@@ -11,7 +13,17 @@ import pytest
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, replayed, survival, swi_of, tune
+from specdec_lib.measure.replay import (
+    MAX_GRAM,
+    CascadeSetting,
+    Recording,
+    record,
+    replay,
+    replayed,
+    survival,
+    swi_of,
+    tune,
+)
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.workload import seeds
 
@@ -25,26 +37,54 @@ def settings(count: int, seed: int = 0) -> list[CascadeSetting]:
     """So many K matrices and leniences, of one drafter to three."""
     dice, found = random.Random(seed), []
     while len(found) < count:
-        drafters = dice.choice([THREE, ("middle", "draft"), ("draft", MAX_GRAM), ("middle", MAX_GRAM), ("draft",), (MAX_GRAM,)])
+        drafters = dice.choice(
+            [
+                THREE,
+                ("middle", "draft"),
+                ("draft", MAX_GRAM),
+                ("middle", MAX_GRAM),
+                ("draft",),
+                (MAX_GRAM,),
+            ]
+        )
         size = len(drafters)
-        matrix = tuple(tuple(dice.choice((0, 1, 2, 3, 6)) if column >= row else 0 for column in range(size)) for row in range(size))
+        matrix = tuple(
+            tuple(dice.choice((0, 1, 2, 3, 6)) if column >= row else 0 for column in range(size))
+            for row in range(size)
+        )
         if any(matrix[0]):
-            found.append(CascadeSetting(drafters, matrix, dice.choice((1.0, 2.0, 5.0)), dice.random() < 0.5))
+            found.append(
+                CascadeSetting(drafters, matrix, dice.choice((1.0, 2.0, 5.0)), dice.random() < 0.5)
+            )
     return found
 
 
 @pytest.fixture(scope="module")
 def recordings(ladder, prompts) -> dict[Sampler, list[Recording]]:
-    return {sampler: record(prompts[:2], ladder, sampler, max_new_tokens=TOKENS, progress=False) for sampler in SAMPLERS}
+    return {
+        sampler: record(prompts[:2], ladder, sampler, max_new_tokens=TOKENS, progress=False)
+        for sampler in SAMPLERS
+    }
 
 
 def real(ladder, prompt, setting: CascadeSetting, sampler: Sampler):
     chance = Chance(seeds([prompt], 0)[0], sampler)
-    return decode(ladder.target, setting.draft(ladder), ladder.encode(prompt), chance, max_new_tokens=TOKENS, stop_tokens=ladder.stop_tokens)
+    return decode(
+        ladder.target,
+        setting.draft(ladder),
+        ladder.encode(prompt),
+        chance,
+        max_new_tokens=TOKENS,
+        stop_tokens=ladder.stop_tokens,
+    )
 
 
-def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(ladder, prompts, recordings, unchecked):
-    """36 settings, each on a text: tokens of every round are equal; calls of drafters, all together, within a tenth on texts as short as these."""
+def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
+    ladder, prompts, recordings, unchecked
+):
+    """36 settings, each on a text: tokens of every round are equal; calls of drafters, all
+    together, within a tenth on texts as short as these.
+    """
     calls = np.zeros(2)
     for number, setting in enumerate(settings(36)):
         sampler, place = SAMPLERS[number % 2], number // 2 % 2
@@ -52,23 +92,37 @@ def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(ladder, pr
         played = replay(recordings[sampler][place], setting)
         assert played.emitted == tuple(len(one.emitted) for one in generation.rounds), setting
         for name, count in played.passes.items():
-            calls += count, sum(one.usage[name].passes for one in generation.rounds if name in one.usage)
+            calls += (
+                count,
+                sum(one.usage[name].passes for one in generation.rounds if name in one.usage),
+            )
     assert calls[0] == pytest.approx(calls[1], rel=0.1)
 
 
 def test_the_stored_comparison_covers_enough_settings_and_is_equal():
-    """Whole texts, real runs (`specdec_lib.suite.ladder.cascades` measures them): tokens per round equal everywhere, calls within 3 % over all settings."""
+    """Whole texts, real runs (`specdec_lib.suite.ladder.cascades` measures them): tokens per round
+    equal everywhere, calls within 3 % over all settings.
+    """
     table = pd.read_csv(DATA / "measured" / "cascade_check.csv")
     assert len(table.groupby(["drafters", "matrix"])) >= 30
     assert table.equal.all()
     for name in ("middle", "draft"):
-        assert table[f"replayed_{name}_passes"].sum() == pytest.approx(table[f"{name}_passes"].sum(), rel=0.03)
+        assert table[f"replayed_{name}_passes"].sum() == pytest.approx(
+            table[f"{name}_passes"].sum(), rel=0.03
+        )
 
 
 def test_choices_of_another_seed_give_other_rounds(ladder, prompts, recordings):
     """The negative control: what the drafters said elsewhere does not replay this text."""
     mine, other = recordings[SAMPLERS[1]]
-    confused = replace(mine, choices={name: Choices(other.choices[name].tokens, other.choices[name].worth) for name in mine.choices}, memory={})
+    confused = replace(
+        mine,
+        choices={
+            name: Choices(other.choices[name].tokens, other.choices[name].worth)
+            for name in mine.choices
+        },
+        memory={},
+    )
     setting = CascadeSetting(("middle", "draft"), ((2, 2), (0, 2)))
     assert replay(confused, setting).emitted != replay(mine, setting).emitted
 
@@ -77,11 +131,21 @@ def test_remembering_changes_no_replay(recordings):
     for recording in recordings[SAMPLERS[0]]:
         for setting in settings(12, seed=1):
             before = replay(recording, setting)
-            assert replay(replace(recording, memory={}), setting) == before == replay(recording, setting)
+            assert (
+                replay(replace(recording, memory={}), setting)
+                == before
+                == replay(recording, setting)
+            )
 
 
 def test_a_table_has_a_row_per_setting_and_text(recordings):
-    table = replayed(recordings[SAMPLERS[0]], [CascadeSetting(THREE, ((2, 2, 4), (0, 1, 4), (0, 0, 4)), 3.0), CascadeSetting((MAX_GRAM,), ((4,),))])
+    table = replayed(
+        recordings[SAMPLERS[0]],
+        [
+            CascadeSetting(THREE, ((2, 2, 4), (0, 1, 4), (0, 0, 4)), 3.0),
+            CascadeSetting((MAX_GRAM,), ((4,),)),
+        ],
+    )
     assert list(table.drafters) == ["middle + draft + Max-Gram"] * 2 + [MAX_GRAM] * 2
     assert (table.rounds == table.target_passes).all() and (table.tokens == TOKENS).all()
     assert table.middle_passes.notna().tolist() == [True, True, False, False]
@@ -96,27 +160,46 @@ def test_an_swi_charges_every_pass(recordings):
 def test_the_tuner_finds_the_best_of_one_drafter_and_a_maximum_of_more(recordings):
     texts, lengths = recordings[SAMPLERS[0]], (0, 1, 2, 4)
     alone = tune(texts, ("draft",), PRICES, lengths=lengths, progress=False)
-    assert alone.swi == max(swi_of(texts, CascadeSetting(("draft",), ((length,),)), PRICES) for length in lengths[1:])
-    both = tune(texts, ("draft", MAX_GRAM), PRICES, lengths=lengths, leniences=(1.0, 3.0), progress=False)
+    assert alone.swi == max(
+        swi_of(texts, CascadeSetting(("draft",), ((length,),)), PRICES) for length in lengths[1:]
+    )
+    both = tune(
+        texts, ("draft", MAX_GRAM), PRICES, lengths=lengths, leniences=(1.0, 3.0), progress=False
+    )
     assert both.swi == swi_of(texts, both.setting, PRICES)
     for row, column, length in itertools.product(range(2), range(2), lengths):
         changed = [list(entries) for entries in both.setting.matrix]
         changed[row][column] = length if column >= row else 0
         if changed[0][0]:
-            assert swi_of(texts, replace(both.setting, matrix=tuple(map(tuple, changed))), PRICES) <= both.swi
+            assert (
+                swi_of(texts, replace(both.setting, matrix=tuple(map(tuple, changed))), PRICES)
+                <= both.swi
+            )
 
 
 def test_the_tuner_leaves_no_drafter_out(recordings):
     """Where a drafter is dear, its share is small and not 0: a cascade of three is one of three."""
-    dear = tune(recordings[SAMPLERS[0]], THREE, PRICES | {"middle": 50.0}, lengths=(0, 1, 4), leniences=(1.0,), progress=False)
-    assert dear.setting.matrix[0][0] == 1 and sum(dear.setting.matrix[0][1:2] + dear.setting.matrix[1][1:2]) > 0
+    dear = tune(
+        recordings[SAMPLERS[0]],
+        THREE,
+        PRICES | {"middle": 50.0},
+        lengths=(0, 1, 4),
+        leniences=(1.0,),
+        progress=False,
+    )
+    assert (
+        dear.setting.matrix[0][0] == 1
+        and sum(dear.setting.matrix[0][1:2] + dear.setting.matrix[1][1:2]) > 0
+    )
 
 
 def made_up(target: tuple[int, ...], said: tuple[int, ...]) -> Recording:
     """A text, and a model that says so at each place."""
     worth = np.zeros((len(target), 10))
     worth[np.arange(len(said)), said] = 0.9
-    return Recording("made up", Sampler(0), target, {"draft": Choices(said, worth)}, ((),) * len(target))
+    return Recording(
+        "made up", Sampler(0), target, {"draft": Choices(said, worth)}, ((),) * len(target)
+    )
 
 
 def test_survival_counts_drafts_that_the_text_is_long_enough_for():
@@ -134,19 +217,36 @@ def test_bad_settings_and_recordings_are_refused(ladder, prompts, recordings):
         (CascadeSetting((MAX_GRAM, "draft"), ((1, 1), (0, 1))), r"\(the last\); got 2 rows"),
         (CascadeSetting(("draft",), ((0,),)), "an empty cascade proposes nothing"),
         (CascadeSetting(("draft", MAX_GRAM), ((1, 2), (1, 2))), "upper triangular"),
-        (CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), 0.5), "a finite number of at least 1"),
-        (CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), float("inf")), "a finite number of at least 1"),
-        (CascadeSetting((MAX_GRAM,), ((65,),)), "recorded for up to 64 tokens, a K matrix asks for 65"),
+        (
+            CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), 0.5),
+            "a finite number of at least 1",
+        ),
+        (
+            CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), float("inf")),
+            "a finite number of at least 1",
+        ),
+        (
+            CascadeSetting((MAX_GRAM,), ((65,),)),
+            "recorded for up to 64 tokens, a K matrix asks for 65",
+        ),
     ):
         with pytest.raises(ValueError, match=complaint):
             replay(text, setting)
     with pytest.raises(ValueError, match="at least one prompt, got none"):
         record([], ladder)
-    with pytest.raises(ValueError, match="the drafters here are middle, draft, Max-Gram, got 'large'"):
+    with pytest.raises(
+        ValueError, match="the drafters here are middle, draft, Max-Gram, got 'large'"
+    ):
         record(prompts[:1], ladder, drafters=["large"])
     with pytest.raises(ValueError, match="draft has none"):
         swi_of([text], CascadeSetting(("draft",), ((1,),)), {"target": 1.0})
     with pytest.raises(ValueError, match="the drafters tuned are draft, a start has middle"):
-        tune([text], ("draft",), PRICES, starts=[CascadeSetting(("middle",), ((1,),))], progress=False)
+        tune(
+            [text],
+            ("draft",),
+            PRICES,
+            starts=[CascadeSetting(("middle",), ((1,),))],
+            progress=False,
+        )
     with pytest.raises(ValueError, match="at least one recording"):
         swi_of([], CascadeSetting(("draft",), ((1,),)), PRICES)

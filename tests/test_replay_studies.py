@@ -1,4 +1,6 @@
-"""The tables over replays: SWI and its intervals, pairs on the same texts, ablations, price lists, and the measuring of a whole domain."""
+"""The tables over replays: SWI and its intervals, pairs on the same texts, ablations, price lists,
+and the measuring of a whole domain.
+"""
 
 from dataclasses import replace
 
@@ -7,7 +9,16 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, ablations, measured, replay, tuned, versus
+from specdec_lib.measure.replay import (
+    MAX_GRAM,
+    CascadeSetting,
+    Recording,
+    ablations,
+    measured,
+    replay,
+    tuned,
+    versus,
+)
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.studies import ALONE, CASCADES
 from specdec_lib.suite.ladder.cascades import kept, price_lists, unit, write
@@ -20,7 +31,9 @@ SETTING = CascadeSetting(THREE, ((2, 1, 4), (0, 1, 4), (0, 0, 4)), 3.0)
 
 
 def said(text: np.ndarray, often: float, dice: np.random.Generator) -> Choices:
-    """A model that says the next token so often, else another; it makes .6 of what it says, and more of what is right than of the rest."""
+    """A model that says the next token so often, else another; it makes .6 of what it says, and
+    more of what is right than of the rest.
+    """
     tokens = np.where(dice.random(len(text)) < often, text, (text + 1) % 8)
     worth = np.full((len(text), 8), 0.02)
     worth[np.arange(len(text)), text] = 0.3
@@ -34,7 +47,15 @@ def recordings(count: int = 6, length: int = 40) -> list[Recording]:
         text = dice.integers(8, size=length)
         models = {"middle": said(text, 0.8, dice), "draft": said(text, 0.6, dice)}
         copied = said(text, 0.4, dice).tokens
-        found.append(Recording(f"text {number}", Sampler(0), tuple(text.tolist()), models, tuple(copied[at : at + 6] for at in range(length))))
+        found.append(
+            Recording(
+                f"text {number}",
+                Sampler(0),
+                tuple(text.tolist()),
+                models,
+                tuple(copied[at : at + 6] for at in range(length)),
+            )
+        )
     return found
 
 
@@ -44,9 +65,20 @@ TEXTS = recordings()
 def test_a_row_sums_its_texts_and_charges_every_pass():
     row = measured(TEXTS, {"mine": SETTING}, PRICES).iloc[0]
     played = [replay(text, SETTING) for text in TEXTS]
-    counts = {"target": sum(len(one.emitted) for one in played)} | {name: sum(one.passes[name] for one in played) for name in ("middle", "draft")}
-    assert (row["name"], row.drafters, row.matrix) == ("mine", "middle + draft + Max-Gram", "2 1 4 / 0 1 4 / 0 0 4")
-    assert (row.texts, row.tokens, row.rounds, row.middle_passes) == (6, 240, counts["target"], counts["middle"])
+    counts = {"target": sum(len(one.emitted) for one in played)} | {
+        name: sum(one.passes[name] for one in played) for name in ("middle", "draft")
+    }
+    assert (row["name"], row.drafters, row.matrix) == (
+        "mine",
+        "middle + draft + Max-Gram",
+        "2 1 4 / 0 1 4 / 0 0 4",
+    )
+    assert (row.texts, row.tokens, row.rounds, row.middle_passes) == (
+        6,
+        240,
+        counts["target"],
+        counts["middle"],
+    )
     assert row.swi == pytest.approx(swi(240, counts, PRICES, target="target"))
     assert row.low < row.swi < row.high
 
@@ -77,9 +109,17 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
     assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
     (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
-    middle = replace(best["middle", MAX_GRAM].setting, drafters=THREE, matrix=((own, 0, tail), (0, 1, below), (0, 0, below)))
+    middle = replace(
+        best["middle", MAX_GRAM].setting,
+        drafters=THREE,
+        matrix=((own, 0, tail), (0, 1, below), (0, 0, below)),
+    )
     (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
-    draft = replace(best["draft", MAX_GRAM].setting, drafters=THREE, matrix=((1, own, tail), (0, 0, below), (0, 0, below)))
+    draft = replace(
+        best["draft", MAX_GRAM].setting,
+        drafters=THREE,
+        matrix=((1, own, tail), (0, 0, below), (0, 0, below)),
+    )
     assert best[THREE].swi >= measured(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
 
 
@@ -93,10 +133,14 @@ def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
 
 def test_a_whole_domain_is_measured(unchecked):
     tables = unit(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
-    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == {" + ".join(one) for one in (*ALONE, *CASCADES)}
+    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == {
+        " + ".join(one) for one in (*ALONE, *CASCADES)
+    }
     assert tables["versus"].chosen.sum() == 1 and len(tables["versus"]) == 3
     assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
-    assert {"ablation", "ablation, relative", "lenience", "K00", "surface"} <= set(tables["studies"].study)
+    assert {"ablation", "ablation, relative", "lenience", "K00", "surface"} <= set(
+        tables["studies"].study
+    )
 
 
 def test_a_table_is_made_once_and_whole(tmp_path):
@@ -115,12 +159,23 @@ def test_a_table_is_made_once_and_whole(tmp_path):
 
 
 def test_tables_are_written_by_name(tmp_path):
-    write({"one": [pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})], "two": [pd.DataFrame({"b": [0.1234567]})]}, tmp_path)
+    write(
+        {
+            "one": [pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})],
+            "two": [pd.DataFrame({"b": [0.1234567]})],
+        },
+        tmp_path,
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.csv", "two.csv"]
-    assert pd.read_csv(tmp_path / "one.csv").a.tolist() == [1, 2] and pd.read_csv(tmp_path / "two.csv").b.tolist() == [0.12346]
+    assert pd.read_csv(tmp_path / "one.csv").a.tolist() == [1, 2] and pd.read_csv(
+        tmp_path / "two.csv"
+    ).b.tolist() == [0.12346]
 
 
 def test_the_clock_is_read_for_the_papers_methods(ladder):
     found = drafts(ladder)
     assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
-    assert found["cascade + tree"].parts[0].width == 8 and found["cascade, K00 = 2"].lengths == (2, 10)
+    assert found["cascade + tree"].parts[0].width == 8 and found["cascade, K00 = 2"].lengths == (
+        2,
+        10,
+    )

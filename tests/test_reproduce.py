@@ -10,7 +10,9 @@ from specdec_lib.suite.reproduce import main, plan, settings
 __all__ = ["toys"]
 
 
-def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_takes_parameters_writes_its_manifest_and_resumes(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_toy(toys, "00_toy", GOOD)
     before = path.read_bytes()
     assert main(["--set", "width=3"], notebooks=toys) == 0
@@ -18,35 +20,53 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys: Path, figu
     told = json.loads((figures / "runs" / "00_toy.json").read_text())
     assert told["parameters"] == told["values"] == {"width": 3} and told["state"] == "finished"
     assert told["figures"] == {"00_toy.csv": digest(figures / "00_toy.csv")}
-    assert {"commit", "machine", "versions", "date"} <= set(told["made"]) and "torch" in told["made"]["versions"]
+    assert {"commit", "machine", "versions", "date"} <= set(told["made"]) and "torch" in told[
+        "made"
+    ]["versions"]
     assert "finished" in capsys.readouterr().out.splitlines()[-1]
     assert main(["--set", "width=3"], notebooks=toys) == 0
     said = capsys.readouterr()
-    assert "00_toy: unchanged since its last run, skipped" in said.err and "unchanged" in said.out.splitlines()[-1]
+    assert (
+        "00_toy: unchanged since its last run, skipped" in said.err
+        and "unchanged" in said.out.splitlines()[-1]
+    )
 
 
-def test_a_failing_notebook_is_named_and_the_others_finish(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_notebook_is_named_and_the_others_finish(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     write_toy(toys, "01_good", GOOD)
     assert main(["--jobs", "2", "--set", "width=3"], notebooks=toys) == 1
     said = capsys.readouterr()
     kept = figures / "runs" / "00_bad.ipynb"
-    assert "error: 00_bad.ipynb, code cell 2 of 2 (In [3]), which begins 'zero = 0': ZeroDivisionError: division by zero" in said.err
+    assert (
+        "error: 00_bad.ipynb, code cell 2 of 2 (In [3]), which begins 'zero = 0':"
+        " ZeroDivisionError: division by zero" in said.err
+    )
     assert "parameters: width=3; the rest as in the notebook" in said.err
     assert "| ----> 2 width / zero" in said.err and f"the run is kept in {kept}" in said.err
     assert kept.exists() and (figures / "01_toy.csv").exists()
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [["00_bad", "failed"], ["01_good", "finished"]]
+    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
+        ["00_bad", "failed"],
+        ["01_good", "finished"],
+    ]
 
 
 def test_refresh_stores_outputs_and_no_trace_of_the_run(toys: Path) -> None:
     path = write_toy(toys, "00_toy", GOOD)
     assert main(["--refresh"], notebooks=toys) == 0
     stored = json.loads(path.read_text())
-    assert stored["cells"][2]["outputs"] == [{"name": "stdout", "output_type": "stream", "text": ["2\n"]}]
+    assert stored["cells"][2]["outputs"] == [
+        {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
+    ]
     assert [cell.get("execution_count") for cell in stored["cells"]] == [None, 1, 2]
     assert [cell["id"] for cell in stored["cells"]] == ["a", "b", "c"]
     assert [cell["metadata"] for cell in stored["cells"]] == [{}, {"tags": ["parameters"]}, {}]
-    assert set(stored["metadata"]) == {"kernelspec", "language_info"} and "papermill" not in path.read_text()
+    assert (
+        set(stored["metadata"]) == {"kernelspec", "language_info"}
+        and "papermill" not in path.read_text()
+    )
 
 
 def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
@@ -59,7 +79,10 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        (["--set", "widht=3"], "no chosen notebook has a parameter 'widht' (is 'width' meant?); there are width"),
+        (
+            ["--set", "widht=3"],
+            "no chosen notebook has a parameter 'widht' (is 'width' meant?); there are width",
+        ),
         (["--set", "zzz=3"], "no chosen notebook has a parameter 'zzz'; there are width"),
         (["--set", "width=wide"], "00_toy declares width: int, got 'wide'"),
         (["--set", "width=2.0"], "00_toy declares width: int, got 2.0"),
@@ -69,7 +92,10 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
         (["--profile", "full"], "does not exist"),
         (["--refresh", "--set", "width=3"], "--refresh stores what the defaults give"),
         (["--jobs", "0"], "--jobs counts from 1, got 0"),
-        (["--list", "--set", "width=3"], "--list shows notebooks and runs nothing: it goes with --only"),
+        (
+            ["--list", "--set", "width=3"],
+            "--list shows notebooks and runs nothing: it goes with --only",
+        ),
         (["--list", "--jobs", "3"], "--list shows notebooks and runs nothing: it goes with --only"),
         (["--check", "--refresh"], "one of --check, --refresh at a time"),
         (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
@@ -83,10 +109,15 @@ def test_a_wrong_request_is_refused_before_anything_runs(
     assert reason in capsys.readouterr().err and not figures.exists()
 
 
-def test_list_shows_parameters_and_runs_nothing(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_parameters_and_runs_nothing(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_toy(toys, "00_toy", GOOD)
     assert main(["--list", "--only", "00"], notebooks=toys) == 0
-    assert capsys.readouterr().out.splitlines() == ["00_toy", "    width: int = 2  branches per level"]
+    assert capsys.readouterr().out.splitlines() == [
+        "00_toy",
+        "    width: int = 2  branches per level",
+    ]
     assert not figures.exists()
 
 
@@ -96,14 +127,21 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, fig
     full.parent.mkdir()
     full.write_text("width: 9\n")
     assert plan.planned([path], figures, profile="full")[0].parameters == {"width": 9}
-    assert plan.planned([path], figures, profile="full", settings=["width=4"])[0].parameters == {"width": 4}
-    for wrong, reason in (("widht: 9\n", "does not declare"), ("width: nine\n", "declares width: int, got 'nine'")):
+    assert plan.planned([path], figures, profile="full", settings=["width=4"])[0].parameters == {
+        "width": 4
+    }
+    for wrong, reason in (
+        ("widht: 9\n", "does not declare"),
+        ("width: nine\n", "declares width: int, got 'nine'"),
+    ):
         full.write_text(wrong)
         with pytest.raises(ValueError, match=reason):
             plan.planned([path], figures, profile="full")
 
 
-def test_the_fingerprint_follows_cells_and_parameters_not_outputs(toys: Path, figures: Path) -> None:
+def test_the_fingerprint_follows_cells_and_parameters_not_outputs(
+    toys: Path, figures: Path
+) -> None:
     path = write_toy(toys, "00_toy", GOOD)
     first = plan.Run(path, figures).fingerprint
     path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 7'))

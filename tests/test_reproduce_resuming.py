@@ -20,27 +20,42 @@ def keep(run: plan.Run, state: str) -> None:
     run.manifest.parent.mkdir(parents=True, exist_ok=True)
     (run.figures / "00_toy.csv").write_text("2")
     files = {"00_toy.csv": digest(run.figures / "00_toy.csv")}
-    Manifest(run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, {}, 1.0, files).write(run.manifest)
+    Manifest(
+        run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, {}, 1.0, files
+    ).write(run.manifest)
 
 
-def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
     assert run.why() == "never run in this folder"
     keep(run, "finished")
     assert run.why() == "" and running.outcome(run).state == "unchanged"
-    assert main(["--dry-run"], notebooks=toys) == 0 and "00_toy: unchanged, would be skipped" in capsys.readouterr().out
+    assert (
+        main(["--dry-run"], notebooks=toys) == 0
+        and "00_toy: unchanged, would be skipped" in capsys.readouterr().out
+    )
     assert main(["--dry-run", "--set", "width=3"], notebooks=toys) == 0
-    assert "00_toy: would run: changed since its last run: parameters; with width=3" in capsys.readouterr().out
+    assert (
+        "00_toy: would run: changed since its last run: parameters; with width=3"
+        in capsys.readouterr().out
+    )
     (figures / "00_toy.csv").write_text("3")
     assert run.why() == "not as the last run left it: 00_toy.csv"
     (figures / "00_toy.csv").unlink()
     assert run.why() == "missing: 00_toy.csv"
-    for state, reason in (("failed", "its last run failed"), ("running", "its last run was interrupted")):
+    for state, reason in (
+        ("failed", "its last run failed"),
+        ("running", "its last run was interrupted"),
+    ):
         keep(run, state)
         assert run.why() == reason
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "finished"}', '{"notebook": "x", "figures": ["a.csv"]}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"state": "finished"}', '{"notebook": "x", "figures": ["a.csv"]}']
+)
 def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str) -> None:
     run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
     keep(run, "finished")
@@ -48,12 +63,18 @@ def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str
     assert remembered(run.manifest) is None and run.why() == "never run in this folder"
 
 
-def test_a_file_in_the_folders_place_is_refused_before_anything_runs(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_the_folders_place_is_refused_before_anything_runs(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_toy(toys, "00_toy", GOOD)
     figures.write_text("mine")
     assert main([], notebooks=toys) == 2
     said = capsys.readouterr().err
-    assert f"the folder {figures} cannot be written to (" in said and "--out DIR" in said and "…" not in said
+    assert (
+        f"the folder {figures} cannot be written to (" in said
+        and "--out DIR" in said
+        and "…" not in said
+    )
     assert figures.read_text() == "mine"
 
 
@@ -69,22 +90,39 @@ def test_a_full_disk_is_refused_before_anything_runs_and_leaves_no_folder(
     assert "(No space left on device)" in capsys.readouterr().err and not figures.exists()
 
 
-def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
+    toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Manifest, "write", full)
     result = running.outcome(plan.Run(write_toy(toys, "00_toy", GOOD), figures))
-    assert result.state == "failed" and "No space left on device" in result.error and "00_toy.ipynb" in result.error
+    assert (
+        result.state == "failed"
+        and "No space left on device" in result.error
+        and "00_toy.ipynb" in result.error
+    )
 
 
 RUNNER = "import sys; from pathlib import Path; from specdec_lib.suite.reproduce import main; main([], notebooks=Path(sys.argv[1]))"
 
 
-def test_a_run_that_is_killed_is_resumed_and_swept_up(toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_killed_is_resumed_and_swept_up(
+    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     quick = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
-    slow = plan.Run(write_toy(toys, "01_slow", "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD), figures)
-    process = subprocess.Popen([sys.executable, "-c", RUNNER, str(toys)], env=os.environ | {"SLOW": "1"}, stderr=subprocess.DEVNULL)
+    slow = plan.Run(
+        write_toy(
+            toys, "01_slow", "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD
+        ),
+        figures,
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(toys)],
+        env=os.environ | {"SLOW": "1"},
+        stderr=subprocess.DEVNULL,
+    )
     try:
         while not (told := remembered(slow.manifest)) and process.poll() is None:
             time.sleep(0.1)
@@ -93,10 +131,19 @@ def test_a_run_that_is_killed_is_resumed_and_swept_up(toys: Path, figures: Path,
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert told and told.state == "running" and slow.why() == "its last run was interrupted" and quick.why() == ""
+    assert (
+        told
+        and told.state == "running"
+        and slow.why() == "its last run was interrupted"
+        and quick.why() == ""
+    )
     assert main([], notebooks=toys) == 0
     said = capsys.readouterr()
-    assert "half-written by a run that was killed" in said.err and "00_toy: unchanged" in said.err and "01_slow: finished" in said.err
+    assert (
+        "half-written by a run that was killed" in said.err
+        and "00_toy: unchanged" in said.err
+        and "01_slow: finished" in said.err
+    )
     assert not [path for path in figures.rglob(".*")] and slow.kept.exists()
 
 
@@ -113,14 +160,23 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
     monkeypatch.setattr(command, "outcome", interrupted)
     assert main([], notebooks=toys) == 130
     said = capsys.readouterr()
-    assert "the same command goes on from here" in said.err and [line.split()[0] for line in said.out.splitlines()] == ["notebook", "00_toy"]
+    assert "the same command goes on from here" in said.err and [
+        line.split()[0] for line in said.out.splitlines()
+    ] == ["notebook", "00_toy"]
     assert (figures / "index.html").exists()
 
 
-def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(toys: Path, figures: Path) -> None:
+def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(
+    toys: Path, figures: Path
+) -> None:
     run = plan.Run(write_toy(toys, "00_toy", "1 / 0"), figures)
     keep(run, "finished")
     os.utime(figures / "00_toy.csv", (1, 1))
-    assert running.outcome(plan.Run(run.notebook, figures, parameters={"width": 3}), resume=False).state == "failed"
+    assert (
+        running.outcome(
+            plan.Run(run.notebook, figures, parameters={"width": 3}), resume=False
+        ).state
+        == "failed"
+    )
     told = remembered(run.manifest)
     assert told.figures == {} and told.origin(figures / "00_toy.csv")["parameters"] == {}

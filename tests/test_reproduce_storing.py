@@ -12,7 +12,14 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 def notebook(*data: dict) -> dict:
     outputs = [{"output_type": "display_data", "data": one, "metadata": {}} for one in data]
-    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": ["x = 1\n", "x"], "outputs": outputs}
+    cell = {
+        "cell_type": "code",
+        "id": "a",
+        "execution_count": 1,
+        "metadata": {},
+        "source": ["x = 1\n", "x"],
+        "outputs": outputs,
+    }
     return {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -26,19 +33,29 @@ def test_the_text_is_the_same_notebook_and_shorter(path: Path) -> None:
 
 
 def test_a_line_per_line_of_source_and_one_for_a_figures_numbers() -> None:
-    told = storing.written(notebook({PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]}))
+    told = storing.written(
+        notebook({PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]})
+    )
     assert '    "x = 1\\n",\n    "x"\n' in told
-    assert sum('"x":[0,1,2' in line for line in told.splitlines()) == 1 and len(told.splitlines()) < 40
+    assert (
+        sum('"x":[0,1,2' in line for line in told.splitlines()) == 1 and len(told.splitlines()) < 40
+    )
 
 
 def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
-    nasty = notebook({PLOTLY: {"x": 1}, "text/plain": [storing.HOLE.format(0)]}, {PLOTLY: {"y": [1, 2]}, "text/plain": ["\\1 é"]})
+    nasty = notebook(
+        {PLOTLY: {"x": 1}, "text/plain": [storing.HOLE.format(0)]},
+        {PLOTLY: {"y": [1, 2]}, "text/plain": ["\\1 é"]},
+    )
     assert json.loads(storing.written(nasty)) == nasty
 
 
 def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
     output = {"output_type": "stream", "name": "stdout", "text": "x" * storing.LARGEST_BYTES}
-    executed = {"cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": [output]}], "metadata": {}}
+    executed = {
+        "cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": [output]}],
+        "metadata": {},
+    }
     (tmp_path / "run.ipynb").write_text(json.dumps(executed))
     with pytest.raises(ValueError, match="allowed are 300000"):
         storing.store(tmp_path / "run.ipynb", tmp_path / "00_toy.ipynb")
@@ -46,8 +63,20 @@ def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_widget_views_are_not_stored() -> None:
-    view = {"output_type": "display_data", "data": {storing.WIDGET: {}, "text/plain": "HBox()"}, "metadata": {}}
+    view = {
+        "output_type": "display_data",
+        "data": {storing.WIDGET: {}, "text/plain": "HBox()"},
+        "metadata": {},
+    }
     shown = {"output_type": "display_data", "data": {"text/plain": "4"}, "metadata": {"x": 1}}
-    cell = {"cell_type": "code", "metadata": {"papermill": {}, "tags": []}, "source": "", "outputs": [view, shown]}
+    cell = {
+        "cell_type": "code",
+        "metadata": {"papermill": {}, "tags": []},
+        "source": "",
+        "outputs": [view, shown],
+    }
     tidy = storing.tidied({"cells": [cell], "metadata": {"widgets": {}}})
-    assert tidy["cells"][0]["outputs"] == [{**shown, "metadata": {}}] and tidy["cells"][0]["metadata"] == {}
+    assert (
+        tidy["cells"][0]["outputs"] == [{**shown, "metadata": {}}]
+        and tidy["cells"][0]["metadata"] == {}
+    )

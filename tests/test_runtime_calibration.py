@@ -37,13 +37,18 @@ class Timed:
 
 def clocked(**seconds: tuple[float, float]) -> tuple[dict[str, Timed], Callable[[], float]]:
     hands = [0.0]
-    return {name: Timed(name, one, eight, hands) for name, (one, eight) in seconds.items()}, lambda: hands[0]
+    return {
+        name: Timed(name, one, eight, hands) for name, (one, eight) in seconds.items()
+    }, lambda: hands[0]
 
 
 def test_the_least_time_for_one_row_and_eight_together_wins() -> None:
     models, clock = clocked(steep=(1.0, 9.0), flat=(3.0, 4.0), slow=(5.0, 6.0))
     assert fastest(models, clock=clock) == "flat"
-    assert all(model.forgotten and model.passes == 2 * len(ROWS) * (REPEATS + WARM_UPS) for model in models.values())
+    assert all(
+        model.forgotten and model.passes == 2 * len(ROWS) * (REPEATS + WARM_UPS)
+        for model in models.values()
+    )
 
 
 def test_the_answer_is_kept_and_asked_for_only_once(tmp_path: Path) -> None:
@@ -74,15 +79,22 @@ def test_nothing_to_choose_from_is_refused() -> None:
 def test_a_model_says_what_runs_and_gives_the_same_tokens(tmp_path: Path) -> None:
     reference = load_model("data/ladder/draft", "draft")
     found = calibrated(reference, cache=tmp_path / "runtime.json")
-    assert isinstance(found, FastModel | CachedModel) and found.runtime.startswith(("fast", "reference"))
+    assert isinstance(found, FastModel | CachedModel) and found.runtime.startswith(
+        ("fast", "reference")
+    )
     context = Context.of([1, 2, 3])
-    assert (found.score(context, TokenTree.rooted(context)) - reference.score(context, TokenTree.rooted(context))).abs().max() < 1e-4
+    assert (
+        found.score(context, TokenTree.rooted(context))
+        - reference.score(context, TokenTree.rooted(context))
+    ).abs().max() < 1e-4
 
 
 def test_a_stored_choice_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = load_model("data/ladder/draft", "draft")
     for stored, kind in (("reference", CachedModel), ("fast, 1 thread", FastModel)):
-        monkeypatch.setattr("specdec_lib.models.fast.calibration._read", lambda cache, stored=stored: Stored(stored))
+        monkeypatch.setattr(
+            "specdec_lib.models.fast.calibration._read", lambda cache, stored=stored: Stored(stored)
+        )
         assert isinstance(calibrated(reference, cache=tmp_path / "runtime.json"), kind)
 
 
@@ -99,11 +111,22 @@ class Stored(dict):
 def test_eight_rows_are_eight_rows() -> None:
     model = load_model("data/ladder/draft", "draft")
     fastest({"one": model})
-    assert model.usage.rows == (REPEATS + WARM_UPS) * sum(CONTEXT_TOKENS - 1 + rows for rows in ROWS)
+    assert model.usage.rows == (REPEATS + WARM_UPS) * sum(
+        CONTEXT_TOKENS - 1 + rows for rows in ROWS
+    )
 
 
-def test_the_ladder_can_be_loaded_on_what_is_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ladder_can_be_loaded_on_what_is_fastest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("specdec_lib.models.loading.CALIBRATION", tmp_path / "runtime.json")
     ladder = load_ladder(device="cpu", runtime="auto")
-    assert {ladder.target.name, ladder.middle.name, ladder.draft.name} == {"target", "middle", "draft"}
-    assert load_ladder(device="cpu", dtype="float64", runtime="auto").target.runtime == "reference: Hugging Face in float64 on cpu"
+    assert {ladder.target.name, ladder.middle.name, ladder.draft.name} == {
+        "target",
+        "middle",
+        "draft",
+    }
+    assert (
+        load_ladder(device="cpu", dtype="float64", runtime="auto").target.runtime
+        == "reference: Hugging Face in float64 on cpu"
+    )

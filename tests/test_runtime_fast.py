@@ -1,4 +1,6 @@
-"""The fast CPU runtime: the reference's numbers, and the very bits of a row whatever is computed beside it."""
+"""The fast CPU runtime: the reference's numbers, and the very bits of a row whatever is computed
+beside it.
+"""
 
 import os
 import random
@@ -9,7 +11,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, OPTConfig, OPTForCausalLM, PreTrainedModel
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
+    PreTrainedModel,
+)
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -25,14 +35,23 @@ from specdec_lib.models.fast.weights import read
 from specdec_lib.models.loading import load_model
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
-MATCH = MatchTable((0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)))
+MATCH = MatchTable(
+    (0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01))
+)
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
 
 
 def gpt2(exact: bool = True, **changes: object) -> PreTrainedModel:
     """A random GPT-2 of 61 tokens; `exact` weights are those that bfloat16 holds."""
     torch.manual_seed(5)
-    sizes = {"n_embd": 48, "n_head": 3, "n_layer": 2, "n_positions": 96, "vocab_size": 61, "initializer_range": 0.2}
+    sizes = {
+        "n_embd": 48,
+        "n_head": 3,
+        "n_layer": 2,
+        "n_positions": 96,
+        "vocab_size": 61,
+        "initializer_range": 0.2,
+    }
     model = GPT2LMHeadModel(GPT2Config(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
     return model.bfloat16().float() if exact else model
 
@@ -40,7 +59,13 @@ def gpt2(exact: bool = True, **changes: object) -> PreTrainedModel:
 def llama(**changes: object) -> PreTrainedModel:
     """A random Llama with shared key heads."""
     torch.manual_seed(6)
-    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "num_hidden_layers": 2}
+    sizes = {
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+    }
     sizes |= {"max_position_embeddings": 96, "vocab_size": 61, "initializer_range": 0.2}
     return LlamaForCausalLM(LlamaConfig(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
 
@@ -55,15 +80,21 @@ MODELS = {
 }
 
 
-def walk(steps: int, seed: int, vocabulary: int = 61, room: int = 96) -> Iterator[tuple[Context, TokenTree]]:
-    """Contexts and trees as a loop would ask for them, and as it would not: going on, growing, going back, another prompt."""
+def walk(
+    steps: int, seed: int, vocabulary: int = 61, room: int = 96
+) -> Iterator[tuple[Context, TokenTree]]:
+    """Contexts and trees as a loop would ask for them, and as it would not: going on, growing,
+    going back, another prompt.
+    """
     rng = random.Random(seed)
     context = Context.of([rng.randrange(vocabulary) for _ in range(60)])
     for _ in range(steps):
         tree = TokenTree.rooted(context)
         for _ in range(rng.randint(0, 9)):
             shallow = [node for node in range(len(tree)) if tree.position(node) < room - 1]
-            tree = tree.grown([rng.randrange(4)], [rng.choice(shallow)], source="test", scores=[0.0])
+            tree = tree.grown(
+                [rng.randrange(4)], [rng.choice(shallow)], source="test", scores=[0.0]
+            )
             if rng.random() < 0.3:
                 yield context, tree
         yield context, tree
@@ -73,7 +104,9 @@ def walk(steps: int, seed: int, vocabulary: int = 61, room: int = 96) -> Iterato
         elif chosen < 0.3 or len(context) > room - 15:
             context = Context.of([rng.randrange(vocabulary) for _ in range(rng.randint(1, 70))])
         else:
-            context = context.extended((*tree.path_tokens(rng.randrange(len(tree))), rng.randrange(4)))
+            context = context.extended(
+                (*tree.path_tokens(rng.randrange(len(tree))), rng.randrange(4))
+            )
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -88,7 +121,10 @@ def test_logits_are_the_references(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "gpt2 in float32", "llama"])
 def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, stored: str) -> None:
     model = MODELS[kind]()
-    fast, alone = FastModel(model, "fast", stored=stored, threads=1), FastModel(model, "alone", stored=stored, threads=1)
+    fast, alone = (
+        FastModel(model, "fast", stored=stored, threads=1),
+        FastModel(model, "alone", stored=stored, threads=1),
+    )
     for context, tree in walk(20, seed=2):
         together = fast.score(context, tree)
         for node in range(len(tree)):
@@ -97,7 +133,9 @@ def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, store
             assert torch.equal(together[node], alone.score(path, TokenTree.rooted(path))[0])
 
 
-def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(ladder: Ladder, prompts: list[Prompt]) -> None:
+def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(
+    ladder: Ladder, prompts: list[Prompt]
+) -> None:
     context = Context.of(ladder.encode(prompts[0]))
     tree = TokenTree.rooted(context).grown([5, 6, 7], [0, 0, 1], source="test", scores=[0.0] * 3)
     together = ladder.target.score(context, tree)
@@ -117,14 +155,24 @@ def test_threads_change_no_bit() -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        "from test_runtime_fast import FastModel, gpt2, walk; [FastModel(gpt2(), 'fast', threads=2).score(*step) for step in walk(2, seed=1)]",
-        "import numba; numba.set_num_threads(2); raise SystemExit(numba.threading_layer() == 'omp' and torch.get_num_threads() == 1)",
+        "from test_runtime_fast import FastModel, gpt2, walk; [FastModel(gpt2(), 'fast',"
+        " threads=2).score(*step) for step in walk(2, seed=1)]",
+        "import numba; numba.set_num_threads(2); raise SystemExit(numba.threading_layer() == 'omp'"
+        " and torch.get_num_threads() == 1)",
     ],
 )
 def test_its_threads_leave_pytorch_the_number_it_had(step: str) -> None:
     code = f"import torch; torch.set_num_threads(1); torch.get_num_threads()\n{step}\nraise SystemExit(torch.get_num_threads() != 1)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr  # numba alone changes it wherever both share one OpenMP
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, (
+        told.stderr
+    )  # numba alone changes it wherever both share one OpenMP
 
 
 def test_weights_are_halved_only_where_that_changes_none() -> None:
@@ -136,7 +184,10 @@ def test_weights_are_halved_only_where_that_changes_none() -> None:
 def test_eight_bits_are_another_law_and_a_near_one() -> None:
     model = gpt2()
     context = Context.of([*range(1, 40)])
-    exact, rounded = (FastModel(model, stored, stored=stored).score(context, TokenTree.rooted(context)) for stored in ("exact", "int8"))
+    exact, rounded = (
+        FastModel(model, stored, stored=stored).score(context, TokenTree.rooted(context))
+        for stored in ("exact", "int8")
+    )
     assert 0 < (exact - rounded).abs().max() < 0.2 * exact.std()
 
 
@@ -144,9 +195,16 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
     """The same draft over a model that cannot grow trees itself."""
 
     class Plain:
-        name, vocabulary, max_positions, score = model.name, model.vocabulary, model.max_positions, staticmethod(model.score)
+        name, vocabulary, max_positions, score = (
+            model.name,
+            model.vocabulary,
+            model.max_positions,
+            staticmethod(model.score),
+        )
 
-    return TreeDraft(Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match)
+    return TreeDraft(
+        Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match
+    )
 
 
 SHAPES = [
@@ -160,13 +218,22 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
-def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(sampler: Sampler, shape: dict) -> None:
+def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
+    sampler: Sampler, shape: dict
+) -> None:
     grown, slow = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "draft", threads=1)
     quick = TreeDraft(grown, match=MATCH, **shape)
     for number, (context, _) in enumerate(walk(30, seed=4)):
         chance = Chance(number, sampler)
-        tree, wanted = quick.propose(context, chance), long_way(quick, slow).propose(context, chance)
-        assert (tree.tokens, tree.parents, tree.sources) == (wanted.tokens, wanted.parents, wanted.sources)
+        tree, wanted = (
+            quick.propose(context, chance),
+            long_way(quick, slow).propose(context, chance),
+        )
+        assert (tree.tokens, tree.parents, tree.sources) == (
+            wanted.tokens,
+            wanted.parents,
+            wanted.sources,
+        )
         assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
         grown.score(context, tree)  # what was read on the way is known, and right
     assert grown.usage.passes > 30
@@ -179,7 +246,9 @@ def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
     quick = TreeDraft(FastModel(model, "draft", threads=1), widths=(4, 1), match=MATCH)
     context = Context.of([1, 2, 3])
     tree = quick.propose(context, Chance(3, SAMPLERS[1]))
-    wanted = long_way(quick, FastModel(model, "draft", threads=1)).propose(context, Chance(3, SAMPLERS[1]))
+    wanted = long_way(quick, FastModel(model, "draft", threads=1)).propose(
+        context, Chance(3, SAMPLERS[1])
+    )
     assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
 
 
@@ -190,17 +259,30 @@ def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
     draft = FastModel(model, "draft", threads=1)
     for sampler in SAMPLERS[:2]:
         with pytest.raises(ValueError, match="no NaN"):
-            TreeDraft(draft, budget=3, match=MATCH).propose(Context.of([1, 2, 3]), Chance(0, sampler))
+            TreeDraft(draft, budget=3, match=MATCH).propose(
+                Context.of([1, 2, 3]), Chance(0, sampler)
+            )
 
 
 def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
     model = FastModel(gpt2(), "draft", threads=1)
     full = Context.of([1] * 94)
-    assert model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses == 3
-    assert model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses == 14
+    assert (
+        model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses
+        == 3
+    )
+    assert (
+        model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses
+        == 14
+    )
     short = Context.of([1, 2])
-    assert model.grow(short, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH) is None
-    assert model.grow(short, Chance(0), widths=(100,), budget=None, floor=0.0, match=MATCH).guesses == 61
+    assert (
+        model.grow(short, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH) is None
+    )
+    assert (
+        model.grow(short, Chance(0), widths=(100,), budget=None, floor=0.0, match=MATCH).guesses
+        == 61
+    )
 
 
 def test_texts_that_have_nothing_in_common_do_not_pile_up() -> None:
@@ -235,13 +317,17 @@ def test_output_is_the_targets_own_on_the_ladder(sampler: Sampler) -> None:
         "chain": ChainDraft(fast.draft, 4, match=match),
         "tree": TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
         "self": ChainDraft(fast.quantised, 4),
-        "cascade": Relay((TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)),
+        "cascade": Relay(
+            (TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)
+        ),
     }
     for number, prompt in enumerate(load_prompts("code", "development", 2)):
         tokens, chance = fast.encode(prompt), Chance(number, sampler)
         plain = decode(fast.target, NoDraft(), tokens, chance, max_new_tokens=40)
         for draft in drafts.values():
-            assert decode(fast.target, draft, tokens, chance, max_new_tokens=40).tokens == plain.tokens
+            assert (
+                decode(fast.target, draft, tokens, chance, max_new_tokens=40).tokens == plain.tokens
+            )
 
 
 def test_passes_and_rows_are_those_of_the_reference(ladder: Ladder, prompts: list[Prompt]) -> None:
@@ -249,7 +335,14 @@ def test_passes_and_rows_are_those_of_the_reference(ladder: Ladder, prompts: lis
     for one, draft in ((fast, fast.draft), (ladder, ladder.draft)):
         one.target.usage = draft.usage = type(draft.usage)()
     runs = [
-        decode(one.target, TreeDraft(one.draft, budget=8, depth=4), one.encode(prompts[0]), Chance(0), max_new_tokens=30) for one in (fast, ladder)
+        decode(
+            one.target,
+            TreeDraft(one.draft, budget=8, depth=4),
+            one.encode(prompts[0]),
+            Chance(0),
+            max_new_tokens=30,
+        )
+        for one in (fast, ladder)
     ]
     assert runs[0].tokens == runs[1].tokens and len(runs[0].rounds) == len(runs[1].rounds)
     for mine, theirs in zip(*(run.rounds for run in runs), strict=True):
@@ -276,23 +369,45 @@ def test_an_interrupted_pass_leaves_nothing_half_done(monkeypatch: pytest.Monkey
 
 
 def test_more_room_is_made_when_it_is_needed() -> None:
-    model, fresh = FastModel(gpt2(n_positions=600), "fast", threads=1), FastModel(gpt2(n_positions=600), "fresh", threads=1)
+    model, fresh = (
+        FastModel(gpt2(n_positions=600), "fast", threads=1),
+        FastModel(gpt2(n_positions=600), "fresh", threads=1),
+    )
     model._slots = 32
     model._keys, model._values = model.weights.buffers(32)
     context = Context.of([number % 61 for number in range(300)])
-    assert torch.equal(model.score(context, TokenTree.rooted(context)), fresh.score(context, TokenTree.rooted(context)))
+    assert torch.equal(
+        model.score(context, TokenTree.rooted(context)),
+        fresh.score(context, TokenTree.rooted(context)),
+    )
     assert model._slots == 512
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (lambda: OPTForCausalLM(OPTConfig(hidden_size=16, ffn_dim=16, num_attention_heads=1, num_hidden_layers=1, vocab_size=9)), "'opt'"),
+        (
+            lambda: OPTForCausalLM(
+                OPTConfig(
+                    hidden_size=16,
+                    ffn_dim=16,
+                    num_attention_heads=1,
+                    num_hidden_layers=1,
+                    vocab_size=9,
+                )
+            ),
+            "'opt'",
+        ),
         (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
         (lambda: gpt2(activation_function="silu"), "silu"),
         (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
         (lambda: gpt2(n_inner=100), "MLP of 100"),
-        (lambda: llama(rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}), "length of the text"),
+        (
+            lambda: llama(
+                rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+            ),
+            "length of the text",
+        ),
         (lambda: llama(hidden_act="gelu"), "gelu"),
         (lambda: gpt2().double(), "float64"),
     ],
@@ -313,5 +428,8 @@ def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
 
 def test_what_runs_is_said_in_words(ladder: Ladder) -> None:
     assert ladder.target.runtime == "reference: Hugging Face in float32 on cpu"
-    assert FastModel(gpt2(), "fast", threads=1).runtime == "fast: float32 sums over bfloat16 weights, 1 thread"
+    assert (
+        FastModel(gpt2(), "fast", threads=1).runtime
+        == "fast: float32 sums over bfloat16 weights, 1 thread"
+    )
     assert load_model("data/ladder/draft", "draft", runtime="fast").runtime.endswith("1 thread")

@@ -1,4 +1,6 @@
-"""The encoder-decoder cache is pure on trees, the encoder runs once per prompt, and greedy output is what `generate` makes."""
+"""The encoder-decoder cache is pure on trees, the encoder runs once per prompt, and greedy output
+is what `generate` makes.
+"""
 
 import itertools
 import random
@@ -31,7 +33,9 @@ def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
     tree = TokenTree.rooted(context)
     for _ in range(guesses):
         parent = chance.randrange(len(tree))
-        tree = tree.grown([chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]])
+        tree = tree.grown(
+            [chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]]
+        )
     return tree
 
 
@@ -40,24 +44,38 @@ def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
     """One plain forward of encoder and decoder per node."""
     source = torch.tensor([context.source])
     texts = [torch.tensor([context.tokens + tree.path_tokens(node)]) for node in range(len(tree))]
-    return torch.stack([model(input_ids=source, decoder_input_ids=text, use_cache=False).logits[0, -1] for text in texts])
+    return torch.stack(
+        [
+            model(input_ids=source, decoder_input_ids=text, use_cache=False).logits[0, -1]
+            for text in texts
+        ]
+    )
 
 
 def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
-    """Random contexts (with shared beginnings, going back and over, and over to other sources) × random trees grown in two steps."""
+    """Random contexts (with shared beginnings, going back and over, and over to other sources) ×
+    random trees grown in two steps.
+    """
     chance, worst = random.Random(1), 0.0
     trunk, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
     for _ in range(cases):
         tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
-        context = Context(tuple(trunk[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2])
+        context = Context(
+            tuple(trunk[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2]
+        )
         tree = grown(context, chance.randrange(12), chance)
         for part in (tree.above([len(tree) // 2])[0], tree):
-            worst = max(worst, float((cached.score(context, part) - uncached(model, context, part)).abs().max()))
+            worst = max(
+                worst,
+                float((cached.score(context, part) - uncached(model, context, part)).abs().max()),
+            )
     return worst
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
-    """A text that begins otherwise leaves slots before its own: distances of what is not seen must not leave the table."""
+    """A text that begins otherwise leaves slots before its own: distances of what is not seen must
+    not leave the table.
+    """
     model = network(KINDS[0])
     cached, source = Seq2SeqModel(model, "target", max_positions=16), sources(1)[0]
     for first in (2, 3):
@@ -77,7 +95,10 @@ def test_half_precision_is_right_up_to_its_rounding():
     model = network("gated tied", dtype=torch.bfloat16)
     context = Context((START, 5, 6), 1, sources(1)[0])
     tree = grown(context, 8, random.Random(0))
-    found, wanted = Seq2SeqModel(model, "target").score(context, tree), uncached(model, context, tree)
+    found, wanted = (
+        Seq2SeqModel(model, "target").score(context, tree),
+        uncached(model, context, tree),
+    )
     assert found.dtype == torch.bfloat16 and (found - wanted).norm() < 0.05 * wanted.norm()
 
 
@@ -87,7 +108,11 @@ def by_slot(sees: np.ndarray) -> np.ndarray:
     return np.maximum(np.arange(slots - rows, slots)[:, None] - np.arange(slots), 0)
 
 
-BUGS = {"a distance in slots": by_slot, "no distance": np.zeros_like, "one too far": lambda sees: seq2seq_distances(sees) + 1}
+BUGS = {
+    "a distance in slots": by_slot,
+    "no distance": np.zeros_like,
+    "one too far": lambda sees: seq2seq_distances(sees) + 1,
+}
 seq2seq_distances = seq2seq.distances
 
 
@@ -140,7 +165,9 @@ def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
     for level in range(1, 5):
         before = cached.usage
         leaf = len(tree) - 1
-        tree = tree.grown([level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2)
+        tree = tree.grown(
+            [level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2
+        )
         cached.score(context, tree)
         assert (cached.usage - before).rows == 2 and (cached.usage - before).passes == 1
     before = cached.usage
@@ -156,7 +183,9 @@ def test_the_buffers_grow_when_they_are_full():
     assert largest_error(model, cached, 6) < 1e-11
 
 
-@pytest.mark.parametrize("where", ["add", "mask", "update", "filled", "compact", "_move", "encoder"])
+@pytest.mark.parametrize(
+    "where", ["add", "mask", "update", "filled", "compact", "_move", "encoder"]
+)
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance = network("gated tied"), random.Random(2)
     cached = Seq2SeqModel(model, "target")
@@ -172,7 +201,9 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
 
     cases = []
     for number in range(24):
-        context = Context((START, *(chance.randrange(3) for _ in range(3 + number))), 1, sources(2)[number > 15])
+        context = Context(
+            (START, *(chance.randrange(3) for _ in range(3 + number))), 1, sources(2)[number > 15]
+        )
         tree = grown(context, 8, chance)
         cases.append((context, tree, uncached(model, context, tree)))
     setattr(part, name, break_once)
@@ -187,14 +218,21 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
 
 def test_it_is_a_language_model_of_the_heads_width():
     model = Seq2SeqModel(network("gated untied"), "target", max_positions=9)
-    assert isinstance(model, LanguageModel) and (model.vocabulary, model.max_positions) == (VOCABULARY, 9)
+    assert isinstance(model, LanguageModel) and (model.vocabulary, model.max_positions) == (
+        VOCABULARY,
+        9,
+    )
     assert (model.usage.passes, model.encoder_passes) == (0, 0)
 
 
 @pytest.mark.parametrize(
     "context,message",
     [
-        (Context.of([START]), "target is an encoder-decoder model: the context needs a source of at least one token, got None"),
+        (
+            Context.of([START]),
+            "target is an encoder-decoder model: the context needs a source of at least one token,"
+            " got None",
+        ),
         (Context.of([START], ()), r"source of at least one token, got \(\)"),
         (Context.of([START], (3, VOCABULARY)), r"the source's tokens must lie in 0…22, got 3…23"),
         (Context.of([START], (3, -1)), r"the source's tokens must lie in 0…22, got -1…3"),
@@ -209,12 +247,25 @@ def test_what_does_not_fit_is_refused(context, message):
 
 
 REFUSED = {
-    "gpt2 is no encoder-decoder model": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=9, n_positions=8, n_embd=8, n_layer=1, n_head=1)),
-    "bart has another attention": lambda: BartForConditionalGeneration(
-        BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1, encoder_attention_heads=1, decoder_attention_heads=1)
+    "gpt2 is no encoder-decoder model": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=9, n_positions=8, n_embd=8, n_layer=1, n_head=1)
     ),
-    "umt5 has a bias of its own in every layer": lambda: UMT5ForConditionalGeneration(UMT5Config(vocab_size=9, d_model=8, d_kv=8, num_layers=1)),
-    "t5 has no head for text": lambda: T5Model(T5Config(vocab_size=9, d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1)),
+    "bart has another attention": lambda: BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=9,
+            d_model=8,
+            encoder_layers=1,
+            decoder_layers=1,
+            encoder_attention_heads=1,
+            decoder_attention_heads=1,
+        )
+    ),
+    "umt5 has a bias of its own in every layer": lambda: UMT5ForConditionalGeneration(
+        UMT5Config(vocab_size=9, d_model=8, d_kv=8, num_layers=1)
+    ),
+    "t5 has no head for text": lambda: T5Model(
+        T5Config(vocab_size=9, d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1)
+    ),
 }
 
 
@@ -226,9 +277,13 @@ def test_a_model_whose_distances_would_be_wrong_is_refused(reason):
 
 def test_a_model_that_works_otherwise_is_refused():
     model = network("relu tied")
-    model.decoder.final_layer_norm.register_forward_hook(lambda module, given, made: made + 0.5 * made.roll(1, -1))
+    model.decoder.final_layer_norm.register_forward_hook(
+        lambda module, given, made: made + 0.5 * made.roll(1, -1)
+    )
     Seq2SeqModel(model, "the same module is asked")
-    model.decoder.register_forward_hook(lambda module, given, made: type(made)(last_hidden_state=made.last_hidden_state.roll(1, -1)))
+    model.decoder.register_forward_hook(
+        lambda module, given, made: type(made)(last_hidden_state=made.last_hidden_state.roll(1, -1))
+    )
     with pytest.raises(ValueError, match="t5 does not work as a T5 does: its logits differ"):
         Seq2SeqModel(model, "target")
 

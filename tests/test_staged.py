@@ -1,4 +1,6 @@
-"""Staged drafts: the very tree of the draft in fewer passes, a chain that is exactly the draft's own, and scouts of several parts."""
+"""Staged drafts: the very tree of the draft in fewer passes, a chain that is exactly the draft's
+own, and scouts of several parts.
+"""
 
 import itertools
 from dataclasses import dataclass, field
@@ -28,8 +30,12 @@ SHAPES = {
     "chain": lambda model, siblings: ChainDraft(model, 5, siblings=siblings),
     "widths": lambda model, siblings: TreeDraft(model, widths=(3, 2, 1, 1), siblings=siblings),
     "best of 8": lambda model, siblings: TreeDraft(model, budget=8, depth=5, siblings=siblings),
-    "best of 16 with a floor": lambda model, siblings: TreeDraft(model, budget=16, depth=6, floor=0.02, siblings=siblings),
-    "best of 16 by gap": lambda model, siblings: TreeDraft(model, budget=16, depth=6, siblings=siblings, match=BY_GAP),
+    "best of 16 with a floor": lambda model, siblings: TreeDraft(
+        model, budget=16, depth=6, floor=0.02, siblings=siblings
+    ),
+    "best of 16 by gap": lambda model, siblings: TreeDraft(
+        model, budget=16, depth=6, siblings=siblings, match=BY_GAP
+    ),
 }
 SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=3)}
 CONTEXTS = 2  # per shape, sampler and kind of sibling: 120 here, thousands in `make lossless`
@@ -56,7 +62,10 @@ def nodes(tree: TokenTree) -> tuple:
 
 def contexts(count: int = CONTEXTS, vocabulary: int = 6) -> list[Context]:
     generator = torch.Generator().manual_seed(0)
-    return [Context.of(torch.randint(vocabulary, (3 + number % 7,), generator=generator).tolist()) for number in range(count)]
+    return [
+        Context.of(torch.randint(vocabulary, (3 + number % 7,), generator=generator).tolist())
+        for number in range(count)
+    ]
 
 
 @pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
@@ -81,7 +90,10 @@ def test_the_tree_is_the_drafts_node_for_node_in_no_more_passes(shape, sampler, 
             model.calls.clear()
             tree = StagedTree(plain, scout).propose(context, chance)
             assert nodes(tree) == nodes(wanted)
-            assert all((a is None) == (b is None) and (a is None or torch.equal(a, b)) for a, b in zip(tree.rows, wanted.rows, strict=True))
+            assert all(
+                (a is None) == (b is None) and (a is None or torch.equal(a, b))
+                for a, b in zip(tree.rows, wanted.rows, strict=True)
+            )
             assert len(model.calls) <= alone
             passes[name] += len(model.calls)
     assert passes["with nothing"] == passes["alone"]
@@ -93,26 +105,37 @@ def test_a_scout_that_is_always_right_leaves_one_pass():
     model = Counting(table_model(6, 1, name="draft"))
     same = ChainDraft(table_model(6, 1, name="same"), 5)
     tree = StagedTree(ChainDraft(model, 5), same).propose(Context.of(PROMPT), Chance(0, T1))
-    assert model.calls == [5]  # the root and four guesses: what hangs below the fifth is never wanted
+    assert model.calls == [
+        5
+    ]  # the root and four guesses: what hangs below the fifth is never wanted
     assert tree.sources == ("context", "same", "same", "same", "same", "draft")
 
 
 def test_rows_of_the_wrong_path_are_caught(monkeypatch):
-    """The negative control: were rows kept by a node's last two tokens and not by its path, the trees would differ."""
+    """The negative control: were rows kept by a node's last two tokens and not by its path, the
+    trees would differ.
+    """
     model = table_model(6, 1, name="draft")
     plain = TreeDraft(model, widths=(3, 2, 2, 1))
     real = staged._Reading.children
 
     def confused(self, tree, widths):
         self.rows |= {
-            tree.path_tokens(node): self.rows[path] for node in widths for path in list(self.rows) if path[-2:] == tree.path_tokens(node)[-2:]
+            tree.path_tokens(node): self.rows[path]
+            for node in widths
+            for path in list(self.rows)
+            if path[-2:] == tree.path_tokens(node)[-2:]
         }
         return real(self, tree, widths)
 
     monkeypatch.setattr(staged._Reading, "children", confused)
     scout = TreeDraft(table_model(6, 2, name="scout"), widths=(3, 3, 3))
     staged_tree = StagedTree(plain, scout)
-    assert any(nodes(plain.propose(context, Chance(0, T1))) != nodes(staged_tree.propose(context, Chance(0, T1))) for context in contexts(20))
+    assert any(
+        nodes(plain.propose(context, Chance(0, T1)))
+        != nodes(staged_tree.propose(context, Chance(0, T1)))
+        for context in contexts(20)
+    )
 
 
 def test_a_staged_draft_stays_within_the_models_context():
@@ -121,7 +144,9 @@ def test_a_staged_draft_stays_within_the_models_context():
     for length in range(2, 8):
         context = Context.of([1] * length)
         for plain in (ChainDraft(small, 5), TreeDraft(small, budget=8, depth=5)):
-            assert nodes(StagedTree(plain, scout).propose(context, Chance(0, T1))) == nodes(plain.propose(context, Chance(0, T1)))
+            assert nodes(StagedTree(plain, scout).propose(context, Chance(0, T1))) == nodes(
+                plain.propose(context, Chance(0, T1))
+            )
         chain = StagedChain(small, scout, 5).propose(context, Chance(0, T1))
         assert nodes(chain) == nodes(ChainDraft(small, 5).propose(context, Chance(0, T1)))
 
@@ -133,31 +158,53 @@ def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
         for length in (1, 2, 5):
             wanted = ChainDraft(model, length).propose(context, Chance(number, sampler))
             model.calls.clear()
-            chain = StagedChain(model, ChainDraft(other, 3), length).propose(context, Chance(number, sampler))
+            chain = StagedChain(model, ChainDraft(other, 3), length).propose(
+                context, Chance(number, sampler)
+            )
             assert nodes(chain) == nodes(wanted)
-            assert len(model.calls) == -(-length // 4)  # the scout is always right: three guesses and a bonus per pass
+            assert len(model.calls) == -(
+                -length // 4
+            )  # the scout is always right: three guesses and a bonus per pass
 
 
 def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
-    """The bug of keying an inner round without its place: what an earlier round drew there would decide again."""
+    """The bug of keying an inner round without its place: what an earlier round drew there would
+    decide again.
+    """
     real = Chance.inner
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): real(self, part))
     target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    chain = StagedChain(draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 3, siblings="iid")
+    chain = StagedChain(
+        draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 3, siblings="iid"
+    )
     with pytest.raises(ValueError, match="asked twice"):
-        every_outcome(lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=4, rule=reject).tokens, T1)
+        every_outcome(
+            lambda chance: (
+                decode(target, chain, PROMPT, chance, max_new_tokens=4, rule=reject).tokens
+            ),
+            T1,
+        )
 
 
 @pytest.mark.parametrize("bug", ["scout's law as row", "no correction"])
 def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
-    target, draft, scout = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.2, 0.5, 0.3), "draft"), fixed_model((0.6, 0.2, 0.2), "scout")
+    target, draft, scout = (
+        fixed_model((0.5, 0.3, 0.2)),
+        fixed_model((0.2, 0.5, 0.3), "draft"),
+        fixed_model((0.6, 0.2, 0.2), "scout"),
+    )
     if bug == "no correction":
-        accept_all = lambda tree, logits, chance: staged.look_up(tree, logits, Chance(0, Sampler(0)))  # noqa: E731
+        accept_all = lambda tree, logits, chance: staged.look_up(
+            tree, logits, Chance(0, Sampler(0))
+        )  # noqa: E731
         monkeypatch.setattr(staged, "reject", accept_all)
     else:
         monkeypatch.setattr(staged.StagedChain, "_longer", _with_row_of(scout))
     chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
-    assert distance(speculative_law(target, chain, T1, length=2), joint_law(target, PROMPT, T1, 2)) > 1e-3
+    assert (
+        distance(speculative_law(target, chain, T1, length=2), joint_law(target, PROMPT, T1, 2))
+        > 1e-3
+    )
 
 
 def _with_row_of(scout: TableModel):
@@ -170,16 +217,29 @@ def _with_row_of(scout: TableModel):
 
 
 def test_any_number_of_stages_writes_the_targets_own_tokens():
-    target, models = table_model(6, 1, name="target"), [table_model(6, seed, name=f"stage {seed}") for seed in range(2, 5)]
+    target, models = (
+        table_model(6, 1, name="target"),
+        [table_model(6, seed, name=f"stage {seed}") for seed in range(2, 5)],
+    )
     for sampler in SAMPLERS.values():
         plain = decode(target, NoDraft(), PROMPT, Chance(5, sampler), max_new_tokens=6).tokens
         tree: Draft = MaxGram(None, 3)
         chain: Draft = MaxGram(None, 3)
         for model in reversed(models):
-            tree, chain = StagedTree(TreeDraft(model, budget=4, depth=3), tree), StagedChain(model, chain, 3)
+            tree, chain = (
+                StagedTree(TreeDraft(model, budget=4, depth=3), tree),
+                StagedChain(model, chain, 3),
+            )
             for draft in (tree, chain):
-                assert decode(target, draft, PROMPT, Chance(5, sampler), max_new_tokens=6).tokens == plain
-        assert set(models_in(target, tree)) == {"target", "stage 2", "stage 3", "stage 4"} == set(models_in(target, chain))
+                assert (
+                    decode(target, draft, PROMPT, Chance(5, sampler), max_new_tokens=6).tokens
+                    == plain
+                )
+        assert (
+            set(models_in(target, tree))
+            == {"target", "stage 2", "stage 3", "stage 4"}
+            == set(models_in(target, chain))
+        )
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -190,7 +250,13 @@ def test_on_the_ladder_the_tree_is_the_drafts_in_fewer_passes(ladder, prompts, t
         counts = {}
         for draft in (plain, StagedTree(plain, scout), StagedTree(plain, table)):
             made = [
-                decode(ladder.target, draft, ladder.encode(prompt), Chance(seed, Sampler(temperature)), max_new_tokens=12)
+                decode(
+                    ladder.target,
+                    draft,
+                    ladder.encode(prompt),
+                    Chance(seed, Sampler(temperature)),
+                    max_new_tokens=12,
+                )
                 for prompt, seed in zip(prompts[:1], seeds(prompts[:1], 0), strict=True)
             ]
             played = list(itertools.chain.from_iterable(one.rounds for one in made))
@@ -214,15 +280,32 @@ def test_bad_values_are_refused():
 
 def test_a_merged_draft_holds_what_its_parts_guess_once():
     context = Context.of([1, 2, 0, 3, 1, 2, 0])
-    parts = MaxGram(None, 2), TreeDraft(table_model(5, 1), widths=(5, 2)), ChainDraft(table_model(5, 2, name="other"), 3)
+    parts = (
+        MaxGram(None, 2),
+        TreeDraft(table_model(5, 1), widths=(5, 2)),
+        ChainDraft(table_model(5, 2, name="other"), 3),
+    )
     trees = [part.propose(context, Chance(0, T1)) for part in parts]
     merged = MergedDraft(parts).propose(context, Chance(0, T1))
-    guessed = [{tree.path_tokens(node): (tree.scores[node], tree.sources[node]) for node in range(1, len(tree))} for tree in trees]
+    guessed = [
+        {
+            tree.path_tokens(node): (tree.scores[node], tree.sources[node])
+            for node in range(1, len(tree))
+        }
+        for tree in trees
+    ]
     paths = [merged.path_tokens(node) for node in range(1, len(merged))]
-    assert len(set(paths)) == len(paths) and set(paths) == set().union(*guessed) and len(paths) < sum(map(len, guessed))
+    assert (
+        len(set(paths)) == len(paths)
+        and set(paths) == set().union(*guessed)
+        and len(paths) < sum(map(len, guessed))
+    )
     for node, path in enumerate(paths, 1):
         found = [part[path] for part in guessed if path in part]
-        assert (merged.scores[node], merged.sources[node]) == (max(score for score, _ in found), found[0][1])
+        assert (merged.scores[node], merged.sources[node]) == (
+            max(score for score, _ in found),
+            found[0][1],
+        )
     assert {"prompt", "table", "other"} <= set(merged.sources)
 
 

@@ -19,7 +19,12 @@ DRAFT = TableModel.fixed((0.1, 0.3, 0.2, 0.25, 0.15), "draft")
 CONTEXT = Context.of((0, 1, 2))
 SAMPLERS = (Sampler(0.0), Sampler(1.0), Sampler(0.7, top_k=3))
 SIBLINGS = {look_up: ("ranked", "top"), reject: ("iid", "distinct", "top")}
-CASES = [(rule, siblings, sampler) for rule, kinds in SIBLINGS.items() for siblings in kinds for sampler in SAMPLERS]
+CASES = [
+    (rule, siblings, sampler)
+    for rule, kinds in SIBLINGS.items()
+    for siblings in kinds
+    for sampler in SAMPLERS
+]
 
 
 def text(token: int) -> str:
@@ -28,7 +33,9 @@ def text(token: int) -> str:
 
 def told(rule, siblings, chance, draft=None):
     draft = draft or TreeDraft(DRAFT, budget=6, depth=3, siblings=siblings)
-    return draft.propose(CONTEXT, chance), steps_of(TARGET, draft, CONTEXT, chance, rule=rule, text=text)
+    return draft.propose(CONTEXT, chance), steps_of(
+        TARGET, draft, CONTEXT, chance, rule=rule, text=text
+    )
 
 
 @dataclass(frozen=True)
@@ -55,9 +62,17 @@ def agrees(rule, siblings, sampler, told_seed, real_seed):
     end = steps[-1]
     if end.path != verdict.path or end.numbers[-1]["token"] != verdict.bonus:
         return False
-    coins = [(one.numbers[0]["probability"], one.numbers[0]["uniform"] < one.numbers[0]["probability"]) for one in steps if one.kind == "coin"]
+    coins = [
+        (one.numbers[0]["probability"], one.numbers[0]["uniform"] < one.numbers[0]["probability"])
+        for one in steps
+        if one.kind == "coin"
+    ]
     real = [(min(1.0, probability), heads) for probability, heads in written.coins]
-    chosen = [max(one.numbers, key=lambda row: row["sum"])["token"] for one in steps if one.kind == "choose"]
+    chosen = [
+        max(one.numbers, key=lambda row: row["sum"])["token"]
+        for one in steps
+        if one.kind == "choose"
+    ]
     return coins == real and chosen == [token for _, token in written.choices]
 
 
@@ -66,7 +81,9 @@ def test_every_number_is_the_one_that_the_rule_used(rule, siblings, sampler, unc
     assert all(agrees(rule, siblings, sampler, seed, seed) for seed in range(150))
 
 
-@pytest.mark.parametrize("rule, siblings, sampler", [case for case in CASES if case[2].temperature > 0])
+@pytest.mark.parametrize(
+    "rule, siblings, sampler", [case for case in CASES if case[2].temperature > 0]
+)
 def test_another_seeds_numbers_are_caught(rule, siblings, sampler, unchecked):
     assert sum(not agrees(rule, siblings, sampler, seed, seed + 1000) for seed in range(150)) > 15
 
@@ -76,13 +93,21 @@ def test_noise_is_the_positions_own_and_the_sum_is_a_sum():
     rows = [(one, row) for one in steps if one.kind in ("choose", "propose") for row in one.numbers]
     assert rows and all(row["sum"] == row["log_probability"] + row["noise"] for _, row in rows)
     for one, row in rows:
-        position = one.tree.position(row["node"]) if one.kind == "propose" else one.tree.root_position + len(one.path) + 1
-        assert row["noise"] == pytest.approx(float(gumbel_noise(3, position, 5)[row["token"]]), abs=1e-12)
+        position = (
+            one.tree.position(row["node"])
+            if one.kind == "propose"
+            else one.tree.root_position + len(one.path) + 1
+        )
+        assert row["noise"] == pytest.approx(
+            float(gumbel_noise(3, position, 5)[row["token"]]), abs=1e-12
+        )
 
 
 def test_the_best_guess_of_each_node_is_the_draft_s_largest_sum():
     tree, steps = told(look_up, "ranked", Chance(8, Sampler(1.0)))
-    rows = {row["node"]: row["sum"] for one in steps if one.kind == "propose" for row in one.numbers}
+    rows = {
+        row["node"]: row["sum"] for one in steps if one.kind == "propose" for row in one.numbers
+    }
     for node in range(len(tree)):
         sums = [rows[child] for child in tree.children(node)]
         assert sums == sorted(sums, reverse=True)
@@ -99,12 +124,19 @@ def test_each_drawn_number_falls_on_its_tokens_part(siblings):
 
 
 def test_what_is_left_is_a_law_without_what_was_offered():
-    steps = [one for seed in range(30) for one in told(reject, "iid", Chance(seed, Sampler(1.0)))[1] if one.kind == "coin"]
+    steps = [
+        one
+        for seed in range(30)
+        for one in told(reject, "iid", Chance(seed, Sampler(1.0)))[1]
+        if one.kind == "coin"
+    ]
     rejected = [one for one in steps if not one.numbers[0]["kept"]]
     assert rejected
     for one in rejected:
         over = {row["token"]: max(0.0, row["wanted"] - row["offered"]) for row in one.numbers}
-        assert {row["token"]: row["left"] for row in one.numbers} == pytest.approx({t: v / sum(over.values()) for t, v in over.items()}, abs=1e-6)
+        assert {row["token"]: row["left"] for row in one.numbers} == pytest.approx(
+            {t: v / sum(over.values()) for t, v in over.items()}, abs=1e-6
+        )
 
 
 def test_the_steps_come_in_order_and_the_tree_grows_by_levels():
@@ -113,11 +145,19 @@ def test_the_steps_come_in_order_and_the_tree_grows_by_levels():
     depth = max(tree.depths)
     assert kinds[: depth + 2] == ["context", *["propose"] * depth, "score"] and kinds[-1] == "emit"
     assert [max(one.tree.depths) for one in steps[: depth + 1]] == list(range(depth + 1))
-    assert steps[depth].tree.guesses == tree.guesses == sum(len(one.numbers) for one in steps if one.kind == "propose")
+    assert (
+        steps[depth].tree.guesses
+        == tree.guesses
+        == sum(len(one.numbers) for one in steps if one.kind == "propose")
+    )
 
 
 def test_drafts_of_other_kinds_are_told_too():
-    for draft in (ChainDraft(DRAFT, 3), StagedTree(TreeDraft(DRAFT, widths=(2, 1)), ChainDraft(DRAFT, 2)), NoDraft()):
+    for draft in (
+        ChainDraft(DRAFT, 3),
+        StagedTree(TreeDraft(DRAFT, widths=(2, 1)), ChainDraft(DRAFT, 2)),
+        NoDraft(),
+    ):
         tree, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), draft)
         verdict = look_up(tree, TARGET.score(CONTEXT, tree), Chance(2, Sampler(1.0)))
         assert (steps[-1].path, steps[-1].numbers[-1]["token"]) == (verdict.path, verdict.bonus)
@@ -147,34 +187,57 @@ class Scouted:
 TREE = TreeDraft(DRAFT, budget=4)
 
 
-@pytest.mark.parametrize("draft", [Reviewed(TARGET, ChainDraft(DRAFT, 2)), Around(TREE), Scouted(TREE, TreeDraft(TARGET, budget=4))])
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Reviewed(TARGET, ChainDraft(DRAFT, 2)),
+        Around(TREE),
+        Scouted(TREE, TreeDraft(TARGET, budget=4)),
+    ],
+)
 def test_the_numbers_of_a_draft_inside_another_are_not_told_as_what_decided(draft):
     _, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), draft)
     proposed = [one for one in steps if one.kind == "propose"]
-    assert proposed and all(one.words.endswith("; it tells no numbers of what decided.") for one in proposed)
+    assert proposed and all(
+        one.words.endswith("; it tells no numbers of what decided.") for one in proposed
+    )
     assert not any({"sum", "uniform"} & set(row) for one in proposed for row in one.numbers)
 
 
 @pytest.mark.parametrize("siblings", ["ranked", "distinct"])
 def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings):
-    inner, rule = TreeDraft(DRAFT, budget=5, siblings=siblings), look_up if siblings == "ranked" else reject
+    inner, rule = (
+        TreeDraft(DRAFT, budget=5, siblings=siblings),
+        look_up if siblings == "ranked" else reject,
+    )
     for seed in range(20):
-        one, two = (told(rule, siblings, Chance(seed, Sampler(1.0)), draft)[1] for draft in (inner, StagedTree(inner, ChainDraft(TARGET, 2))))
-        assert [(step.kind, step.words, step.numbers) for step in one if step.kind == "propose"] == [
-            (step.kind, step.words, step.numbers) for step in two if step.kind == "propose"
-        ]
+        one, two = (
+            told(rule, siblings, Chance(seed, Sampler(1.0)), draft)[1]
+            for draft in (inner, StagedTree(inner, ChainDraft(TARGET, 2)))
+        )
+        assert [
+            (step.kind, step.words, step.numbers) for step in one if step.kind == "propose"
+        ] == [(step.kind, step.words, step.numbers) for step in two if step.kind == "propose"]
 
 
 def test_another_rule_is_refused():
     with pytest.raises(ValueError, match="look_up and reject"):
-        steps_of(TARGET, NoDraft(), CONTEXT, Chance(0), rule=lambda tree, logits, chance: None, text=text)
+        steps_of(
+            TARGET, NoDraft(), CONTEXT, Chance(0), rule=lambda tree, logits, chance: None, text=text
+        )
 
 
 def test_chance_tells_its_numbers():
     chance = Chance(4, Sampler(1.0))
-    assert chance.noise(7, [0, 3]) == pytest.approx([float(gumbel_noise(4, 7, 5)[token]) for token in (0, 3)], abs=1e-12)
+    assert chance.noise(7, [0, 3]) == pytest.approx(
+        [float(gumbel_noise(4, 7, 5)[token]) for token in (0, 3)], abs=1e-12
+    )
     assert Chance(4).noise(7, [0, 3]) == [0.0, 0.0]
     number = chance.uniform("coin", 3, (0, 1))
-    assert 0 <= number < 1 and chance.coin(number + 1e-9, 3, (0, 1)) and not chance.coin(number, 3, (0, 1))
+    assert (
+        0 <= number < 1
+        and chance.coin(number + 1e-9, 3, (0, 1))
+        and not chance.coin(number, 3, (0, 1))
+    )
     with pytest.raises(ValueError, match='"coin", a "sibling" or to "emit"'):
         chance.uniform("dice", 3, ())

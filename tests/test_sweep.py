@@ -26,8 +26,15 @@ def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
         Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0)),
     ]
     table = sweep(settings, prompts[:2], ladder, max_new_tokens=24, progress=False)
-    assert len(table) == 6 and (table.target_passes == table.rounds).all() and (table.tokens <= 24).all()
-    assert table[table.draft == "none"].tokens.tolist() == table[(table.draft == "chain") & (table.temperature == 0)].tokens.tolist()
+    assert (
+        len(table) == 6
+        and (table.target_passes == table.rounds).all()
+        and (table.tokens <= 24).all()
+    )
+    assert (
+        table[table.draft == "none"].tokens.tolist()
+        == table[(table.draft == "chain") & (table.temperature == 0)].tokens.tolist()
+    )
     chain = table[table.draft == "chain"]
     assert (chain.accepted <= chain.tried).all() and (chain.tried <= chain.proposed).all()
     assert (chain.target_rows == chain.proposed + chain.rounds).all()
@@ -39,7 +46,9 @@ def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
     counts = ["tokens", "rounds", "proposed", "accepted", "target_rows"]
     tree = Setting("tree", TreeDraft(ladder.draft, budget=8), Sampler(1.0))
     alone = sweep([tree], prompts[1:2], ladder, max_new_tokens=16, progress=False)
-    beside = sweep([Setting("none", NoDraft()), tree], prompts[:2], ladder, max_new_tokens=16, progress=False)
+    beside = sweep(
+        [Setting("none", NoDraft()), tree], prompts[:2], ladder, max_new_tokens=16, progress=False
+    )
     same = beside[(beside.draft == "tree") & (beside.prompt == prompts[1].name)]
     assert same[counts].values.tolist() == alone[counts].values.tolist()
 
@@ -47,21 +56,45 @@ def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
 def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
     settings = [
         Setting("chain", ChainDraft(ladder.draft, 3)),
-        Setting("drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject),
+        Setting(
+            "drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject
+        ),
     ]
     run = {"seed": 3, "max_new_tokens": 12, "progress": False}
-    table, played = sweep(settings, prompts[:2], ladder, **run), list(generations(settings, prompts[:2], ladder, **run))
-    assert [(setting, prompt) for setting, prompt, _ in played] == [(setting, prompt) for prompt in prompts[:2] for setting in settings]
-    assert [(len(made.tokens), len(made.rounds)) for _, _, made in played] == list(table[["tokens", "rounds"]].itertuples(index=False, name=None))
+    table, played = (
+        sweep(settings, prompts[:2], ladder, **run),
+        list(generations(settings, prompts[:2], ladder, **run)),
+    )
+    assert [(setting, prompt) for setting, prompt, _ in played] == [
+        (setting, prompt) for prompt in prompts[:2] for setting in settings
+    ]
+    assert [(len(made.tokens), len(made.rounds)) for _, _, made in played] == list(
+        table[["tokens", "rounds"]].itertuples(index=False, name=None)
+    )
     labels, made = zip(*labelled(played), strict=True)
-    assert labels[1] == {"draft": "drawn", "temperature": 1.0, "top_k": 50, "rule": "reject", "domain": "code", "prompt": prompts[0].name}
+    assert labels[1] == {
+        "draft": "drawn",
+        "temperature": 1.0,
+        "top_k": 50,
+        "rule": "reject",
+        "domain": "code",
+        "prompt": prompts[0].name,
+    }
     looked_at, per_round = collect(zip(labels, made, strict=True))
-    assert per_round.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist() == table.accepted.tolist()
-    assert looked_at.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist() == table.accepted.tolist()
+    assert (
+        per_round.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist()
+        == table.accepted.tolist()
+    )
+    assert (
+        looked_at.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist()
+        == table.accepted.tolist()
+    )
 
 
 def test_generations_come_one_by_one(ladder, prompts):
-    first = next(generations([Setting("none", NoDraft())], prompts, ladder, max_new_tokens=2, progress=False))
+    first = next(
+        generations([Setting("none", NoDraft())], prompts, ladder, max_new_tokens=2, progress=False)
+    )
     assert first[1] == prompts[0] and len(first[2].tokens) == 2
 
 
@@ -73,7 +106,13 @@ def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
 
 @pytest.mark.parametrize(
     "tokens,share",
-    [((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20), (tuple(range(8)) * 2, 1 / 16), (tuple(range(8)) * 3, 9 / 24)],
+    [
+        ((), 0.0),
+        (range(30), 0.0),
+        ((1,) * 20, 12 / 20),
+        (tuple(range(8)) * 2, 1 / 16),
+        (tuple(range(8)) * 3, 9 / 24),
+    ],
 )
 def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share):
     assert repetition(list(tokens)) == pytest.approx(share)
@@ -99,8 +138,20 @@ def test_a_summary_keeps_looping_prompts_apart():
 
 
 def test_a_summary_keeps_settings_apart_and_says_nan_where_there_is_nothing_to_say():
-    settings = {"draft": "x", "temperature": 1.0, "top_k": [None, 50, None], "top_p": 1.0, "rule": ["look_up", "look_up", "reject"]}
-    rows = settings | {"tokens": [2, 3, 4], "rounds": 1, "accepted": 0, "tried": 0, "repetition": 0.9}
+    settings = {
+        "draft": "x",
+        "temperature": 1.0,
+        "top_k": [None, 50, None],
+        "top_p": 1.0,
+        "rule": ["look_up", "look_up", "reject"],
+    }
+    rows = settings | {
+        "tokens": [2, 3, 4],
+        "rounds": 1,
+        "accepted": 0,
+        "tried": 0,
+        "repetition": 0.9,
+    }
     table = summary(pd.DataFrame(rows))
     assert table.tokens_per_round.tolist() == [2, 3, 4]
     assert table.acceptance_rate.isna().all() and table.tokens_per_round_kept.isna().all()
@@ -113,22 +164,39 @@ def exact():
 
 
 def test_speculative_output_is_the_targets_own_on_the_ladder(exact):
-    """A few hundred tokens of what `make lossless` does without end: every draft under every sampler."""
-    wanted = {(name, draft) for name, sampler in lossless.SAMPLERS.items() for draft in lossless.drafts(exact, sampler)}
+    """A few hundred tokens of what `make lossless` does without end: every draft under every
+    sampler.
+    """
+    wanted = {
+        (name, draft)
+        for name, sampler in lossless.SAMPLERS.items()
+        for draft in lossless.drafts(exact, sampler)
+    }
     seen = set()
-    for row in itertools.islice(lossless.comparisons(exact, "float64", max_new_tokens=8), len(wanted)):
+    for row in itertools.islice(
+        lossless.comparisons(exact, "float64", max_new_tokens=8), len(wanted)
+    ):
         assert row["equal"], row
         seen.add((row["sampler"], row["draft"]))
     assert seen == wanted
 
 
 def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact):
-    """Two contexts of a text of what `make lossless` does without end, and that what it compares with would show a difference."""
+    """Two contexts of a text of what `make lossless` does without end, and that what it compares
+    with would show a difference.
+    """
     row = next(lossless.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
     assert row["contexts"] == 2 and row["different"] == [] and len(row["passes"]) == 4 * 3
     for kind, passes in row["passes"].items():
         assert max(passes.values()) == passes[lossless.ALONE], kind
-    tree = TokenTree(3, (1,)).grown([2, 3], [0, 0], source="x", scores=[0.5, 0.4], rows=[torch.ones(4) / 4] * 2)
+    tree = TokenTree(3, (1,)).grown(
+        [2, 3], [0, 0], source="x", scores=[0.5, 0.4], rows=[torch.ones(4) / 4] * 2
+    )
     assert lossless.same(tree, tree)
-    for change in ({"tokens": (1, 3, 2)}, {"parents": (-1, 0, 1)}, {"scores": (1.0, 0.5, 0.3)}, {"rows": (None, torch.ones(4) / 4, None)}):
+    for change in (
+        {"tokens": (1, 3, 2)},
+        {"parents": (-1, 0, 1)},
+        {"scores": (1.0, 0.5, 0.3)},
+        {"rows": (None, torch.ones(4) / 4, None)},
+    ):
         assert not lossless.same(tree, replace(tree, **change))

@@ -22,7 +22,11 @@ SETTINGS = Recipe("test_sweep_cluster:settings")
 
 
 def settings(ladder):
-    return [Setting("none", NoDraft()), Setting("copies", ladder.max_gram), Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50))]
+    return [
+        Setting("none", NoDraft()),
+        Setting("copies", ladder.max_gram),
+        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50)),
+    ]
 
 
 def noted(log):
@@ -34,7 +38,12 @@ def noted(log):
 
 def unlike(log):
     """The ladder in float32, but for the second process that asks."""
-    return load_ladder(device="cpu", dtype="float32" if noted(log) and Path(log).read_text().split().index(str(os.getpid())) == 0 else "float64")
+    return load_ladder(
+        device="cpu",
+        dtype="float32"
+        if noted(log) and Path(log).read_text().split().index(str(os.getpid())) == 0
+        else "float64",
+    )
 
 
 def counted(table):
@@ -64,7 +73,9 @@ def two():
 
 @pytest.fixture(scope="module")
 def noted_ladder(tmp_path_factory):
-    """A recipe of the ladder that notes who loads it; the same in all tests, so that workers load it once."""
+    """A recipe of the ladder that notes who loads it; the same in all tests, so that workers load
+    it once.
+    """
     return noting(tmp_path_factory.mktemp("ladder"))
 
 
@@ -73,10 +84,15 @@ def undisturbed(ladder, prompts):
     return sweep(settings(ladder), prompts[:8], ladder, **LENGTH)
 
 
-def test_two_workers_and_none_give_the_same_table_and_load_the_ladder_once_each(two, undisturbed, prompts, noted_ladder):
+def test_two_workers_and_none_give_the_same_table_and_load_the_ladder_once_each(
+    two, undisturbed, prompts, noted_ladder
+):
     for _ in range(2):
         same(sweep(SETTINGS, prompts[:8], noted_ladder, client=two, **LENGTH), undisturbed)
-    assert sorted(processes(noted_ladder)) == sorted(two.run(os.getpid).values()) and len(processes(noted_ladder)) == 2
+    assert (
+        sorted(processes(noted_ladder)) == sorted(two.run(os.getpid).values())
+        and len(processes(noted_ladder)) == 2
+    )
 
 
 def killer(worker, folder, seen):
@@ -100,22 +116,33 @@ def test_a_worker_that_is_killed_loses_no_row(two, undisturbed, prompts, noted_l
         same(table.drop(index=13).reset_index(drop=True), undisturbed)
     two.wait_for_workers(2, timeout=60)
     assert lost not in two.run(os.getpid).values()
-    pd.testing.assert_frame_equal(sweep(SETTINGS, prompts[:8], noted_ladder, client=two, keep=tmp_path, **LENGTH), table)
+    pd.testing.assert_frame_equal(
+        sweep(SETTINGS, prompts[:8], noted_ladder, client=two, keep=tmp_path, **LENGTH), table
+    )
 
 
-def test_what_is_kept_here_is_kept_for_a_cluster_and_the_other_way_round(two, undisturbed, ladder, prompts, noted_ladder, tmp_path):
+def test_what_is_kept_here_is_kept_for_a_cluster_and_the_other_way_round(
+    two, undisturbed, ladder, prompts, noted_ladder, tmp_path
+):
     here = sweep(settings(ladder), prompts[:2], ladder, keep=tmp_path, **LENGTH)
     there = sweep(SETTINGS, prompts[:4], noted_ladder, client=two, keep=tmp_path, **LENGTH)
     same(there, undisturbed[:12])
     pd.testing.assert_frame_equal(there[:6][list(here)], here)  # with its seconds
-    pd.testing.assert_frame_equal(sweep(settings(ladder), prompts[:4], ladder, keep=tmp_path, **LENGTH), there)
+    pd.testing.assert_frame_equal(
+        sweep(settings(ladder), prompts[:4], ladder, keep=tmp_path, **LENGTH), there
+    )
 
 
-def test_the_variable_names_a_scheduler(two, undisturbed, ladder, prompts, noted_ladder, monkeypatch):
+def test_the_variable_names_a_scheduler(
+    two, undisturbed, ladder, prompts, noted_ladder, monkeypatch
+):
     monkeypatch.setenv(SCHEDULER, two.scheduler.address)
     same(sweep(SETTINGS, prompts[:2], noted_ladder, **LENGTH), undisturbed[:6])
     assert os.getpid() not in processes(noted_ladder)
-    with pytest.raises(ValueError, match=r"recipes, got list, Ladder; give a Recipe of each, or leave out `client` and SPECDEC_SCHEDULER"):
+    with pytest.raises(
+        ValueError,
+        match=r"recipes, got list, Ladder; give a Recipe of each, or leave out `client` and SPECDEC_SCHEDULER",
+    ):
         sweep(settings(ladder), prompts[:2], ladder, **LENGTH)
     assert cluster.shared_by(5).__enter__() is None
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
@@ -135,12 +162,24 @@ def test_what_a_worker_refuses_comes_through(two, prompts, noted_ladder):
         pass
 
 
-def test_one_worker_gives_the_same_table_and_decodes_one_prompt_at_a_time_whatever_its_threads(undisturbed, prompts, tmp_path):
-    with Client(processes=False, n_workers=1, threads_per_worker=4, dashboard_address=":0") as client:
+def test_one_worker_gives_the_same_table_and_decodes_one_prompt_at_a_time_whatever_its_threads(
+    undisturbed, prompts, tmp_path
+):
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=4, dashboard_address=":0"
+    ) as client:
         same(sweep(SETTINGS, prompts[:8], noting(tmp_path), client=client, **LENGTH), undisturbed)
     assert processes(noting(tmp_path)) == [os.getpid()]
 
 
 def test_workers_that_differ_are_refused(two, prompts, tmp_path):
-    with pytest.raises(ValueError, match="workers differ in models, code, versions or kind of device"):
-        sweep(SETTINGS, prompts[:8], Recipe("test_sweep_cluster:unlike", {"log": str(tmp_path / "log")}), client=two, **LENGTH)
+    with pytest.raises(
+        ValueError, match="workers differ in models, code, versions or kind of device"
+    ):
+        sweep(
+            SETTINGS,
+            prompts[:8],
+            Recipe("test_sweep_cluster:unlike", {"log": str(tmp_path / "log")}),
+            client=two,
+            **LENGTH,
+        )

@@ -1,4 +1,6 @@
-"""A sweep that is killed, damaged or grown gives the table of one that was left alone, and nothing kept is mistaken for something else."""
+"""A sweep that is killed, damaged or grown gives the table of one that was left alone, and nothing
+kept is mistaken for something else.
+"""
 
 import json
 import multiprocessing
@@ -32,7 +34,11 @@ LENGTH = {"max_new_tokens": 5, "progress": False}
 
 
 def settings(ladder):
-    return [Setting("none", NoDraft()), Setting("copies", ladder.max_gram), Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50))]
+    return [
+        Setting("none", NoDraft()),
+        Setting("copies", ladder.max_gram),
+        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50)),
+    ]
 
 
 def counts(table):
@@ -56,7 +62,9 @@ def undisturbed(ladder, prompts):
 def decoded(monkeypatch):
     """How many generations were decoded."""
     real, made = grid.decode, []
-    monkeypatch.setattr(grid, "decode", lambda *args, **named: made.append(1) or real(*args, **named))
+    monkeypatch.setattr(
+        grid, "decode", lambda *args, **named: made.append(1) or real(*args, **named)
+    )
     return made
 
 
@@ -67,14 +75,18 @@ def swept(threads, keep, *grid):
 
 
 def killed(after, delay, keep, *grid):
-    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this one, which PyTorch's threads would not survive."""
+    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this
+    one, which PyTorch's threads would not survive.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["specdec_lib.workload"])
     process = context.Process(target=swept, args=(torch.get_num_threads(), keep, *grid))
     process.start()
     deadline = time.monotonic() + 300
     while len(files(keep)) < after and process.is_alive():
-        assert time.monotonic() < deadline, f"after five minutes {len(files(keep))} of {after} prompts are kept"
+        assert time.monotonic() < deadline, (
+            f"after five minutes {len(files(keep))} of {after} prompts are kept"
+        )
         time.sleep(0.002)
     time.sleep(delay)
     os.kill(process.pid, signal.SIGKILL)
@@ -82,9 +94,15 @@ def killed(after, delay, keep, *grid):
     return process.exitcode
 
 
-def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(ladder, prompts, undisturbed, tmp_path, decoded):
+def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(
+    ladder, prompts, undisturbed, tmp_path, decoded
+):
     asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
-    recipes = Recipe("test_sweep_kept:settings"), prompts[:6], Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
+    recipes = (
+        Recipe("test_sweep_kept:settings"),
+        prompts[:6],
+        Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"}),
+    )
     moments, seen = random.Random(), []
     for after in (0, 1, 2, 3):
         assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
@@ -93,7 +111,9 @@ def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_
     table = sweep(*asked, keep=tmp_path, **LENGTH)
     same(table, undisturbed)
     assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
-    pd.testing.assert_frame_equal(sweep(*asked, keep=tmp_path, **LENGTH), table)  # the seconds too: nothing was decoded
+    pd.testing.assert_frame_equal(
+        sweep(*asked, keep=tmp_path, **LENGTH), table
+    )  # the seconds too: nothing was decoded
     assert len(decoded) == 3 * (6 - seen[-1])
 
 
@@ -154,7 +174,9 @@ def test_an_interrupted_write_leaves_what_was_there(prompts, tmp_path, monkeypat
     assert kept.read(prompts[1]) is None and kept.read(replace(prompts[0], text="another")) is None
 
 
-def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(ladder, prompts, undisturbed, tmp_path, decoded):
+def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(
+    ladder, prompts, undisturbed, tmp_path, decoded
+):
     grid = settings(ladder)
     sweep(grid, prompts[1:3], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 6
@@ -162,15 +184,25 @@ def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(l
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
     same(grown, undisturbed[:12])
     backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
-    assert len(decoded) == 12 and backwards.prompt.unique().tolist() == [prompt.name for prompt in prompts[3::-1]]
+    assert len(decoded) == 12 and backwards.prompt.unique().tolist() == [
+        prompt.name for prompt in prompts[3::-1]
+    ]
     sweep(grid, prompts[:1], ladder, keep=tmp_path, seed=1, **LENGTH)
     assert len(decoded) == 15 and len(files(tmp_path)) == 5
 
 
-def test_recipes_make_the_same_table_and_keep_it_in_the_same_place(ladder, prompts, undisturbed, tmp_path, decoded):
-    same(sweep(Recipe("test_sweep_kept:settings"), prompts[:2], ladder, keep=tmp_path, **LENGTH), undisturbed[:6])
+def test_recipes_make_the_same_table_and_keep_it_in_the_same_place(
+    ladder, prompts, undisturbed, tmp_path, decoded
+):
+    same(
+        sweep(Recipe("test_sweep_kept:settings"), prompts[:2], ladder, keep=tmp_path, **LENGTH),
+        undisturbed[:6],
+    )
     here = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
-    same(sweep(Recipe("test_sweep_kept:settings"), prompts[:2], here, keep=tmp_path, **LENGTH), undisturbed[:6])
+    same(
+        sweep(Recipe("test_sweep_kept:settings"), prompts[:2], here, keep=tmp_path, **LENGTH),
+        undisturbed[:6],
+    )
     assert len(decoded) == 6 and len(files(tmp_path)) == 2
 
 
@@ -209,8 +241,16 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
     }
     runs = [Run([Setting("x", draft)], ladder) for draft in settings.values()]
     first, second = Setting("x", chain), Setting("y", chain)
-    runs += [Run([replace(first, sampler=sampler)], ladder) for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9))]
-    runs += [Run([replace(first, rule=reject)], ladder), Run([first, second], ladder), Run([second, first], ladder), Run([first], exact)]
+    runs += [
+        Run([replace(first, sampler=sampler)], ladder)
+        for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9))
+    ]
+    runs += [
+        Run([replace(first, rule=reject)], ladder),
+        Run([first, second], ladder),
+        Run([second, first], ladder),
+        Run([first], exact),
+    ]
     runs += [Run([first], ladder, seed=1), Run([first], ladder, max_new_tokens=7)]
     found = [run.fingerprint() for run in runs]
     assert len(set(found)) == len(found)
@@ -219,9 +259,18 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
 def test_the_fingerprint_of_the_same_is_the_same(ladder):
     again = load_ladder(device="cpu")
     again.target.usage, again.max_gram.index._texts[:] = replace(again.target.usage, passes=9), []
-    assert Run(stacks.settings(ladder), ladder).fingerprint() == Run(stacks.settings(again), again).fingerprint()
-    assert fingerprint({"a": 1, "b": (2.0, None)}, look_up) == fingerprint({"b": [np.float64(2), None], "a": np.int32(1)}, look_up)
-    assert fingerprint(np.zeros((2, 3))) != fingerprint(np.zeros((3, 2))) != fingerprint(np.zeros((3, 2), np.float32))
+    assert (
+        Run(stacks.settings(ladder), ladder).fingerprint()
+        == Run(stacks.settings(again), again).fingerprint()
+    )
+    assert fingerprint({"a": 1, "b": (2.0, None)}, look_up) == fingerprint(
+        {"b": [np.float64(2), None], "a": np.int32(1)}, look_up
+    )
+    assert (
+        fingerprint(np.zeros((2, 3)))
+        != fingerprint(np.zeros((3, 2)))
+        != fingerprint(np.zeros((3, 2), np.float32))
+    )
 
 
 def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts, tmp_path):

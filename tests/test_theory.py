@@ -23,7 +23,12 @@ from specdec_lib.theory import (
     survival_tokens,
 )
 
-CHAINS = [(0.8, 4, 3.3616, 2.8013), (0.8, 8, 4.3289, 3.0921), (0.7, 4, 2.7731, 2.3109), (0.7, 8, 3.1988, 2.2849)]
+CHAINS = [
+    (0.8, 4, 3.3616, 2.8013),
+    (0.8, 8, 4.3289, 3.0921),
+    (0.7, 4, 2.7731, 2.3109),
+    (0.7, 8, 3.1988, 2.2849),
+]
 GPT2_LARGE = ModelShape(36, 1280, 50257)
 GPT2_BYTES = GPT2_LARGE.weights * GPT2_LARGE.bytes_per_number
 ROOFLINE = [(1, 1.579), (16, 1.585), (64, 1.602), (128, 1.626), (256, 2.539)]  # rows, milliseconds
@@ -41,7 +46,9 @@ def test_a_chains_tokens_and_speed_up_are_the_published_ones(rate, length, token
 def test_the_law_of_a_chain_sums_to_one_and_has_its_mean(rate, length):
     law = chain_law(rate, length)
     assert len(law) == length + 1 and sum(law) == pytest.approx(1)
-    assert sum(tokens * chance for tokens, chance in enumerate(law, 1)) == pytest.approx(chain_tokens(rate, length))
+    assert sum(tokens * chance for tokens, chance in enumerate(law, 1)) == pytest.approx(
+        chain_tokens(rate, length)
+    )
 
 
 def test_a_chains_law_is_that_of_all_outcomes():
@@ -65,11 +72,16 @@ def test_mixed_difficulty_beats_the_same_mean_rate():
 
 @pytest.mark.parametrize("rate, cost", [(0.3, 0.2), (0.8, 0.05), (0.9, 0.5)])
 def test_some_guess_helps_whenever_it_is_accepted_more_often_than_it_costs(rate, cost):
-    assert max(chain_speed_up(rate, length, cost) for length in range(1, 9)) >= (1 + rate) / (1 + cost) - 1e-12
+    assert (
+        max(chain_speed_up(rate, length, cost) for length in range(1, 9))
+        >= (1 + rate) / (1 + cost) - 1e-12
+    )
 
 
 def test_a_pass_that_grows_with_its_rows_costs_speed():
-    assert chain_speed_up(0.8, 4, 0.05, lambda rows: 1 + (rows - 1) / 10) == pytest.approx(3.3616 / (0.2 + 1.4))
+    assert chain_speed_up(0.8, 4, 0.05, lambda rows: 1 + (rows - 1) / 10) == pytest.approx(
+        3.3616 / (0.2 + 1.4)
+    )
 
 
 def test_measured_tokens_give_the_papers_speed_up():
@@ -81,15 +93,21 @@ def test_measured_tokens_give_the_papers_speed_up():
 def test_gpt2_large_reads_what_was_published():
     assert GPT2_BYTES == pytest.approx(1.544e9, rel=1e-3)
     assert GPT2_BYTES * 150 / RTX_4090.bytes_per_second == pytest.approx(0.23, abs=5e-4)
-    assert 1 / roofline_seconds(GPT2_LARGE, RTX_4090, rows=1, context=0, activations=False) == pytest.approx(653, abs=0.5)
+    assert 1 / roofline_seconds(
+        GPT2_LARGE, RTX_4090, rows=1, context=0, activations=False
+    ) == pytest.approx(653, abs=0.5)
     full_precision = dataclasses.replace(GPT2_LARGE, bytes_per_number=4.0)
     assert RTX_4090.bytes_per_second / (full_precision.weights * 4) == pytest.approx(326, abs=0.5)
 
 
 def test_gpt2_large_computes_what_was_published():
     body = dataclasses.replace(GPT2_LARGE, vocabulary=0)
-    assert pass_flops(body, 1, 0) == pytest.approx(1.416e9, rel=5e-4) and pass_flops(GPT2_LARGE, 1, 0) == pytest.approx(1.544e9, rel=5e-4)
-    assert pass_flops(body, 1, 0) * 150 / RTX_4090.flops_per_second == pytest.approx(0.0013, abs=2e-5)
+    assert pass_flops(body, 1, 0) == pytest.approx(1.416e9, rel=5e-4) and pass_flops(
+        GPT2_LARGE, 1, 0
+    ) == pytest.approx(1.544e9, rel=5e-4)
+    assert pass_flops(body, 1, 0) * 150 / RTX_4090.flops_per_second == pytest.approx(
+        0.0013, abs=2e-5
+    )
     assert RTX_4090.ridge == pytest.approx(164, abs=0.5)
 
 
@@ -99,30 +117,42 @@ def test_the_roofline_of_gpt2_large_is_the_published_one(rows, milliseconds):
     assert bare * 1e3 == pytest.approx(milliseconds, abs=6e-4)
     assert bare <= roofline_seconds(GPT2_LARGE, RTX_4090, rows=rows, context=256)
     launched = Machine("launched", 1008e9, 165.2e12, pass_seconds=0.005)
-    assert roofline_seconds(GPT2_LARGE, launched, rows=rows, context=256, activations=False) == pytest.approx(bare + 0.005)
+    assert roofline_seconds(
+        GPT2_LARGE, launched, rows=rows, context=256, activations=False
+    ) == pytest.approx(bare + 0.005)
 
 
 def test_activations_are_counted_once_out_and_once_in():
     tiny = ModelShape(2, 8, 100, 4.0)
     more = pass_bytes(tiny, 3, 5) - pass_bytes(tiny, 3, 5, activations=False)
     assert more == 4 * 3 * (2 * 2 * 18 * 8 + 100)
-    assert pass_bytes(tiny, 3, 5, activations=False) == 4 * (12 * 2 * 64 + 800) + 2 * 4 * 2 * 8 * (5 + 6)
-    assert pass_bytes(GPT2_LARGE, 1, 512) - pass_bytes(GPT2_LARGE, 1, 0) == pytest.approx(94.4e6, rel=1e-3)
+    assert pass_bytes(tiny, 3, 5, activations=False) == 4 * (12 * 2 * 64 + 800) + 2 * 4 * 2 * 8 * (
+        5 + 6
+    )
+    assert pass_bytes(GPT2_LARGE, 1, 512) - pass_bytes(GPT2_LARGE, 1, 0) == pytest.approx(
+        94.4e6, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("activations", [True, False])
 def test_many_passes_move_the_sum_of_their_bytes(activations):
     runs = [(1, 10), (5, 11), (17, 14), (1, 300)]
-    one_by_one = sum(pass_bytes(GPT2_LARGE, rows, context, activations=activations) for rows, context in runs)
+    one_by_one = sum(
+        pass_bytes(GPT2_LARGE, rows, context, activations=activations) for rows, context in runs
+    )
     rows, contexts = np.array(runs, dtype=np.int32).sum(0)
-    moved = bytes_moved(GPT2_LARGE, passes=np.int32(4), rows=rows, context_tokens=contexts, activations=activations)
+    moved = bytes_moved(
+        GPT2_LARGE, passes=np.int32(4), rows=rows, context_tokens=contexts, activations=activations
+    )
     assert moved == one_by_one and bytes_moved(GPT2_LARGE, passes=0, rows=0, context_tokens=0) == 0
 
 
 def test_intensity_is_about_the_number_of_rows():
     assert arithmetic_intensity(GPT2_LARGE, 1, 0, activations=False) == pytest.approx(1, rel=1e-3)
     assert arithmetic_intensity(GPT2_LARGE, 16, 0, activations=False) == pytest.approx(16, rel=0.01)
-    assert arithmetic_intensity(GPT2_LARGE, 16, 0) < arithmetic_intensity(GPT2_LARGE, 16, 0, activations=False)
+    assert arithmetic_intensity(GPT2_LARGE, 16, 0) < arithmetic_intensity(
+        GPT2_LARGE, 16, 0, activations=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,12 +162,21 @@ def test_intensity_is_about_the_number_of_rows():
         (lambda: chain_tokens(math.nan, 3), "got nan"),
         (lambda: chain_law(0.5, -1), "a chain has 0 guesses or more, got length=-1"),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
-        (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "at least 1 token, got tokens_per_round=0.5"),
+        (
+            lambda: speed_up(0.5, draft_passes=1, draft_cost=0),
+            "at least 1 token, got tokens_per_round=0.5",
+        ),
         (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "draft_cost is 0 or more, got -1"),
-        (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify must be above 0, got 0"),
+        (
+            lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0),
+            "verify must be above 0, got 0",
+        ),
         (lambda: ModelShape(0, 8, 8), "layers and width are at least 1"),
         (lambda: Machine("none", 0.0, 1.0), "peaks are above 0"),
-        (lambda: pass_flops(GPT2_LARGE, 0, 4), "at least 1 row and a context of 0 tokens or more, got rows=0, context=4"),
+        (
+            lambda: pass_flops(GPT2_LARGE, 0, 4),
+            "at least 1 row and a context of 0 tokens or more, got rows=0, context=4",
+        ),
         (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context=-1"),
         (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "passes=3, rows=2"),
     ],

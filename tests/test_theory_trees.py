@@ -9,10 +9,23 @@ from scipy.optimize import isotonic_regression
 
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts.trees.slots import best_slots
-from specdec_lib.theory import best_budget, best_tree, chain_tokens, expected_tokens, monotone, tokens_by_budget, tree_table
+from specdec_lib.theory import (
+    best_budget,
+    best_tree,
+    chain_tokens,
+    expected_tokens,
+    monotone,
+    tokens_by_budget,
+    tree_table,
+)
 
 P = (0.7, 0.12, 0.05, 0.03)
-TREES = [(4, 2.533, 2.533), (8, 3.1788, 3.1412), (16, 3.7132, 3.3223), (32, 4.2395, 3.3333)]  # nodes with the root, best tree, chain
+TREES = [
+    (4, 2.533, 2.533),
+    (8, 3.1788, 3.1412),
+    (16, 3.7132, 3.3223),
+    (32, 4.2395, 3.3333),
+]  # nodes with the root, best tree, chain
 EXACT = {  # top-1 mass: entropy, then tokens per round for 4, 8, … 256 guesses
     0.92: (0.39, (4.3, 6.6, 9.5, 11.7, 12.8, 14.1, 15.7)),
     0.85: (0.63, (3.7, 5.1, 6.3, 7.1, 8.0, 9.1, 10.3)),
@@ -25,17 +38,30 @@ EXACT = {  # top-1 mass: entropy, then tokens per round for 4, 8, … 256 guesse
 def test_a_shape_derives_ranks_depths_leaves_and_widths():
     shape = Shape((-1, 0, 0, 1, 1, 2))
     assert shape.ranks == (0, 0, 1, 0, 1, 0) and shape.depths == (0, 1, 1, 2, 2, 2)
-    assert (len(shape), shape.guesses, shape.depth, shape.leaves, shape.widths) == (6, 5, 2, 3, (2, 3))
+    assert (len(shape), shape.guesses, shape.depth, shape.leaves, shape.widths) == (
+        6,
+        5,
+        2,
+        3,
+        (2, 3),
+    )
 
 
 def test_a_tokens_trees_shape_has_its_places():
-    tree = TokenTree(9, (8,)).grown([1, 2, 3, 1, 3], [0, 0, 2, 1, 2], source="draft", scores=[0.5] * 2 + [0.1] * 3)
+    tree = TokenTree(9, (8,)).grown(
+        [1, 2, 3, 1, 3], [0, 0, 2, 1, 2], source="draft", scores=[0.5] * 2 + [0.1] * 3
+    )
     shape = Shape.of(tree)
-    assert shape.depths == tree.depths and shape.ranks[1:] == tuple(tree.slots(node)[-1] for node in range(1, 6))
+    assert shape.depths == tree.depths and shape.ranks[1:] == tuple(
+        tree.slots(node)[-1] for node in range(1, 6)
+    )
 
 
 def test_regular_shapes_have_their_counts():
-    assert Shape.chain(5).parents == (-1, 0, 1, 2, 3, 4) and Shape.chain(0).parents == (-1,) == Shape.full(3, 0).parents
+    assert (
+        Shape.chain(5).parents == (-1, 0, 1, 2, 3, 4)
+        and Shape.chain(0).parents == (-1,) == Shape.full(3, 0).parents
+    )
     assert Shape.chains(3, 2).parents == (-1, 0, 0, 0, 1, 2, 3) and Shape.chains(3, 0).guesses == 0
     assert Shape.full(2, 3).widths == (2, 4, 8) and Shape.of_widths((3, 1, 2)).widths == (3, 3, 6)
 
@@ -47,7 +73,11 @@ def test_the_draft_is_asked_once_per_inner_node(shape):
 
 def test_cutting_goes_level_by_level():
     deep_first = Shape((-1, 0, 1, 0, 3, 1))
-    assert deep_first.cut(9).parents == (-1, 0, 0, 1, 1, 2) and deep_first.cut(2).widths == (2,) and deep_first.cut(0).guesses == 0
+    assert (
+        deep_first.cut(9).parents == (-1, 0, 0, 1, 1, 2)
+        and deep_first.cut(2).widths == (2,)
+        and deep_first.cut(0).guesses == 0
+    )
     assert Shape.full(2, 6).cut(16).widths == (2, 4, 8, 2)
 
 
@@ -55,9 +85,17 @@ def test_cutting_goes_level_by_level():
 def test_the_best_tree_has_the_published_tokens(nodes, best, chain):
     budget = nodes - 1  # the published count has the root
     assert expected_tokens(best_tree([P], budget), [P]) == pytest.approx(best, abs=1e-4)
-    assert tree_table([P], budget) == pytest.approx(best, abs=1e-4) and tokens_by_budget([P], budget)[-1] == pytest.approx(best, abs=1e-4)
-    assert expected_tokens(Shape.chain(budget), [P]) == pytest.approx(chain, abs=1e-4) == chain_tokens(P[0], budget)
-    assert nodes == 4 or abs(tree_table([P], nodes) - best) > 0.02  # the check sees a root that is counted wrongly
+    assert tree_table([P], budget) == pytest.approx(best, abs=1e-4) and tokens_by_budget(
+        [P], budget
+    )[-1] == pytest.approx(best, abs=1e-4)
+    assert (
+        expected_tokens(Shape.chain(budget), [P])
+        == pytest.approx(chain, abs=1e-4)
+        == chain_tokens(P[0], budget)
+    )
+    assert (
+        nodes == 4 or abs(tree_table([P], nodes) - best) > 0.02
+    )  # the check sees a root that is counted wrongly
 
 
 def falling(rng: np.random.Generator, ranks: int) -> list[float]:
@@ -66,7 +104,9 @@ def falling(rng: np.random.Generator, ranks: int) -> list[float]:
 
 
 def ancestor_closed(ranks: int, depth: int, size: int) -> set[frozenset]:
-    """Every set of `size` places that holds the parents of its members; earlier siblings may be missing."""
+    """Every set of `size` places that holds the parents of its members; earlier siblings may be
+    missing.
+    """
     found = {frozenset({()})}
     for _ in range(size):
         found = {
@@ -81,7 +121,10 @@ def ancestor_closed(ranks: int, depth: int, size: int) -> set[frozenset]:
 
 def worth(places: frozenset, rates: list) -> float:
     """Expected tokens of a set of places, by their definition."""
-    return sum(math.prod(rates[min(depth, len(rates) - 1)][rank] for depth, rank in enumerate(place)) for place in places)
+    return sum(
+        math.prod(rates[min(depth, len(rates) - 1)][rank] for depth, rank in enumerate(place))
+        for place in places
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 2, None])
@@ -92,7 +135,9 @@ def test_no_small_tree_is_better_than_the_best(depth):
         for vectors in (1, 2):
             rates = [falling(rng, 3) for _ in range(vectors)]
             best = max((worth(places, rates) for places in closed), default=sum(rates[0]) + 1)
-            assert expected_tokens(best_tree(rates, size, depth), rates) == pytest.approx(best, abs=1e-12)
+            assert expected_tokens(best_tree(rates, size, depth), rates) == pytest.approx(
+                best, abs=1e-12
+            )
 
 
 @pytest.mark.parametrize("depth", [None, 1, 3, 5])
@@ -103,29 +148,43 @@ def test_best_first_equals_the_dynamic_programme_where_no_rate_rises(depth):
         tokens = tokens_by_budget(rates, 24, depth)
         for budget in (1, 7, 24):
             shape = best_tree(rates, budget, depth)
-            assert tokens[budget] == pytest.approx(tree_table(rates, budget, depth), abs=1e-12) == expected_tokens(shape, rates)
+            assert (
+                tokens[budget]
+                == pytest.approx(tree_table(rates, budget, depth), abs=1e-12)
+                == expected_tokens(shape, rates)
+            )
             assert shape.depth <= (depth or budget) and shape.guesses <= budget
 
 
 def rank_closed(places: frozenset) -> bool:
-    return all(not place or place[-1] == 0 or (*place[:-1], place[-1] - 1) in places for place in places)
+    return all(
+        not place or place[-1] == 0 or (*place[:-1], place[-1] - 1) in places for place in places
+    )
 
 
 def test_the_dynamic_programme_is_best_where_rates_rise_and_ranks_stay_in_order():
     for vector in ([0.1, 0.6, 0.2], [0.2, 0.0, 0.7], [0.3, 0.25, 0.4]):
         for size in (2, 4, 5):
-            best = max(worth(places, [vector]) for places in ancestor_closed(3, size, size) if rank_closed(places))
+            best = max(
+                worth(places, [vector])
+                for places in ancestor_closed(3, size, size)
+                if rank_closed(places)
+            )
             assert tree_table([vector], size) == pytest.approx(best, abs=1e-12)
             by_mean = expected_tokens(best_tree(monotone([vector]), size), [vector])
             assert by_mean <= tree_table([vector], size) + 1e-12
-            assert tree_table([vector], size) < tree_table([sorted(vector, reverse=True)], size)  # a free order is better still
+            assert tree_table([vector], size) < tree_table(
+                [sorted(vector, reverse=True)], size
+            )  # a free order is better still
 
 
 def test_the_best_tree_grows_in_the_order_of_worth():
     shape = best_tree([P], 30)
     worths = np.diff(tokens_by_budget([P], 30))
     assert (np.diff(worths) <= 1e-12).all()
-    assert all(best_tree([P], budget).parents == shape.parents[: budget + 1] for budget in (1, 8, 20))
+    assert all(
+        best_tree([P], budget).parents == shape.parents[: budget + 1] for budget in (1, 8, 20)
+    )
 
 
 def test_ties_go_to_the_shallower_and_earlier_slot():
@@ -143,7 +202,10 @@ def test_the_best_tree_is_the_slots_that_a_draft_fills():
 
 def test_guesses_that_cannot_be_accepted_are_not_made():
     assert best_tree([[1.0]], 5).parents == Shape.chain(5).parents
-    assert best_tree([[0.6, 0.2], []], 9).parents == (-1, 0, 0) and best_tree([[0.0, 0.0]], 3).guesses == 0
+    assert (
+        best_tree([[0.6, 0.2], []], 9).parents == (-1, 0, 0)
+        and best_tree([[0.0, 0.0]], 3).guesses == 0
+    )
     assert tokens_by_budget([[0.6, 0.2]], 4, 1) == pytest.approx([1, 1.6, 1.8, 1.8, 1.8])
     assert expected_tokens(Shape.full(3, 1), [[0.6, 0.2]]) == pytest.approx(1.8)
 
@@ -164,14 +226,18 @@ def test_measured_rates_are_mended_to_the_closest_that_never_rise():
     for _ in range(20):
         vector = rng.dirichlet(np.ones(7))[:6]
         mended = monotone([vector])[0]
-        assert mended == pytest.approx(isotonic_regression(vector, increasing=False).x) and sum(mended) == pytest.approx(vector.sum())
+        assert mended == pytest.approx(isotonic_regression(vector, increasing=False).x) and sum(
+            mended
+        ) == pytest.approx(vector.sum())
         best_tree([mended], 5)
     assert monotone([[0.5, 0.1, 0.3], [0.2]]) == [[0.5, 0.2, 0.2], [0.2]]
 
 
 @pytest.mark.parametrize("top", EXACT)
 def test_the_best_tree_grows_like_the_logarithm_of_its_budget(top):
-    """Top-1 mass as given, the rest geometric with ratio ½; here the published counts leave the root out."""
+    """Top-1 mass as given, the rest geometric with ratio ½; here the published counts leave the
+    root out.
+    """
     entropy, exact = EXACT[top]
     law = [top, *((1 - top) * 0.5**rank for rank in range(1, 50))]
     unknown = -sum(mass * math.log(mass) for mass in law)
@@ -185,22 +251,34 @@ def test_the_best_budget_is_the_best_of_all_trees():
     def verify(rows: int) -> float:
         return 1 + 0.02 * rows
 
-    plan = best_budget([P], draft_cost=0.08, verify=verify, budgets=range(1, 25), depths=range(1, 9))
+    plan = best_budget(
+        [P], draft_cost=0.08, verify=verify, budgets=range(1, 25), depths=range(1, 9)
+    )
     found = {}
     for budget, depth in itertools.product(range(1, 25), range(1, 9)):
         shape = best_tree([P], budget, depth)
-        found[budget, shape.depth] = expected_tokens(shape, [P]) / (shape.depth * 0.08 + verify(shape.guesses + 1))
-    assert plan.speed_up == pytest.approx(max(found.values())) and found[plan.budget, plan.depth] == pytest.approx(plan.speed_up)
+        found[budget, shape.depth] = expected_tokens(shape, [P]) / (
+            shape.depth * 0.08 + verify(shape.guesses + 1)
+        )
+    assert plan.speed_up == pytest.approx(max(found.values())) and found[
+        plan.budget, plan.depth
+    ] == pytest.approx(plan.speed_up)
     assert best_tree([P], plan.budget, plan.depth).depth == plan.depth
 
 
 def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
     assert best_budget([[0.1]], draft_cost=0.5, budgets=[1, 4], depths=[1, 2]) == (0, 0, 1.0)
-    assert best_budget([[0.0]], draft_cost=0, verify=lambda rows: 0.9 * rows, budgets=[4], depths=[2]) == (0, 0, 1.0)
+    assert best_budget(
+        [[0.0]], draft_cost=0, verify=lambda rows: 0.9 * rows, budgets=[4], depths=[2]
+    ) == (0, 0, 1.0)
 
 
 def test_a_plan_names_what_its_tree_uses():
-    assert best_budget([[0.9]], draft_cost=0, budgets=[64], depths=[3, 5]) == (5, 5, pytest.approx(chain_tokens(0.9, 5)))
+    assert best_budget([[0.9]], draft_cost=0, budgets=[64], depths=[3, 5]) == (
+        5,
+        5,
+        pytest.approx(chain_tokens(0.9, 5)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +294,10 @@ def test_a_plan_names_what_its_tree_uses():
         (lambda: Shape.chain(2).cut(-1), "a budget is 0 or more, got -1"),
         (lambda: best_tree([[0.2, 1.1]], 2), r"rates lie in \[0, 1\], got 1.1 at depth 1"),
         (lambda: best_tree([[0.5], [0.2, 0.3]], 2), "got 0.2, then 0.3 at depth 2; use monotone"),
-        (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "sum to at most 1, got 1.1 at depth 1"),
+        (
+            lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]),
+            "sum to at most 1, got 1.1 at depth 1",
+        ),
         (lambda: best_tree([], 2), "at least one vector"),
         (lambda: best_tree([P], 0), "at least 1 guess, got a budget of 0"),
         (lambda: tree_table([P], 3, 0), "at least 1 deep, got depth 0"),

@@ -1,4 +1,6 @@
-"""The near-tie report: a difference within what rounding moves is called rounding, and a broken rule, mask or cache is called a bug."""
+"""The near-tie report: a difference within what rounding moves is called rounding, and a broken
+rule, mask or cache is called a bug.
+"""
 
 import math
 
@@ -42,20 +44,37 @@ def test_equal_texts_part_nowhere():
 def test_a_text_that_is_the_others_beginning_stops_early():
     tie = near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2, 4))
     assert (tie.place, tie.tokens, tie.verdict) == (2, (None, 4), EARLY)
-    assert tie.report() == "one stops early: the texts part at generated token 2, the end against '4'; up to there they are equal"
+    assert (
+        tie.report()
+        == "one stops early: the texts part at generated token 2, the end against '4'; up to there they are equal"
+    )
 
 
 def test_real_differences_in_bfloat16_are_rounding(half, ladder, unchecked):
-    """Texts that really part, of the sizes and on the prompts that a search found; each must be explained, on whatever machine this runs."""
+    """Texts that really part, of the sizes and on the prompts that a search found; each must be
+    explained, on whatever machine this runs.
+    """
     parted = 0
-    named = {prompt.name: prompt for domain in ("code", "prose") for prompt in load_prompts(domain, "held-out")}
-    for name in ("code/pandas/core/window/ewm.py:1034", "code/numpy/_core/shape_base.py:748", "prose/stdlib/http/client.py#1f6a7a42"):
+    named = {
+        prompt.name: prompt
+        for domain in ("code", "prose")
+        for prompt in load_prompts(domain, "held-out")
+    }
+    for name in (
+        "code/pandas/core/window/ewm.py:1034",
+        "code/numpy/_core/shape_base.py:748",
+        "prose/stdlib/http/client.py#1f6a7a42",
+    ):
         prompt = ladder.encode(named[name])
         drafts = (NoDraft(), NgramDraft(ladder.katz, budget=12), MaxGram(ladder.katz.bigrams(), 5))
-        plain, *others = (decode(half, draft, prompt, Chance(0), max_new_tokens=12).tokens for draft in drafts)
+        plain, *others = (
+            decode(half, draft, prompt, Chance(0), max_new_tokens=12).tokens for draft in drafts
+        )
         for other in others:
             tie = near_tie(half, prompt, plain, other)
-            assert tie is None or (tie.verdict == ROUNDING and tie.margin <= 0.13), tie.report(ladder.text)
+            assert tie is None or (tie.verdict == ROUNDING and tie.margin <= 0.13), tie.report(
+                ladder.text
+            )
             parted += tie is not None
     if not parted:
         pytest.skip("none of these texts parts with this machine's kernels")
@@ -66,7 +85,10 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half
     prompt = ladder.encode(prompts[0])
     text = decode(half, NoDraft(), prompt, Chance(0), max_new_tokens=48).tokens
     context = Context.of(prompt)
-    rows = [half.score(now := context.extended(text[:place]), TokenTree.rooted(now))[ROOT].float() for place in range(48)]
+    rows = [
+        half.score(now := context.extended(text[:place]), TokenTree.rooted(now))[ROOT].float()
+        for place in range(48)
+    ]
     leads = [float((top := row.topk(2).values)[0] - top[1]) for row in rows]
     place = leads.index(min(leads))
     best, second, *_, worse = rows[place].topk(12).indices.tolist()
@@ -91,7 +113,8 @@ def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompt
     for dtype in ("float32", "bfloat16"):
         model = small(dtype)
         plain, wrong = (
-            decode(model, one, prompt, Chance(0), max_new_tokens=16, **rule).tokens for one, rule in ((NoDraft(), {}), (draft, {"rule": believing}))
+            decode(model, one, prompt, Chance(0), max_new_tokens=16, **rule).tokens
+            for one, rule in ((NoDraft(), {}), (draft, {"rule": believing}))
         )
         assert near_tie(model, prompt, plain, wrong).verdict == BUG
 
@@ -106,7 +129,12 @@ def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
     assert max(moved(small("float64"), context).values()) < 1e-10
     found = moved(faster(small("float32")), context)
-    assert max(size for way, size in found.items() if way != "the last bit") == 0 < found["the last bit"] < 1e-5
+    assert (
+        max(size for way, size in found.items() if way != "the last bit")
+        == 0
+        < found["the last bit"]
+        < 1e-5
+    )
 
 
 def test_sampled_texts_are_compared_with_their_noise():
@@ -118,23 +146,41 @@ def test_sampled_texts_are_compared_with_their_noise():
     best = Chance(3, Sampler(0.5, top_k=1))
     excluded = near_tie(model, (1, 0), (int(row.argmax()),), (int(row.argmin()),), best)
     assert excluded.margin >= float(row.max() - row.min()) / 0.5 and excluded.verdict == BUG
-    cut = near_tie(model, (1, 0), (int(row.argmax()),), (int(row.argmin()),), Chance(3, Sampler(0.5, top_p=0.1)))
+    cut = near_tie(
+        model,
+        (1, 0),
+        (int(row.argmax()),),
+        (int(row.argmin()),),
+        Chance(3, Sampler(0.5, top_p=0.1)),
+    )
     assert math.isinf(cut.margin) and cut.verdict == BUG
 
 
 def test_a_token_at_the_edge_of_top_k_is_as_far_away_as_the_edge():
-    """Rounding decides which of two nearly equal logits is the k-th: either text may be the model's own."""
-    row, sampler = torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64), Sampler(0.5, top_k=3)
-    wins = {Chance(seed, Sampler(0.5)).choose(row, 7): seed for seed in range(200)}  # of all five tokens
+    """Rounding decides which of two nearly equal logits is the k-th: either text may be the model's
+    own.
+    """
+    row, sampler = (
+        torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64),
+        Sampler(0.5, top_k=3),
+    )
+    wins = {
+        Chance(seed, Sampler(0.5)).choose(row, 7): seed for seed in range(200)
+    }  # of all five tokens
     entered = Chance(wins[3], sampler)
     chosen = entered.choose(row, 7)
     assert chosen != 3 and gaps(row, 7, (chosen, 3), entered) == pytest.approx([0, 0.001 / 0.5])
     fallen = Chance(wins[2], sampler)  # where token 2 falls out, the best of the others is written
     others = Chance(wins[2], Sampler(0.5, top_k=2)).choose(row, 7)
-    assert gaps(row, 7, (2, others), fallen)[0] == 0 and gaps(row, 7, (others,), fallen)[0] <= 0.002 + 1e-9
+    assert (
+        gaps(row, 7, (2, others), fallen)[0] == 0
+        and gaps(row, 7, (others,), fallen)[0] <= 0.002 + 1e-9
+    )
     assert gaps(row, 7, (4,), fallen)[0] >= 9.5 / 0.5  # negative control: far below the edge
     far = Chance(wins[0], sampler)  # so is what loses to a token that is no edge case
-    assert gaps(row, 7, (3,), far)[0] == pytest.approx(min(Chance(wins[0], Sampler(0.5)).gaps(row, 7, (3,))[0], (2.0 - 0.499) / 0.5))
+    assert gaps(row, 7, (3,), far)[0] == pytest.approx(
+        min(Chance(wins[0], Sampler(0.5)).gaps(row, 7, (3,))[0], (2.0 - 0.499) / 0.5)
+    )
 
 
 def test_an_encoder_decoder_is_read_in_pieces_too():

@@ -1,4 +1,6 @@
-"""Negative controls of the near-tie report: models whose mask, cache or numbers are wrong, judged by themselves."""
+"""Negative controls of the near-tie report: models whose mask, cache or numbers are wrong, judged
+by themselves.
+"""
 
 import math
 from dataclasses import replace
@@ -30,18 +32,30 @@ class CrookedMask(CachedModel):
     def __init__(self, model: CachedModel) -> None:
         super().__init__(model.model, "target")
         mask = self._slots.mask
-        self._slots.mask = lambda new: mask(new) | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
+        self._slots.mask = lambda new: (
+            mask(new)
+            | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
+        )
 
     def _among(self, new: range) -> np.ndarray:
         seen = np.zeros((len(new), new.stop), bool)
         for row, slot in enumerate(new):
-            seen[row, [other for other in new if other <= slot and self._slots.parents[other] == self._slots.parents[slot]]] = True
+            seen[
+                row,
+                [
+                    other
+                    for other in new
+                    if other <= slot and self._slots.parents[other] == self._slots.parents[slot]
+                ],
+            ] = True
         return seen
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
-    """Negative control: judged by the broken model itself too, whose tree passes stand out of its plain ones."""
+    """Negative control: judged by the broken model itself too, whose tree passes stand out of its
+    plain ones.
+    """
     right = small(dtype)
     broken, prompt = CrookedMask(right), ladder.encode(prompts[3])
     draft = NgramDraft(ladder.katz, widths=(3, 2, 2))
@@ -64,9 +78,19 @@ class Cousins(CachedModel):
 
     def _cousins(self, new: range) -> np.ndarray:
         parents, seen = self._slots.parents, np.zeros((len(new), new.stop), bool)
-        above = {slot: (parents[slot], parents[parents[slot]] if parents[slot] >= 0 else None) for slot in new}
+        above = {
+            slot: (parents[slot], parents[parents[slot]] if parents[slot] >= 0 else None)
+            for slot in new
+        }
         for row, slot in enumerate(new):
-            seen[row, [other for other in new if above[other][1] == above[slot][1] and above[other][0] != above[slot][0]]] = True
+            seen[
+                row,
+                [
+                    other
+                    for other in new
+                    if above[other][1] == above[slot][1] and above[other][0] != above[slot][0]
+                ],
+            ] = True
         return seen
 
 
@@ -85,19 +109,33 @@ class Rolled(CachedModel):
     def _forward(self, parents, tokens, positions, keep):
         new = super()._forward(parents, tokens, positions, keep)
         if len(tokens) > 1:
-            self._slots.logits |= {slot: self._slots.logits[slot].roll(7) for slot in new[len(new) - keep :]}
+            self._slots.logits |= {
+                slot: self._slots.logits[slot].roll(7) for slot in new[len(new) - keep :]
+            }
         return new
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug(ladder, prompts, dtype):
+def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug(
+    ladder, prompts, dtype
+):
     """Negative control: by its own noise every difference would be rounding."""
     right, prompt = small(dtype), ladder.encode(prompts[0])
     text = decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=8).tokens
-    other = (*text[:7], int(right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT].float().topk(3).indices[2]))
+    other = (
+        *text[:7],
+        int(
+            right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT]
+            .float()
+            .topk(3)
+            .indices[2]
+        ),
+    )
     tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
     assert tie.verdict == BUG and tie.margin < tie.noise and tie.wild < tie.noise / 2
-    assert near_tie(right, prompt, text, other).wild > 8 * max(size for way, size in moved(right, Context.of(prompt)).items())
+    assert near_tie(right, prompt, text, other).wild > 8 * max(
+        size for way, size in moved(right, Context.of(prompt)).items()
+    )
 
 
 @pytest.mark.parametrize("spoilt", [math.nan, math.inf, -math.inf])

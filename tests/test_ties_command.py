@@ -15,22 +15,35 @@ FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-token
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
     command.main(FEW)
     out = capsys.readouterr().out
-    assert "plain against speculative: equal" in out and out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
+    assert "plain against speculative: equal" in out and out.endswith(
+        "2 equal, 0 rounding, 0 bug, 0 one stops early\n"
+    )
     right = command.written
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
-        return texts | {"generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)}
+        return texts | {
+            "generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)
+        }
 
     monkeypatch.setattr(command, "written", wrong)
     with pytest.raises(SystemExit):
         command.main(FEW)
-    assert "plain against generate: bug: the texts part at generated token 5" in capsys.readouterr().out
+    assert (
+        "plain against generate: bug: the texts part at generated token 5"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_text_that_ends_early_is_a_fault_because_all_are_to_be_as_long(capsys, monkeypatch):
     right = command.written
-    monkeypatch.setattr(command, "written", lambda *given: {way: text[: 5 if way == "generate" else 6] for way, text in right(*given).items()})
+    monkeypatch.setattr(
+        command,
+        "written",
+        lambda *given: {
+            way: text[: 5 if way == "generate" else 6] for way, text in right(*given).items()
+        },
+    )
     with pytest.raises(SystemExit, match="1"):
         command.main(FEW)
     assert capsys.readouterr().out.endswith("1 equal, 0 rounding, 0 bug, 1 one stops early\n")
@@ -78,7 +91,11 @@ def test_what_cannot_be_done_is_said_without_a_traceback(capsys, options, compla
 
 def test_a_file_of_prompts_is_read(capsys, tmp_path):
     path = tmp_path / "mine.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("def f(x):", "def g(y):")))
+    path.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in ("def f(x):", "def g(y):"))
+    )
     command.main([*FEW, "--prompts", str(path), "--limit", "2"])
     out = capsys.readouterr().out
-    assert "mine.jsonl/1, plain against generate: equal" in out and out.endswith("4 equal, 0 rounding, 0 bug, 0 one stops early\n")
+    assert "mine.jsonl/1, plain against generate: equal" in out and out.endswith(
+        "4 equal, 0 rounding, 0 bug, 0 one stops early\n"
+    )

@@ -11,7 +11,9 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 #        0:root
 #      1:a      2:b
 #    3:c 4:a      5:c
-TREE = TokenTree(9, (8,)).grown([1, 2, 3, 1, 3], [0, 0, 1, 1, 2], source="draft", scores=[0.6, 0.3, 0.4, 0.1, 0.2])
+TREE = TokenTree(9, (8,)).grown(
+    [1, 2, 3, 1, 3], [0, 0, 1, 1, 2], source="draft", scores=[0.6, 0.3, 0.4, 0.1, 0.2]
+)
 
 
 def test_the_root_is_the_contexts_last_token():
@@ -48,14 +50,22 @@ def test_cutting_keeps_the_shallow_nodes():
 
 
 def test_merging_joins_equal_siblings_and_their_subtrees():
-    twins = TokenTree(0, (9,)).grown([1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source="draft", scores=[0.5, 0.7, 0.2, 0.3, 0.1])
+    twins = TokenTree(0, (9,)).grown(
+        [1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source="draft", scores=[0.5, 0.7, 0.2, 0.3, 0.1]
+    )
     merged = twins.merged()
-    assert merged.tokens == (9, 1, 2, 3) and merged.parents == (-1, 0, 1, 1) and merged.scores == (1.0, 0.7, 0.3, 0.1)
+    assert (
+        merged.tokens == (9, 1, 2, 3)
+        and merged.parents == (-1, 0, 1, 1)
+        and merged.scores == (1.0, 0.7, 0.3, 0.1)
+    )
 
 
 @pytest.mark.parametrize("change", [lambda tree: tree.truncated(1), lambda tree: tree.merged()])
 def test_a_tree_with_rows_is_neither_truncated_nor_merged(change):
-    drawn = TokenTree(0, (9,)).grown([1, 1], [0, 0], source="draft", scores=[0.5, 0.5], rows=[torch.ones(2) / 2] * 2)
+    drawn = TokenTree(0, (9,)).grown(
+        [1, 1], [0, 0], source="draft", scores=[0.5, 0.5], rows=[torch.ones(2) / 2] * 2
+    )
     with pytest.raises(ValueError, match="biased"):
         change(drawn)
     assert change(drawn.without_rows()).guesses == 1
@@ -64,8 +74,14 @@ def test_a_tree_with_rows_is_neither_truncated_nor_merged(change):
 @pytest.mark.parametrize(
     "fields,message",
     [
-        ({"tokens": (1, 2), "parents": (-1, 1)}, "a parent must precede its child: node 1 has parent 1"),
-        ({"tokens": (1, 2, 3), "parents": (-1, 2, 0)}, "a parent must precede its child: node 1 has parent 2"),
+        (
+            {"tokens": (1, 2), "parents": (-1, 1)},
+            "a parent must precede its child: node 1 has parent 1",
+        ),
+        (
+            {"tokens": (1, 2, 3), "parents": (-1, 2, 0)},
+            "a parent must precede its child: node 1 has parent 2",
+        ),
         ({"tokens": (1, 2), "parents": (-1, -1)}, "a parent must precede"),
         ({"tokens": (1, 2), "parents": (0, 0)}, "node 0 is the root"),
         ({"tokens": (1, -2), "parents": (-1, 0)}, "from 0 on"),
@@ -142,6 +158,13 @@ def test_the_firsts_gap_is_its_lead():
 
 
 def test_a_merged_node_takes_the_higher_score_though_its_child_scores_above_the_first():
-    tree = TokenTree(0, (5,)).grown([1, 1, 2], [0, 0, 2], source=["a", "b", "b"], scores=[0.5, 0.9, 0.8])
+    tree = TokenTree(0, (5,)).grown(
+        [1, 1, 2], [0, 0, 2], source=["a", "b", "b"], scores=[0.5, 0.9, 0.8]
+    )
     merged = tree.merged()
-    assert (merged.tokens, merged.parents, merged.scores, merged.sources) == ((5, 1, 2), (-1, 0, 1), (1.0, 0.9, 0.8), ("context", "a", "b"))
+    assert (merged.tokens, merged.parents, merged.scores, merged.sources) == (
+        (5, 1, 2),
+        (-1, 0, 1),
+        (1.0, 0.9, 0.8),
+        ("context", "a", "b"),
+    )

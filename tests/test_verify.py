@@ -17,7 +17,10 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 T1 = Sampler(1.0)
-PAIRS = {"three": ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3)), "four": ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4))}
+PAIRS = {
+    "three": ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3)),
+    "four": ((0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)),
+}
 KINDS = ("iid", "distinct", "top")
 ACCEPTANCE = {
     ("three", 1): (0.7, 0.7, 0.3),
@@ -39,19 +42,25 @@ TOKENS_PER_ROUND = {
 
 def expected_tokens(pair: str, draft_of, rule=reject) -> float:
     """E[emitted] of one round, every branch visited."""
-    target, draft = (fixed_model(law, name) for law, name in zip(PAIRS[pair], ("target", "draft"), strict=True))
+    target, draft = (
+        fixed_model(law, name) for law, name in zip(PAIRS[pair], ("target", "draft"), strict=True)
+    )
     guesser = draft_of(draft)
 
     def emitted(chance):
         return next(rounds(target, guesser, (0,), chance, max_new_tokens=9, rule=rule))[0].emitted
 
-    return sum(len(tokens) * probability for tokens, probability in every_outcome(emitted, T1).items())
+    return sum(
+        len(tokens) * probability for tokens, probability in every_outcome(emitted, T1).items()
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pair,width", ACCEPTANCE)
 def test_acceptance_of_one_node_is_golden(pair, width, kind):
-    found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=(width,), siblings=kind)) - 1
+    found = (
+        expected_tokens(pair, lambda draft: TreeDraft(draft, widths=(width,), siblings=kind)) - 1
+    )
     assert found == pytest.approx(ACCEPTANCE[pair, width][KINDS.index(kind)], abs=1e-6)
 
 
@@ -59,7 +68,9 @@ def test_acceptance_of_one_node_is_golden(pair, width, kind):
 def test_expected_tokens_per_round_are_golden(kind, widths, unchecked):
     for pair, golden in zip(("three", "four"), TOKENS_PER_ROUND[kind, widths], strict=True):
         if golden is not None:
-            found = expected_tokens(pair, lambda draft: TreeDraft(draft, widths=widths, siblings=kind))
+            found = expected_tokens(
+                pair, lambda draft: TreeDraft(draft, widths=widths, siblings=kind)
+            )
             assert found == pytest.approx(golden, abs=1e-6)
 
 
@@ -74,8 +85,13 @@ OPTIMAL = {
 
 
 def optimal_acceptance(pair: str, width: int, kind: str) -> float:
-    """The most that any lossless rule can accept of these draws: a maximal flow from drawn tuples to the target's tokens."""
-    wanted, draws = PAIRS[pair][0], every_outcome(lambda chance: drawn(pair, width, chance, kind), T1)
+    """The most that any lossless rule can accept of these draws: a maximal flow from drawn tuples
+    to the target's tokens.
+    """
+    wanted, draws = (
+        PAIRS[pair][0],
+        every_outcome(lambda chance: drawn(pair, width, chance, kind), T1),
+    )
     edges = [(number, token) for number, tokens in enumerate(draws) for token in set(tokens)]
     limits = np.zeros((len(draws) + len(wanted), len(edges)))
     for column, (number, token) in enumerate(edges):
@@ -94,10 +110,14 @@ def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden():
     for pair, goldens in (("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))):
         wanted, offered = (torch.tensor(law, dtype=torch.float64) for law in PAIRS[pair])
         for width, golden in enumerate(goldens, 1):
-            assert float((wanted * (1 - (1 - offered) ** width)).sum()) == pytest.approx(golden, abs=1e-6)  # the formula
+            assert float((wanted * (1 - (1 - offered) ** width)).sum()) == pytest.approx(
+                golden, abs=1e-6
+            )  # the formula
             hit = sum(
                 float(wanted[token]) * probability
-                for tokens, probability in every_outcome(lambda chance, width=width, pair=pair: drawn(pair, width, chance), T1).items()
+                for tokens, probability in every_outcome(
+                    lambda chance, width=width, pair=pair: drawn(pair, width, chance), T1
+                ).items()
                 for token in set(tokens)
             )
             assert hit == pytest.approx(golden, abs=1e-6)
@@ -110,7 +130,9 @@ def drawn(pair: str, width: int, chance, kind: str = "iid") -> tuple[int, ...]:
 
 @pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
 def test_shared_noise_match_probability_is_golden(pair, golden, unchecked):
-    """6,000 trials and a bound of 4.5 standard errors (α = 7e-6): a rate that is .04 off is found with power over .95."""
+    """6,000 trials and a bound of 4.5 standard errors (α = 7e-6): a rate that is .04 off is found
+    with power over .95.
+    """
     bound = 4.5 * math.sqrt(golden * (1 - golden) / MATCH_TRIALS)
     assert stats.norm.sf((bound - 0.04) / math.sqrt(0.25 / MATCH_TRIALS)) > 0.95
     assert abs(match_rate(pair, shift=0) - golden) < bound
@@ -121,14 +143,21 @@ MATCH_TRIALS = 6_000
 
 
 def match_rate(pair: str, shift: int) -> float:
-    """How often target and draft choose the same token; with a shift, from the noise of different positions (the bug of unshared noise)."""
+    """How often target and draft choose the same token; with a shift, from the noise of different
+    positions (the bug of unshared noise).
+    """
     wanted, offered = (torch.tensor(law, dtype=torch.float64).log() for law in PAIRS[pair])
     chances = (Chance(seed, T1) for seed in range(MATCH_TRIALS))
-    return sum(chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances) / MATCH_TRIALS
+    return (
+        sum(chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
+        / MATCH_TRIALS
+    )
 
 
 def test_a_token_of_probability_zero_is_never_accepted():
-    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor([0.0, 1.0])])
+    tree = TokenTree(0, (0,)).grown(
+        [1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor([0.0, 1.0])]
+    )
     logits = torch.tensor([[0.0, -math.inf]] * 2)
 
     class AlwaysZero(Chance):
@@ -157,7 +186,9 @@ def test_a_residual_without_mass_falls_back_to_the_target():
 
 @pytest.mark.parametrize("row", [[0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3])
 def test_a_row_that_cannot_be_the_law_of_its_token_is_refused(row):
-    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor(row)])
+    tree = TokenTree(0, (0,)).grown(
+        [1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor(row)]
+    )
     with pytest.raises(ValueError, match="a row is a law over 3 tokens"):
         reject(tree, torch.zeros(2, 3), Chance(0, T1))
 
@@ -178,17 +209,25 @@ class SiblingKeyForTheBonus(Chance):
 
 def pair_counts(chance_class, guesser, target, samples: int) -> Counter:
     """Two generated tokens, each sample with a seed of its own."""
-    return Counter(decode(target, guesser, (0,), chance_class(seed, T1), max_new_tokens=3, rule=reject).tokens[:2] for seed in range(samples))
+    return Counter(
+        decode(target, guesser, (0,), chance_class(seed, T1), max_new_tokens=3, rule=reject).tokens[
+            :2
+        ]
+        for seed in range(samples)
+    )
 
 
 def g_test(counts: Counter, law: tuple[float, ...]) -> float:
     """The p-value of the pair counts under independent draws of `law`."""
     cells = [(one, two) for one in range(len(law)) for two in range(len(law))]
     expected = [sum(counts.values()) * law[one] * law[two] for one, two in cells]
-    return stats.power_divergence([counts[cell] for cell in cells], expected, lambda_="log-likelihood").pvalue
+    return stats.power_divergence(
+        [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
+    ).pvalue
 
 
-# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance of .05 with power over .95.
+# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance
+# of .05 with power over .95.
 SAMPLES, ALPHA = 5_000, 1e-4
 
 
@@ -212,4 +251,12 @@ def test_the_real_coins_and_draws_pass_a_joint_test(draft_of, unchecked):
 
 def test_the_joint_test_catches_a_sibling_key_used_for_the_bonus(unchecked):
     target, draft = fixed_model(PAIRS["three"][0]), fixed_model(PAIRS["three"][1], "draft")
-    assert g_test(pair_counts(SiblingKeyForTheBonus, ChainDraft(draft, 1, siblings="iid"), target, SAMPLES), PAIRS["three"][0]) < ALPHA
+    assert (
+        g_test(
+            pair_counts(
+                SiblingKeyForTheBonus, ChainDraft(draft, 1, siblings="iid"), target, SAMPLES
+            ),
+            PAIRS["three"][0],
+        )
+        < ALPHA
+    )

@@ -12,7 +12,9 @@ START = {"width": 1, "colour": "red"}
 
 def test_a_moved_slider_redraws_the_figure():
     box = sliders(
-        lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}), {"width": (1, 2), "colour": ("red", "blue")}, start=START
+        lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}),
+        {"width": (1, 2), "colour": ("red", "blue")},
+        start=START,
     )
     (width, colour), (shown,) = box.knobs.values(), box.figures
     assert (list(shown.data[0].y), shown.layout.title.text) == ([1], "red")
@@ -33,7 +35,12 @@ def test_the_round_that_is_drawn_says_what_was_accepted(ladder, prompts):
 
 
 @pytest.mark.parametrize(
-    "budget, depth, width, title", [(4, 2, 1, "2 guesses, 2 deep"), (4, 1, 3, "3 guesses, 1 deep"), (3, 9, 3, "3 guesses, 2 deep")]
+    "budget, depth, width, title",
+    [
+        (4, 2, 1, "2 guesses, 2 deep"),
+        (4, 1, 3, "3 guesses, 1 deep"),
+        (3, 9, 3, "3 guesses, 2 deep"),
+    ],
 )
 def test_the_best_shape_keeps_to_its_sliders(budget, depth, width, title):
     figure = best_shape([[0.6, 0.3, 0.1]], budget=budget, depth=depth, width=width)

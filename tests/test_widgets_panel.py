@@ -12,7 +12,10 @@ from specdec_lib.show.widgets.knobs import choice, typed
 
 
 def bars(width, note="", annotated=False):
-    layout = {"title": {"text": note or "bars"}, "annotations": [{"text": "here"}] if annotated else []}
+    layout = {
+        "title": {"text": note or "bars"},
+        "annotations": [{"text": "here"}] if annotated else [],
+    }
     return go.Figure(go.Bar(y=[width]), layout)
 
 
@@ -22,14 +25,27 @@ def panel(**options):
             raise ValueError("three <is> too many")
         return Shown((bars(width, note), bars(-width)), f"<b>{width}</b>")
 
-    return Panel({"width": slider("width", (1, 2, 3, 4), 1, tooltip="bars"), "note": typed("note", "", "a note", "say")}, draw, **options)
+    return Panel(
+        {
+            "width": slider("width", (1, 2, 3, 4), 1, tooltip="bars"),
+            "note": typed("note", "", "a note", "say"),
+        },
+        draw,
+        **options,
+    )
 
 
 def test_turning_draws_once_and_says_what_it_shows():
     box = panel()
     box.turn(width=2, note="two")
-    assert [list(figure.data[0].y) for figure in box.figures] == [[2], [-2]] and box.figures[0].layout.title.text == "two"
-    assert "<b>2</b>" in box.words.value and 'role="status"' in box.words.value and 'aria-live="polite"' in box.words.value
+    assert [list(figure.data[0].y) for figure in box.figures] == [[2], [-2]] and box.figures[
+        0
+    ].layout.title.text == "two"
+    assert (
+        "<b>2</b>" in box.words.value
+        and 'role="status"' in box.words.value
+        and 'aria-live="polite"' in box.words.value
+    )
 
 
 def test_a_refused_value_is_said_and_the_figures_stay():
@@ -40,7 +56,10 @@ def test_a_refused_value_is_said_and_the_figures_stay():
     assert list(box.figures[0].data[0].y) == [4] and "too many" not in box.words.value
 
 
-@pytest.mark.parametrize("values, message", [({"height": 1}, "there is no knob 'height'"), ({"width": 9}, "'width' cannot be turned to 9")])
+@pytest.mark.parametrize(
+    "values, message",
+    [({"height": 1}, "there is no knob 'height'"), ({"width": 9}, "'width' cannot be turned to 9")],
+)
 def test_a_knob_or_value_that_is_not_there_is_refused(values, message):
     box = panel()
     with pytest.raises(ValueError, match=message):
@@ -51,7 +70,10 @@ def test_a_knob_or_value_that_is_not_there_is_refused(values, message):
 
 def test_a_value_that_a_knob_cuts_off_is_refused_and_no_knob_is_turned():
     drawn = []
-    knobs = {"length": ipywidgets.IntSlider(value=1, min=0, max=5), "note": typed("note", "", "a note", "say")}
+    knobs = {
+        "length": ipywidgets.IntSlider(value=1, min=0, max=5),
+        "note": typed("note", "", "a note", "say"),
+    }
     box = Panel(knobs, lambda length, note: drawn.append((length, note)) or Shown((bars(length),)))
     with pytest.raises(ValueError, match="'length' cannot be turned to 99: it stops at 5"):
         box.turn(note="changed", length=99)
@@ -102,16 +124,25 @@ def test_two_panels_are_independent():
 
 
 def test_a_replaced_figure_leaves_nothing_behind():
-    surface = go.FigureWidget(bars(1, annotated=True).update_layout(yaxis={"range": [0, 3]}, shapes=[{"type": "line"}]))
+    surface = go.FigureWidget(
+        bars(1, annotated=True).update_layout(yaxis={"range": [0, 3]}, shapes=[{"type": "line"}])
+    )
     replace(surface, bars(2))
-    assert not surface.layout.annotations and not surface.layout.shapes and surface.layout.yaxis.range is None
+    assert (
+        not surface.layout.annotations
+        and not surface.layout.shapes
+        and surface.layout.yaxis.range is None
+    )
     replace(surface, bars(3, annotated=True))
     assert surface.layout.annotations[0].text == "here"
 
 
 def told(figure):
     """What a figure says, but for the names that the widget gives to its traces."""
-    traces = [{name: value for name, value in trace.to_plotly_json().items() if name != "uid"} for trace in figure.data]
+    traces = [
+        {name: value for name, value in trace.to_plotly_json().items() if name != "uid"}
+        for trace in figure.data
+    ]
     return go.Figure(traces, figure.layout).to_json()
 
 
@@ -123,25 +154,41 @@ def lines(*ends, **changes):
     "before,after,messages",
     [
         (lines(1, 2), lines(3, 4), 1),
-        (lines(1).update_traces(marker={"size": 9}), lines(2).update_traces(mode="lines", marker={"color": "red"}), 1),
+        (
+            lines(1).update_traces(marker={"size": 9}),
+            lines(2).update_traces(mode="lines", marker={"color": "red"}),
+            1,
+        ),
         (lines(1).update_traces(text="old"), lines(2), 2),
         (go.Figure(go.Heatmap(z=[[1, 2]], zmin=0, zmax=9)), go.Figure(go.Heatmap(z=[[3, 4]])), 2),
-        (lines(1, title="old", shapes=[{"type": "line"}]), lines(1, xaxis={"range": [0, 3]}, template="none"), 1),
+        (
+            lines(1, title="old", shapes=[{"type": "line"}]),
+            lines(1, xaxis={"range": [0, 3]}, template="none"),
+            1,
+        ),
         (lines(1), lines(2, 3, title="more"), 3),
         (bars(1), lines(1), 3),
         (lines(1), go.Figure(), 2),
     ],
 )
-def test_a_replaced_figure_says_what_the_other_says_in_one_message_where_its_traces_go_on(before, after, messages, monkeypatch):
+def test_a_replaced_figure_says_what_the_other_says_in_one_message_where_its_traces_go_on(
+    before, after, messages, monkeypatch
+):
     surface, sent = go.FigureWidget(before), []
     for name in ("update", "restyle", "relayout", "addTraces", "deleteTraces"):
-        monkeypatch.setattr(surface, f"_send_{name}_msg", lambda *given, name=name, **named: sent.append(name))
+        monkeypatch.setattr(
+            surface, f"_send_{name}_msg", lambda *given, name=name, **named: sent.append(name)
+        )
     replace(surface, after)
     assert told(surface) == told(go.FigureWidget(after)) and len(sent) == messages
 
 
 def test_every_knob_is_named_and_explained():
-    for knob in (slider("width", (1, 2), 1, tooltip="of it"), choice("kind", ("a", "b"), "a", "which"), typed("note", "", "any", "say", lines=3)):
+    for knob in (
+        slider("width", (1, 2), 1, tooltip="of it"),
+        choice("kind", ("a", "b"), "a", "which"),
+        typed("note", "", "any", "say", lines=3),
+    ):
         assert knob.description and knob.tooltip and knob.layout.width == "auto"
     with pytest.raises(ValueError, match="'kind' must start at one of"):
         choice("kind", ("a", "b"), "c", "which")
@@ -149,7 +196,9 @@ def test_every_knob_is_named_and_explained():
 
 def test_the_panel_stands_as_an_image_where_widgets_cannot_run():
     bundle = panel()._repr_mimebundle_()
-    assert "width 1" in bundle["text/plain"] and base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert "width 1" in bundle["text/plain"] and base64.b64decode(bundle["image/png"]).startswith(
+        b"\x89PNG"
+    )
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
 

@@ -1,4 +1,6 @@
-"""The explorers of trees, rounds and stages show what the loop does, take an own text, and refuse what makes no sense."""
+"""The explorers of trees, rounds and stages show what the loop does, take an own text, and refuse
+what makes no sense.
+"""
 
 import re
 
@@ -38,30 +40,56 @@ def labels(box):
 
 
 def real(ladder, text, draft, sampler=Sampler(0.0), seed=0):
-    return decode(ladder.target, draft, ladder.encode(text), Chance(seed, sampler), max_new_tokens=12, stop_tokens=ladder.stop_tokens)
+    return decode(
+        ladder.target,
+        draft,
+        ladder.encode(text),
+        Chance(seed, sampler),
+        max_new_tokens=12,
+        stop_tokens=ladder.stop_tokens,
+    )
 
 
 def test_the_tree_and_its_numbers_are_the_loops_own(trees, ladder, prompts):
     played = real(ladder, prompts[0], TreeDraft(ladder.draft, budget=6, depth=3))
     first = played.rounds[0]
-    assert trees.figures[0].layout.title.text.startswith(f"round 1: {first.accepted} of 6 guesses accepted")
-    assert len(labels(trees)) == len(first.tree) + 1  # the target's own token stands at the path's end
-    assert f">{played.tokens_per_round:.2f}<" in trees.words.value and f">{sum(first.tree.scores):.2f}<" in trees.words.value
+    assert trees.figures[0].layout.title.text.startswith(
+        f"round 1: {first.accepted} of 6 guesses accepted"
+    )
+    assert (
+        len(labels(trees)) == len(first.tree) + 1
+    )  # the target's own token stands at the path's end
+    assert (
+        f">{played.tokens_per_round:.2f}<" in trees.words.value
+        and f">{sum(first.tree.scores):.2f}<" in trees.words.value
+    )
     assert trees.figures[1].layout.title.text == "7 rows in one pass of the target"
 
 
 def test_every_knob_of_the_tree_explorer_redraws(trees, prompts):
     before = labels(trees)
-    for change in ({"budget": 3}, {"temperature": 1.3, "seed": 4}, {"draft": "Max-Gram"}, {"prompt": prompts[1].name}, {"round": 2}):
+    for change in (
+        {"budget": 3},
+        {"temperature": 1.3, "seed": 4},
+        {"draft": "Max-Gram"},
+        {"prompt": prompts[1].name},
+        {"round": 2},
+    ):
         trees.turn(**trees._start)
         trees.turn(**change)
-        assert "alert" not in trees.words.value and labels(trees) != before, (change, trees.words.value)
+        assert "alert" not in trees.words.value and labels(trees) != before, (
+            change,
+            trees.words.value,
+        )
 
 
 def test_an_own_text_is_continued_in_place_of_the_prompt(trees, ladder):
     trees.turn(text=OWN)
     first = real(ladder, OWN, TreeDraft(ladder.draft, budget=6, depth=3)).rounds[0]
-    assert f"{first.accepted} of {first.proposed} guesses" in trees.figures[0].layout.title.text and labels(trees)[0] == "⏎"
+    assert (
+        f"{first.accepted} of {first.proposed} guesses" in trees.figures[0].layout.title.text
+        and labels(trees)[0] == "⏎"
+    )
     deep = labels(trees)
     trees.turn(depth=1)
     assert labels(trees) != deep
@@ -72,12 +100,21 @@ def test_an_own_text_is_continued_in_place_of_the_prompt(trees, ladder):
 def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees):
     assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
     trees.turn(shape="widths per depth", widths="3, 1")
-    assert len(labels(trees)) == 8 and not trees.knobs["widths"].disabled and trees.knobs["budget"].disabled
+    assert (
+        len(labels(trees)) == 8
+        and not trees.knobs["widths"].disabled
+        and trees.knobs["budget"].disabled
+    )
 
 
 @pytest.mark.parametrize(
     "widths, message",
-    [("4,x", "whole numbers, one per depth"), ("", "got none"), ("2,0", "at least 1"), ("9,9", "90 guesses; at most 64")],
+    [
+        ("4,x", "whole numbers, one per depth"),
+        ("", "got none"),
+        ("2,0", "at least 1"),
+        ("9,9", "90 guesses; at most 64"),
+    ],
 )
 def test_bad_widths_are_said_and_the_figures_stay(trees, widths, message):
     before = labels(trees)
@@ -116,23 +153,36 @@ def test_a_tree_explorer_that_starts_nowhere_is_refused(ladder, prompts):
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    machine = Machine("it", {"target": table, "draft": table.faster(10)}, {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.5)}})
+    machine = Machine(
+        "it",
+        {"target": table, "draft": table.faster(10)},
+        {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.5)}},
+    )
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
     assert machine.speed_up(work, 0.7) == pytest.approx(1.5 * 3 / 1.3)
     assert machine.speed_up(work, 0.7, kind=None) == pytest.approx(3 / 1.2)
     assert machine.speed_up(Work(3.0, 1.0, 1.0, {("middle", 1, 8): 1}), 0.0) is None
-    assert machine.speed_up(work, 0.0, kind="staged") is None and MACHINE.speed_up(work, 0.0) is None
+    assert (
+        machine.speed_up(work, 0.0, kind="staged") is None and MACHINE.speed_up(work, 0.0) is None
+    )
 
 
 def test_the_stored_measurement_knows_the_ladder():
     machine = Machine.stored()
-    assert {"target", "middle", "draft"} <= set(machine.tables) and machine.name and all("tree" in kinds for kinds in machine.kinds.values())
+    assert (
+        {"target", "middle", "draft"} <= set(machine.tables)
+        and machine.name
+        and all("tree" in kinds for kinds in machine.kinds.values())
+    )
 
 
 def test_a_trial_remembers_and_forgetting_changes_nothing(ladder, prompts):
     trial, chance = Trial(ladder, prompts[:1], 8), Chance(1, Sampler(1.0))
     context = trial.context(prompts[0].name)
-    one, two = (trial.generation(TreeDraft(ladder.draft, budget=3), context, chance).tokens for _ in range(2))
+    one, two = (
+        trial.generation(TreeDraft(ladder.draft, budget=3), context, chance).tokens
+        for _ in range(2)
+    )
     assert one == two == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens[:8]
 
 
@@ -163,7 +213,9 @@ def test_every_step_of_both_rules_is_drawn(steps, rule, temperature):
         steps.turn(step=step)
         kinds.add(re.search(r"step \d+ of \d+, (\w+):", steps.words.value)[1])
     assert "alert" not in steps.words.value
-    assert {"context", "propose", "score", "emit"} < kinds and kinds & ({"choose"} if rule == "look_up" else {"draw"})
+    assert {"context", "propose", "score", "emit"} < kinds and kinds & (
+        {"choose"} if rule == "look_up" else {"draw"}
+    )
 
 
 def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
@@ -182,7 +234,9 @@ def test_a_round_that_starts_at_no_step_is_refused(ladder, prompts):
 
 @pytest.fixture(scope="module")
 def stages(ladder, prompts):
-    return stage_explorer(ladder, prompts[:2], start={"budget": 4, "depth": 3, "scout_budget": 4}, **SMALL)
+    return stage_explorer(
+        ladder, prompts[:2], start={"budget": 4, "depth": 3, "scout_budget": 4}, **SMALL
+    )
 
 
 def dots(box, metric):

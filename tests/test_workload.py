@@ -20,29 +20,45 @@ SMALL = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft")
 @pytest.mark.parametrize("domain,count", [("code", 120), ("math", 80), ("prose", 80)])
 def test_the_prompt_sets_are_whole_and_split_by_file(domain, count):
     sets = {split: load_prompts(domain, split) for split in SPLITS}
-    assert all(len(prompts) == count and len({prompt.name for prompt in prompts}) == count for prompts in sets.values())
+    assert all(
+        len(prompts) == count and len({prompt.name for prompt in prompts}) == count
+        for prompts in sets.values()
+    )
     if domain != "math":
-        assert {prompt.origin for prompt in sets["development"]}.isdisjoint(prompt.origin for prompt in sets["held-out"])
+        assert {prompt.origin for prompt in sets["development"]}.isdisjoint(
+            prompt.origin for prompt in sets["held-out"]
+        )
     assert len({prompt.text for prompts in sets.values() for prompt in prompts}) > 1.9 * count
 
 
 def test_no_prompt_comes_from_a_file_that_was_trained_on(ladder):
     data = ladder.card["data"]
     for domain in ("code", "prose"):
-        assert {prompt.origin for prompt in load_prompts(domain, "held-out")} <= set(data["held_out_files"])
-        assert {prompt.origin for prompt in load_prompts(domain, "development")} <= set(data["development_files"])
+        assert {prompt.origin for prompt in load_prompts(domain, "held-out")} <= set(
+            data["held_out_files"]
+        )
+        assert {prompt.origin for prompt in load_prompts(domain, "development")} <= set(
+            data["development_files"]
+        )
 
 
 def test_no_word_problem_was_trained_on():
     trained = trained_questions()
-    assert trained.isdisjoint(prompt.text for split in SPLITS for prompt in load_prompts("math", split))
-    assert len(trained) > 3 * 14_000  # the mix of the standard library, NumPy, pandas and networkx holds 14,192
+    assert trained.isdisjoint(
+        prompt.text for split in SPLITS for prompt in load_prompts("math", split)
+    )
+    assert (
+        len(trained) > 3 * 14_000
+    )  # the mix of the standard library, NumPy, pandas and networkx holds 14,192
 
 
 def test_every_prompt_leaves_room_to_generate(ladder):
     for domain in ("code", "math", "prose"):
         for split in SPLITS:
-            assert max(len(ladder.encode(prompt)) for prompt in load_prompts(domain, split)) + 128 < ladder.target.max_positions
+            assert (
+                max(len(ladder.encode(prompt)) for prompt in load_prompts(domain, split)) + 128
+                < ladder.target.max_positions
+            )
 
 
 def test_the_ladders_models_share_a_vocabulary_and_shrink(ladder):
@@ -62,7 +78,10 @@ def test_text_comes_back_as_it_was(ladder):
 
 def test_seeds_follow_from_the_prompts_name():
     prompts = load_prompts("code")
-    assert len(set(seeds(prompts, 0))) == len(prompts) and seeds(prompts[3:5], 0) == seeds(prompts, 0)[3:5]
+    assert (
+        len(set(seeds(prompts, 0))) == len(prompts)
+        and seeds(prompts[3:5], 0) == seeds(prompts, 0)[3:5]
+    )
     assert seeds(prompts, 1) != seeds(prompts, 0)
 
 
@@ -82,8 +101,13 @@ def test_a_missing_or_damaged_prompt_file_is_refused(tmp_path):
 
 def test_the_ladder_brings_its_match_tables(ladder):
     kinds = {(one.guesser, one.obeyed, one.siblings) for one in ladder.measured}
-    assert {("draft", "target", kind) for kind in ("ranked", "iid", "distinct")} | {("n-gram", "draft", "ranked")} <= kinds
-    assert all(one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked") for one in ladder.measured)
+    assert {("draft", "target", kind) for kind in ("ranked", "iid", "distinct")} | {
+        ("n-gram", "draft", "ranked")
+    } <= kinds
+    assert all(
+        one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked")
+        for one in ladder.measured
+    )
     table = ladder.match("draft", Sampler(1.0, top_k=50))
     assert table.name == "measured at T=1, top-k 50" and table.rates[0] > 0.5 > table.rates[1]
     assert table.rate(0, 0.1) < table.rate(0, 5.0) and table.rate(1, 0.1) > table.rate(1, 5.0)
@@ -94,9 +118,25 @@ def measured(ladder):
     """The ladder with tables that differ in their first rate alone."""
 
     def entry(rate, temperature, top_k=None, siblings="ranked"):
-        return Measured("draft", "target", siblings, Sampler(temperature, top_k=top_k), 9, MatchTable((rate,), f"{temperature}/{top_k}/{siblings}"))
+        return Measured(
+            "draft",
+            "target",
+            siblings,
+            Sampler(temperature, top_k=top_k),
+            9,
+            MatchTable((rate,), f"{temperature}/{top_k}/{siblings}"),
+        )
 
-    return replace(ladder, measured=(entry(0.1, 0.4), entry(0.2, 1.0), entry(0.3, 1.0, 50), entry(0.4, 1.3), entry(0.5, 1.0, siblings="iid")))
+    return replace(
+        ladder,
+        measured=(
+            entry(0.1, 0.4),
+            entry(0.2, 1.0),
+            entry(0.3, 1.0, 50),
+            entry(0.4, 1.3),
+            entry(0.5, 1.0, siblings="iid"),
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,23 +153,46 @@ def measured(ladder):
         (Sampler(1.0, top_p=0.9), 0.2),
     ],
 )
-def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(measured, sampler, rate):
+def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(
+    measured, sampler, rate
+):
     assert measured.match("draft", sampler).rates == (rate,)
 
 
 def test_the_match_table_is_that_of_the_models_and_siblings(measured):
     assert measured.match("draft", Sampler(1.3), siblings="iid").rates == (0.5,)
-    for unknown in ({"guesser": "middle"}, {"guesser": "draft", "obeyed": "middle"}, {"guesser": "draft", "siblings": "top"}):
-        with pytest.raises(ValueError, match=r"was measured; there are: draft for target, iid; draft for target, ranked$"):
+    for unknown in (
+        {"guesser": "middle"},
+        {"guesser": "draft", "obeyed": "middle"},
+        {"guesser": "draft", "siblings": "top"},
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"was measured; there are: draft for target, iid; draft for target, ranked$",
+        ):
             measured.match(sampler=Sampler(1.0), **unknown)
-    with pytest.raises(ValueError, match="no match table of draft for target, ranked, was measured; there are: none"):
+    with pytest.raises(
+        ValueError,
+        match="no match table of draft for target, ranked, was measured; there are: none",
+    ):
         replace(measured, measured=()).match("draft", Sampler(1.0))
 
 
 def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
-    stored = {"guesser": "n-gram", "obeyed": "draft", "siblings": "ranked", "temperature": 0.7, "top_k": None, "contexts": 5}
-    one = Measured.of(stored | {"rates": [0.5, 0.1], "edges": [1.0], "binned": [[0.3, 0.2], [0.9, 0.0]]})
-    assert one.table == MatchTable((0.5, 0.1), "measured at T=0.7", (1.0,), ((0.3, 0.2), (0.9, 0.0))) and one.sampler == Sampler(0.7)
+    stored = {
+        "guesser": "n-gram",
+        "obeyed": "draft",
+        "siblings": "ranked",
+        "temperature": 0.7,
+        "top_k": None,
+        "contexts": 5,
+    }
+    one = Measured.of(
+        stored | {"rates": [0.5, 0.1], "edges": [1.0], "binned": [[0.3, 0.2], [0.9, 0.0]]}
+    )
+    assert one.table == MatchTable(
+        (0.5, 0.1), "measured at T=0.7", (1.0,), ((0.3, 0.2), (0.9, 0.0))
+    ) and one.sampler == Sampler(0.7)
     with pytest.raises(ValueError, match="one bin more than edges"):
         Measured.of(stored | {"rates": [0.5], "edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
 
@@ -138,21 +201,29 @@ def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
 def copy(tmp_path):
     """The ladder without its big models, and a card that lists what is there."""
     for name in SMALL:
-        (shutil.copytree if (DATA / "ladder" / name).is_dir() else shutil.copy)(DATA / "ladder" / name, tmp_path / name)
+        (shutil.copytree if (DATA / "ladder" / name).is_dir() else shutil.copy)(
+            DATA / "ladder" / name, tmp_path / name
+        )
     card = json.loads((tmp_path / "card.json").read_text())
-    card["files"] = {name: digest for name, digest in card["files"].items() if (tmp_path / name).exists()}
+    card["files"] = {
+        name: digest for name, digest in card["files"].items() if (tmp_path / name).exists()
+    }
     (tmp_path / "card.json").write_text(json.dumps(card))
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"]
+)
 def test_a_missing_ladder_file_is_refused(copy, name):
     (copy / name).unlink()
     with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
         load_ladder(folder=copy)
 
 
-@pytest.mark.parametrize("name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"]
+)
 def test_a_damaged_ladder_file_is_refused(copy, name):
     whole = (copy / name).read_bytes()
     (copy / name).write_bytes(whole[: len(whole) // 2])

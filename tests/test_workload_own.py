@@ -25,7 +25,11 @@ TEXT = "def f(x):\n    return"
 def folders(tmp_path_factory):
     """A target, a middle model and a draft."""
     root = tmp_path_factory.mktemp("models")
-    return {"target": llama(root / "target", width=64), "middle": llama(root / "middle", seed=1), "draft": gpt2(root / "draft", seed=2)}
+    return {
+        "target": llama(root / "target", width=64),
+        "middle": llama(root / "middle", seed=1),
+        "draft": gpt2(root / "draft", seed=2),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +39,45 @@ def own(folders):
 
 def emitted(ladder, draft, sampler=Sampler(0), rule=look_up):
     chance = Chance(3, sampler)
-    return decode(ladder.target, draft, ladder.encode(TEXT), chance, max_new_tokens=12, stop_tokens=ladder.stop_tokens, rule=rule)
+    return decode(
+        ladder.target,
+        draft,
+        ladder.encode(TEXT),
+        chance,
+        max_new_tokens=12,
+        stop_tokens=ladder.stop_tokens,
+        rule=rule,
+    )
 
 
 def test_a_pair_of_folders_is_a_ladder_without_a_katz_table(own, folders):
-    assert own.katz is None and own.middle is None and [model.name for model in own.models] == ["target", "draft"]
-    assert own.stop_tokens == (0,) and own.max_positions == 256 and own.encode(TEXT) == tuple(tokenizer().encode(TEXT))
-    assert own.card["models"]["draft"]["source"] == str(folders["draft"]) and own.card["models"]["target"]["parameters"] > 4096 * 64
+    assert (
+        own.katz is None
+        and own.middle is None
+        and [model.name for model in own.models] == ["target", "draft"]
+    )
+    assert (
+        own.stop_tokens == (0,)
+        and own.max_positions == 256
+        and own.encode(TEXT) == tuple(tokenizer().encode(TEXT))
+    )
+    assert (
+        own.card["models"]["draft"]["source"] == str(folders["draft"])
+        and own.card["models"]["target"]["parameters"] > 4096 * 64
+    )
     assert own.max_gram.bigrams is None and "".join(map(own.text, own.encode(TEXT))) == TEXT
 
 
 def test_the_match_tables_of_own_models_are_the_default_one(own):
-    assert own.match("draft", Sampler(1.0)).name == "default" == own.match("draft", Sampler(0.3, top_k=5), siblings="iid").name
-    with pytest.raises(ValueError, match="no match table of n-gram for draft, ranked, was measured; there are: draft for target"):
+    assert (
+        own.match("draft", Sampler(1.0)).name
+        == "default"
+        == own.match("draft", Sampler(0.3, top_k=5), siblings="iid").name
+    )
+    with pytest.raises(
+        ValueError,
+        match="no match table of n-gram for draft, ranked, was measured; there are: draft for target",
+    ):
         stacks.scout(own, Sampler(1.0))
 
 
@@ -55,14 +85,21 @@ def test_the_match_tables_of_own_models_are_the_default_one(own):
 def test_own_models_speculate_without_changing_a_token(own, temperature):
     sampler = Sampler(temperature)
     plain = emitted(own, NoDraft(), sampler).tokens
-    assert {emitted(own, draft, sampler).tokens for draft in (ChainDraft(own.draft, 3), TreeDraft(own.draft, budget=6), own.max_gram)} == {plain}
+    assert {
+        emitted(own, draft, sampler).tokens
+        for draft in (ChainDraft(own.draft, 3), TreeDraft(own.draft, budget=6), own.max_gram)
+    } == {plain}
     assert len(emitted(own, ChainDraft(own.target, 3), sampler).rounds) < len(plain)
 
 
 def test_a_middle_model_of_ones_own_takes_part(folders):
     ladder = load_ladder(**folders, device="cpu")
     assert [model.name for model in ladder.models] == ["target", "middle", "draft"]
-    assert ladder.match("draft", Sampler(1.0), obeyed="middle").name == ladder.match("middle", Sampler(1.0)).name == "default"
+    assert (
+        ladder.match("draft", Sampler(1.0), obeyed="middle").name
+        == ladder.match("middle", Sampler(1.0)).name
+        == "default"
+    )
 
 
 def test_the_staged_notebooks_grid_leaves_out_what_an_own_pair_lacks(own):
@@ -76,23 +113,48 @@ def test_the_staged_notebooks_grid_leaves_out_what_an_own_pair_lacks(own):
 
 
 @pytest.mark.parametrize("rows,tied", [(4200, False), (4200, True), (4096, True)])
-def test_a_draft_with_fewer_or_more_rows_is_fitted_and_the_target_left_alone(tmp_path, folders, rows, tied):
-    few, many = llama(tmp_path / "few", seed=4, tied=tied), llama(tmp_path / "many", seed=5, rows=rows, tied=tied)
+def test_a_draft_with_fewer_or_more_rows_is_fitted_and_the_target_left_alone(
+    tmp_path, folders, rows, tied
+):
+    few, many = (
+        llama(tmp_path / "few", seed=4, tied=tied),
+        llama(tmp_path / "many", seed=5, rows=rows, tied=tied),
+    )
     for target, draft, vocabulary in ((few, many, 4096), (many, few, rows)):
         ladder = load_ladder(target, draft, device="cpu")
         alone = load_model(target, "target", device="cpu")
         assert ladder.target.vocabulary == ladder.draft.vocabulary == vocabulary
-        assert all(torch.equal(one, other) for one, other in zip(ladder.target.model.parameters(), alone.model.parameters(), strict=True))
-        for sampler, rule, siblings in ((Sampler(0), look_up, "ranked"), (Sampler(1.0), look_up, "ranked")):
+        assert all(
+            torch.equal(one, other)
+            for one, other in zip(
+                ladder.target.model.parameters(), alone.model.parameters(), strict=True
+            )
+        )
+        for sampler, rule, siblings in (
+            (Sampler(0), look_up, "ranked"),
+            (Sampler(1.0), look_up, "ranked"),
+        ):
             plain = emitted(ladder, NoDraft(), sampler, rule).tokens
-            assert emitted(ladder, ChainDraft(ladder.draft, 3, siblings=siblings), sampler, rule).tokens == plain
-        assert emitted(ladder, ChainDraft(ladder.draft, 3, siblings="iid"), Sampler(1.0), reject).tokens
+            assert (
+                emitted(
+                    ladder, ChainDraft(ladder.draft, 3, siblings=siblings), sampler, rule
+                ).tokens
+                == plain
+            )
+        assert emitted(
+            ladder, ChainDraft(ladder.draft, 3, siblings="iid"), Sampler(1.0), reject
+        ).tokens
 
 
 def test_a_fitted_draft_repeats_its_last_row_and_keeps_the_others(tmp_path):
     folder = llama(tmp_path / "draft", rows=4096)
-    before, after = (load_model(folder, "draft", device="cpu", vocabulary=size).model.lm_head.weight for size in (None, 4100))
-    assert torch.equal(after[:4096], before) and torch.equal(after[4096:], before[-1:].expand(4, -1))
+    before, after = (
+        load_model(folder, "draft", device="cpu", vocabulary=size).model.lm_head.weight
+        for size in (None, 4100)
+    )
+    assert torch.equal(after[:4096], before) and torch.equal(
+        after[4096:], before[-1:].expand(4, -1)
+    )
     cut = load_model(folder, "draft", device="cpu", vocabulary=4000).model.lm_head.weight
     assert torch.equal(cut, before[:4000])
 
@@ -113,34 +175,52 @@ def test_a_folder_without_a_tokenizer_is_refused_unless_it_is_told_where_one_lie
 
 
 def test_a_model_that_embeds_too_few_tokens_is_refused(tmp_path, folders):
-    with pytest.raises(ValueError, match="the tokenizer knows 4,096 tokens, and the target embeds 4,000"):
+    with pytest.raises(
+        ValueError, match="the tokenizer knows 4,096 tokens, and the target embeds 4,000"
+    ):
         load_ladder(llama(tmp_path / "small", rows=4000), folders["draft"], device="cpu")
 
 
 def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
     ladder = load_ladder(folders["target"], llama(tmp_path / "short", positions=16), device="cpu")
     assert ladder.max_positions == 16 and ladder.encode("def f(x):")
-    with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, and draft reads at most 16"):
+    with pytest.raises(
+        ValueError, match=r"the prompt long has \d+ tokens, and draft reads at most 16"
+    ):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
 
 
 def test_half_a_pair_is_refused(folders):
-    with pytest.raises(ValueError, match=r"a target and a draft at least, got target=.* and draft=None"):
+    with pytest.raises(
+        ValueError, match=r"a target and a draft at least, got target=.* and draft=None"
+    ):
         load_ladder(folders["target"])
 
 
 @pytest.fixture(scope="module")
 def t5(tmp_path_factory):
     folder = tmp_path_factory.mktemp("t5")
-    config = T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
+    config = T5Config(
+        vocab_size=64,
+        d_model=16,
+        d_kv=8,
+        d_ff=16,
+        num_layers=1,
+        num_heads=2,
+        decoder_start_token_id=0,
+    )
     T5ForConditionalGeneration(config).save_pretrained(folder)
     return folder
 
 
 def test_models_of_the_other_kind_are_refused_by_name(t5, folders):
-    with pytest.raises(ValueError, match=r"it is an encoder-decoder model \(t5\), which `load_seq2seq` reads"):
+    with pytest.raises(
+        ValueError, match=r"it is an encoder-decoder model \(t5\), which `load_seq2seq` reads"
+    ):
         load_model(t5, "target", device="cpu")
-    with pytest.raises(ValueError, match=r"it is not an encoder-decoder model \(llama\).*`load_model`"):
+    with pytest.raises(
+        ValueError, match=r"it is not an encoder-decoder model \(llama\).*`load_model`"
+    ):
         load_seq2seq(folders["target"], "target", device="cpu")
 
 
@@ -148,13 +228,18 @@ def test_pickled_weights_are_refused(tmp_path, folders):
     folder = shutil.copytree(folders["draft"], tmp_path / "pickled")
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"its weights are pickled \(pytorch_model\.bin\).*safetensors"):
+    with pytest.raises(
+        ValueError, match=r"its weights are pickled \(pytorch_model\.bin\).*safetensors"
+    ):
         load_model(folder, "draft", device="cpu")
 
 
 @pytest.mark.parametrize("missing", ["/no/such/folder", "./models/mine", "a/b/c", "two words"])
 def test_a_path_that_is_no_folder_is_not_looked_for_on_the_hub(missing):
-    with pytest.raises(ValueError, match=f"a local folder in hub format, or the name of one on the hub .*; {missing} is neither"):
+    with pytest.raises(
+        ValueError,
+        match=f"a local folder in hub format, or the name of one on the hub .*; {missing} is neither",
+    ):
         load_model(missing, "target", device="cpu")
 
 
@@ -164,7 +249,10 @@ def test_a_hub_that_is_out_of_reach_is_said_to_be_so_at_once(monkeypatch, why):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match=f"hub model nobody/nothing-at-all .*it is not among what was downloaded, and {why}.*or give a local folder"):
+    with pytest.raises(
+        ValueError,
+        match=f"hub model nobody/nothing-at-all .*it is not among what was downloaded, and {why}.*or give a local folder",
+    ):
         load_model("nobody/nothing-at-all", "target", device="cpu")
 
 
@@ -172,15 +260,25 @@ def test_a_hub_that_is_out_of_reach_is_said_to_be_so_at_once(monkeypatch, why):
 def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, ladder, temperature):
     sampler = Sampler(temperature)
     for method in OURS:
-        found, whole = families.drafts(own, sampler, method), families.drafts(ladder, sampler, method)
-        assert 0 < len(found) < len(whole) and not any("n-gram" in name or "middle" in name for name in found)
+        found, whole = (
+            families.drafts(own, sampler, method),
+            families.drafts(ladder, sampler, method),
+        )
+        assert 0 < len(found) < len(whole) and not any(
+            "n-gram" in name or "middle" in name for name in found
+        )
         for draft in list(found.values())[:: max(1, len(found) // 2)]:
             assert emitted(own, draft, sampler).tokens == emitted(own, NoDraft(), sampler).tokens
-    assert set(comparison.drafts(ladder, sampler)) - set(comparison.drafts(own, sampler)) == {"n-gram, best tree of 16"}
+    assert set(comparison.drafts(ladder, sampler)) - set(comparison.drafts(own, sampler)) == {
+        "n-gram, best tree of 16"
+    }
 
 
 def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tmp_path):
-    recipe = Recipe("specdec_lib.workload:load_ladder", {"target": str(folders["target"]), "draft": str(folders["draft"]), "device": "cpu"})
+    recipe = Recipe(
+        "specdec_lib.workload:load_ladder",
+        {"target": str(folders["target"]), "draft": str(folders["draft"]), "device": "cpu"},
+    )
     asked = [Prompt("one", TEXT, "own", "held-out", "here")]
     options = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
     first = sweep(Recipe("specdec_lib.measure.sweep.comparison:settings"), asked, own, **options)
@@ -192,15 +290,32 @@ def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tm
 def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
     for name, seed in (("target", 0), ("draft", 1)):
         torch.manual_seed(seed)
-        config = T5Config(vocab_size=4096, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=1, eos_token_id=0)
+        config = T5Config(
+            vocab_size=4096,
+            d_model=16,
+            d_kv=8,
+            d_ff=16,
+            num_layers=1,
+            num_heads=2,
+            decoder_start_token_id=1,
+            eos_token_id=0,
+        )
         T5ForConditionalGeneration(config).save_pretrained(tmp_path / name)
         tokenizer().save_pretrained(tmp_path / name)
     pair = load_pair(tmp_path / "target", tmp_path / "draft", device="cpu")
-    assert pair.stop_tokens == (0,) and pair.card["models"]["draft"]["source"] == str(tmp_path / "draft")
-    made = [decode(pair.target, draft, pair.encode(TEXT), Chance(0), max_new_tokens=8).tokens for draft in (NoDraft(), ChainDraft(pair.draft, 3))]
+    assert pair.stop_tokens == (0,) and pair.card["models"]["draft"]["source"] == str(
+        tmp_path / "draft"
+    )
+    made = [
+        decode(pair.target, draft, pair.encode(TEXT), Chance(0), max_new_tokens=8).tokens
+        for draft in (NoDraft(), ChainDraft(pair.draft, 3))
+    ]
     assert made[0] == made[1]
     changed(tmp_path / "draft", swap)
     with pytest.raises(ValueError, match="the draft must share the target's tokenizer: token 1000"):
         load_pair(tmp_path / "target", tmp_path / "draft", device="cpu")
-    with pytest.raises(ValueError, match=r"a pair of your own has a target and a draft, got target=.* and draft=None"):
+    with pytest.raises(
+        ValueError,
+        match=r"a pair of your own has a target and a draft, got target=.* and draft=None",
+    ):
         load_pair(tmp_path / "target", device="cpu")

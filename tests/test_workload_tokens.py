@@ -1,4 +1,6 @@
-"""The tokenizers of models of one's own: told apart by any token, wherever its number lies, and by how they split a text."""
+"""The tokenizers of models of one's own: told apart by any token, wherever its number lies, and by
+how they split a text.
+"""
 
 import pytest
 from own_models import changed, swap, tokenizer
@@ -18,7 +20,10 @@ def copy(tmp_path):
 
 
 def test_tokenizers_that_swap_two_tokens_are_told_apart(copy):
-    with pytest.raises(ValueError, match=r"share the target's tokenizer: token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096 tokens"):
+    with pytest.raises(
+        ValueError,
+        match=r"share the target's tokenizer: token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096 tokens",
+    ):
         check_tokenizers(tokenizer(), changed(copy, swap))
 
 
@@ -26,17 +31,24 @@ def test_tokenizers_that_only_split_differently_are_told_apart(copy):
     def shorter(said):
         said["model"]["merges"] = said["model"]["merges"][:100]
 
-    with pytest.raises(ValueError, match="both know the same tokens, but the target encodes 'def f"):
+    with pytest.raises(
+        ValueError, match="both know the same tokens, but the target encodes 'def f"
+    ):
         check_tokenizers(tokenizer(), changed(copy, shorter))
 
 
 def test_a_longer_tokenizer_and_another_end_of_text_are_told_apart():
     longer = tokenizer()
     longer.add_tokens(["<|more|>"])
-    with pytest.raises(ValueError, match=r"has 4,096 tokens and the draft 4,097; '<\|more\|>', token 4096, is the first that only the draft knows"):
+    with pytest.raises(
+        ValueError,
+        match=r"has 4,096 tokens and the draft 4,097; '<\|more\|>', token 4096, is the first that only the draft knows",
+    ):
         check_tokenizers(tokenizer(), longer)
     with pytest.raises(ValueError, match="eos_token_id is 0 to the target and 5 to the middle"):
-        check_tokenizers(tokenizer(), tokenizer(eos_token=tokenizer().convert_ids_to_tokens(5)), "middle")
+        check_tokenizers(
+            tokenizer(), tokenizer(eos_token=tokenizer().convert_ids_to_tokens(5)), "middle"
+        )
 
 
 def test_a_folders_tokenizer_is_read_as_it_stands_whatever_the_kind_of_the_model(copy):
@@ -59,8 +71,15 @@ def holed(said):
     """With two numbers that stand for nothing, and two tokens far above."""
     vocab = said["model"]["vocab"]
     held = {token for token, number in vocab.items() if number in (3000, 3500)}
-    merges = [pair for pair in said["model"]["merges"] if "".join(pair) not in held and not set(pair) & held]
-    vocab = {token: number for token, number in vocab.items() if token not in held} | {"<5000>": 5000, "<5001>": 5001}
+    merges = [
+        pair
+        for pair in said["model"]["merges"]
+        if "".join(pair) not in held and not set(pair) & held
+    ]
+    vocab = {token: number for token, number in vocab.items() if token not in held} | {
+        "<5000>": 5000,
+        "<5001>": 5001,
+    }
     said["model"] |= {"merges": merges, "vocab": vocab}
 
 
@@ -73,15 +92,23 @@ def test_tokens_above_a_hole_are_compared_too(copy):
     assert len(one) == 4096 and max(one.get_vocab().values()) == 5001
     assert check_tokenizers(one, load_tokenizer(copy)) is None
     other = changed(copy, swapped)
-    with pytest.raises(ValueError, match=r"token 5000 is '<5000>' to the target and '<5001>' to the draft; 2 of 4,096 tokens"):
+    with pytest.raises(
+        ValueError,
+        match=r"token 5000 is '<5000>' to the target and '<5001>' to the draft; 2 of 4,096 tokens",
+    ):
         check_tokenizers(one, other)
 
 
 def test_a_hole_that_only_one_tokenizer_has_is_told(copy):
-    with pytest.raises(ValueError, match=r"has 4,096 tokens and the draft 4,096; '.+', token 3000, is the first that only the target knows"):
+    with pytest.raises(
+        ValueError,
+        match=r"has 4,096 tokens and the draft 4,096; '.+', token 3000, is the first that only the target knows",
+    ):
         check_tokenizers(tokenizer(), changed(copy, holed))
 
 
 def test_a_tokenizer_that_lies_elsewhere_counts_for_models_that_have_none(copy):
-    ladder = load_ladder(DATA / "ladder" / "target", DATA / "ladder" / "draft", tokenizer=copy, device="cpu")
+    ladder = load_ladder(
+        DATA / "ladder" / "target", DATA / "ladder" / "draft", tokenizer=copy, device="cpu"
+    )
     assert ladder.encode(TEXT) == load_ladder(device="cpu").encode(TEXT) and ladder.katz is None

@@ -8,17 +8,37 @@ import pytest
 GOOD = "from pathlib import Path\nimport os\nPath(os.environ['SPECDEC_FIGURES'], '{number}_toy.csv').write_text(str(width))\nprint(width)"
 
 
-def write_toy(folder: Path, name: str, body: str, parameters: str = "width: int = 2  # branches per level") -> Path:
+def write_toy(
+    folder: Path, name: str, body: str, parameters: str = "width: int = 2  # branches per level"
+) -> Path:
     """A notebook of a title, a parameters cell and one cell of code, as Lab would store it."""
     cells = [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# {name}"},
-        {"cell_type": "code", "id": "b", "metadata": {"tags": ["parameters"]}, "source": parameters, "execution_count": None, "outputs": []},
-        {"cell_type": "code", "id": "c", "metadata": {}, "source": body.format(number=name[:2]), "execution_count": None, "outputs": []},
+        {
+            "cell_type": "code",
+            "id": "b",
+            "metadata": {"tags": ["parameters"]},
+            "source": parameters,
+            "execution_count": None,
+            "outputs": [],
+        },
+        {
+            "cell_type": "code",
+            "id": "c",
+            "metadata": {},
+            "source": body.format(number=name[:2]),
+            "execution_count": None,
+            "outputs": [],
+        },
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(
+        json.dumps(
+            {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        )
+    )
     return path
 
 

@@ -17,18 +17,27 @@ class Context:
     tokens: tuple[int, ...]
     prompt_tokens: int
     source: tuple[int, ...] | None = None
-    begun: tuple[int, ...] | None = field(default=None, init=False, compare=False, repr=False)  # the very tuple that `extended` went on from
+    begun: tuple[int, ...] | None = field(
+        default=None, init=False, compare=False, repr=False
+    )  # the very tuple that `extended` went on from
 
     def __post_init__(self) -> None:
         if not self.tokens:
-            raise ValueError("the prompt is empty; give at least one token (a start or end-of-text token will do)")
+            raise ValueError(
+                "the prompt is empty; give at least one token (a start or end-of-text token will"
+                " do)"
+            )
         if not 1 <= self.prompt_tokens <= len(self.tokens):
-            raise ValueError(f"prompt_tokens must lie in 1…{len(self.tokens)}, got {self.prompt_tokens}")
+            raise ValueError(
+                f"prompt_tokens must lie in 1…{len(self.tokens)}, got {self.prompt_tokens}"
+            )
         if min(self.tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 
     @classmethod
-    def of(cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None) -> "Context":
+    def of(
+        cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None
+    ) -> "Context":
         """A context in which everything was given."""
         return cls(tuple(prompt), len(prompt), source)
 
@@ -37,7 +46,12 @@ class Context:
         if tokens and min(tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(tokens)}")
         longer = object.__new__(Context)  # not checked again: all tokens so far were
-        whole = {"tokens": self.tokens + tuple(tokens), "prompt_tokens": self.prompt_tokens, "source": self.source, "begun": self.tokens}
+        whole = {
+            "tokens": self.tokens + tuple(tokens),
+            "prompt_tokens": self.prompt_tokens,
+            "source": self.source,
+            "begun": self.tokens,
+        }
         for name, value in whole.items():
             object.__setattr__(longer, name, value)
         return longer

@@ -1,6 +1,8 @@
-"""Where things are, how a file is replaced (whole or not at all), and whether a stored one is whole.
+"""Where things are, how a file is replaced (whole or not at all), and whether a stored one is
+whole.
 
-A half-written file is called like ".NAME.PID.partial", so that whoever comes later knows whose it was.
+A half-written file is called like ".NAME.PID.partial", so that whoever comes later knows whose it
+was.
 """
 
 import hashlib
@@ -19,7 +21,9 @@ PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
 
 
 def figures_folder() -> Path:
-    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own, wherever the caller stands."""
+    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own, wherever
+    the caller stands.
+    """
     named = os.environ.get("SPECDEC_FIGURES")
     return Path(named).expanduser().resolve() if named else REPOSITORY / "figures"
 
@@ -46,8 +50,14 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sweep_partial(folder: Path) -> list[str]:
-    """Remove what processes that are gone left half-written in a folder; the names of what was removed come back."""
-    found = [path for path in folder.glob(".*.partial*") if (match := PARTIAL.fullmatch(path.name)) and not _runs(int(match[1]))]
+    """Remove what processes that are gone left half-written in a folder; the names of what was
+    removed come back.
+    """
+    found = [
+        path
+        for path in folder.glob(".*.partial*")
+        if (match := PARTIAL.fullmatch(path.name)) and not _runs(int(match[1]))
+    ]
     for path in found:
         path.unlink(missing_ok=True)
     return sorted(path.name for path in found)
@@ -56,12 +66,15 @@ def sweep_partial(folder: Path) -> list[str]:
 def check_writable(folder: Path) -> None:
     """Write a small file into a folder, which is made if need be, and remove it.
 
-    A folder made for the trial and not wanted stays away.  Raises ValueError, which names the folder and what to do, if that does not work.
+    A folder made for the trial and not wanted stays away.  Raises ValueError, which names the
+    folder and what to do, if that does not work.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".trial", suffix=f".{os.getpid()}.partial") as trial:
+        with tempfile.NamedTemporaryFile(
+            dir=folder, prefix=".trial", suffix=f".{os.getpid()}.partial"
+        ) as trial:
             trial.write(b"x" * 4096)
             trial.flush()
     except OSError as problem:
@@ -69,11 +82,15 @@ def check_writable(folder: Path) -> None:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         reason = problem.strerror or type(problem).__name__
-        raise ValueError(f"the folder {folder} cannot be written to ({reason}); mend that, or name another") from problem
+        raise ValueError(
+            f"the folder {folder} cannot be written to ({reason}); mend that, or name another"
+        ) from problem
 
 
 def _runs(process: int) -> bool:
-    """Whether a process of this machine with that number is alive; taken to be so where it cannot be asked without harm."""
+    """Whether a process of this machine with that number is alive; taken to be so where it cannot
+    be asked without harm.
+    """
     if os.name != "posix":
         return True
     try:
@@ -102,12 +119,17 @@ def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
     if missing:
-        raise ValueError(f"stored file {path} is damaged (it does not list {', '.join(sorted(missing))}); {REMEDY}")
+        raise ValueError(
+            f"stored file {path} is damaged (it does not list {', '.join(sorted(missing))});"
+            f" {REMEDY}"
+        )
     for name, digest in files.items():
         if not (folder / name).is_file():
             raise ValueError(f"stored file {folder / name} is missing; {REMEDY}")
         if file_digest(folder / name) != digest:
-            raise ValueError(f"stored file {folder / name} is damaged: its SHA-256 is not the card's; {REMEDY}")
+            raise ValueError(
+                f"stored file {folder / name} is damaged: its SHA-256 is not the card's; {REMEDY}"
+            )
     return card
 
 

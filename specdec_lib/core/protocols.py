@@ -1,6 +1,7 @@
 """What a language model and a draft are to the algorithms.
 
-A model: context and tree in, one row of logits per node out. A draft: context in, a tree of guesses out.
+A model: context and tree in, one row of logits per node out. A draft: context in, a tree of guesses
+out.
 """
 
 from collections.abc import Sequence
@@ -17,17 +18,23 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model has done so far: forward passes, rows (tokens run through it) and seconds spent in them."""
+    """What a model has done so far: forward passes, rows (tokens run through it) and seconds spent
+    in them.
+    """
 
     passes: int = 0
     rows: int = 0
     seconds: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(self.passes + other.passes, self.rows + other.rows, self.seconds + other.seconds)
+        return Usage(
+            self.passes + other.passes, self.rows + other.rows, self.seconds + other.seconds
+        )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(self.passes - other.passes, self.rows - other.rows, self.seconds - other.seconds)
+        return Usage(
+            self.passes - other.passes, self.rows - other.rows, self.seconds - other.seconds
+        )
 
 
 @runtime_checkable
@@ -44,10 +51,13 @@ class LanguageModel(Protocol):
     max_positions: int
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """Row i: the logits of the token after node i, given the context and the path to the node; root first.
+        """Row i: the logits of the token after node i, given the context and the path to the node;
+        root first.
 
-        A pure function of its arguments: a model may remember what it has read, and that never changes a result.
-        Raises ValueError if the tree is not rooted at the context's end, or a token or position is out of range.
+        A pure function of its arguments: a model may remember what it has read, and that never
+        changes a result.
+        Raises ValueError if the tree is not rooted at the context's end, or a token or position is
+        out of range.
         """
         ...
 
@@ -57,13 +67,22 @@ class TreeGrower(Protocol):
     """A model that can also grow a tree of its own guesses in one go."""
 
     def grow(
-        self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
+        self,
+        context: Context,
+        chance: Chance,
+        *,
+        widths: Sequence[int],
+        budget: int | None,
+        floor: float,
+        match: MatchTable,
     ) -> TokenTree | None:
-        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level, up to rounding of scores; None where it cannot.
+        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level,
+        up to rounding of scores; None where it cannot.
 
         Its time counts as the model's passes, choices and planting included.
 
-        widths    children per node at each depth; with a budget, as many as it, and the best `budget` guesses are kept
+        widths    children per node at each depth; with a budget, as many as it, and the best
+                  `budget` guesses are kept
         """
         ...
 
@@ -75,8 +94,8 @@ class Draft(Protocol):
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on: a tree rooted at its last token.
 
-        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token really was drawn from, given its
-        earlier siblings.
+        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token
+        really was drawn from, given its earlier siblings.
         """
         ...
 
@@ -85,7 +104,8 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
     """Raises ValueError unless `tree` continues `context` and both fit the model."""
     if tree.root_position != len(context) - 1 or tree.tokens[ROOT] != context.tokens[-1]:
         raise ValueError(
-            f"a tree is rooted at its context's last token: token {context.tokens[-1]} at position {len(context) - 1},"
+            f"a tree is rooted at its context's last token: token {context.tokens[-1]} at position"
+            f" {len(context) - 1},"
             f" got token {tree.tokens[ROOT]} at position {tree.root_position}"
         )
     largest = max(max(context.tokens), max(tree.tokens))
@@ -93,4 +113,6 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
     deepest = tree.root_position + max(tree.depths)
     if deepest >= max_positions:
-        raise ValueError(f"positions must be below the context length {max_positions}, got {deepest}")
+        raise ValueError(
+            f"positions must be below the context length {max_positions}, got {deepest}"
+        )

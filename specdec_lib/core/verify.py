@@ -1,7 +1,7 @@
 """The rules that make speculation safe: a tree, the target's logits and chance in, a verdict out.
 
-`look_up` gives the target's own output token for token, whatever the drafts do. `reject` gives the target's own law, provided that every row in
-the tree is the law its token was drawn from.
+`look_up` gives the target's own output token for token, whatever the drafts do. `reject` gives the
+target's own law, provided that every row in the tree is the law its token was drawn from.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ from specdec_lib.core.tree import ROOT, TokenTree
 
 @dataclass(frozen=True)
 class Verdict:
-    """The accepted nodes, from below the root down, and one more token of the target's own: a correction, or a bonus after full acceptance."""
+    """The accepted nodes, from below the root down, and one more token of the target's own: a
+    correction, or a bonus after full acceptance.
+    """
 
     path: tuple[int, ...]
     bonus: int
@@ -26,12 +28,16 @@ class Verdict:
 class Rule(Protocol):
     """How a target accepts a tree."""
 
-    def __call__(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
+    def __call__(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+    ) -> Verdict:
         """The verdict on `tree`; pure."""
         ...
 
 
-def look_up(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
+def look_up(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+) -> Verdict:
     """The longest path from the root that follows the target's own choices, and its next choice.
 
     target_logits    row i: the target's logits after node i, root first
@@ -52,16 +58,20 @@ def look_up(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """The path that survives one test per child, and a token from what the rejected children left of the target's law.
+    """The path that survives one test per child, and a token from what the rejected children left
+    of the target's law.
 
-    A child drawn from `offered` is kept with probability min(1, wanted ÷ offered) at its token; otherwise what is still wanted becomes
-    (wanted − offered)₊, normalised. One update serves a chain, siblings with and without replacement, and a point mass.
+    A child drawn from `offered` is kept with probability min(1, wanted ÷ offered) at its token;
+    otherwise what is still wanted becomes (wanted − offered)₊, normalised. One update serves a
+    chain, siblings with and without replacement, and a point mass.
 
     target_logits    row i: the target's logits after node i, root first
     chance           one coin per child tried, in draw order, and one draw
 
-    Raises ValueError unless there is one target row per node, and each node's own row, where it has one, gives its token a probability.
-    Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024 (Sequoia).
+    Raises ValueError unless there is one target row per node, and each node's own row, where it has
+    one, gives its token a probability.
+    Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024
+    (Sequoia).
     """
     _check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -77,11 +87,15 @@ def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance:
                 break
             wanted = remaining(wanted, token, offered)
         else:
-            return Verdict(tuple(path), bonus=chance.draw("emit", wanted, tree.root_position, tree.slots(node)))
+            return Verdict(
+                tuple(path), bonus=chance.draw("emit", wanted, tree.root_position, tree.slots(node))
+            )
 
 
 def remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
-    """(wanted − offered)₊ normalised; `wanted` itself where nothing is left, which only rounding can bring about."""
+    """(wanted − offered)₊ normalised; `wanted` itself where nothing is left, which only rounding
+    can bring about.
+    """
     if offered is None:
         left = wanted.clone()
         left[token] = 0.0
@@ -96,8 +110,15 @@ def offered_probability(offered: Tensor | None, token: int, vocabulary: int) -> 
     if offered is None:
         return 1.0
     if offered.shape != (vocabulary,) or not 0 < (probability := float(offered[token])) <= 1 + 1e-6:
-        what = f"{list(offered.shape)}" if offered.shape != (vocabulary,) else f"probability {float(offered[token])}"
-        raise ValueError(f"a row is a law over {vocabulary} tokens in which its own token {token} is possible, got {what}")
+        what = (
+            f"{list(offered.shape)}"
+            if offered.shape != (vocabulary,)
+            else f"probability {float(offered[token])}"
+        )
+        raise ValueError(
+            f"a row is a law over {vocabulary} tokens in which its own token {token} is possible,"
+            f" got {what}"
+        )
     return probability
 
 

@@ -1,1 +1,3 @@
-"""What proposes a tree: chains and trees, staged drafts, cascades, Max-Gram, n-grams, and drafts made of several."""
+"""What proposes a tree: chains and trees, staged drafts, cascades, Max-Gram, n-grams, and drafts
+made of several.
+"""

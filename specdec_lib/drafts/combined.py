@@ -1,4 +1,6 @@
-"""The draft that guesses nothing, and drafts made of several: the first that guesses, or all of them merged."""
+"""The draft that guesses nothing, and drafts made of several: the first that guesses, or all of
+them merged.
+"""
 
 from dataclasses import dataclass
 
@@ -21,8 +23,9 @@ class NoDraft:
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one.
 
-    A guess that several drafts make is named after the first of them.  Raises ValueError if there is no part; `propose` does if a part draws
-    its guesses by chance, because a repeated draw is a trial of its own.
+    A guess that several drafts make is named after the first of them.  Raises ValueError if there
+    is no part; `propose` does if a part draws its guesses by chance, because a repeated draw is a
+    trial of its own.
     """
 
     parts: tuple[Draft, ...]
@@ -38,17 +41,25 @@ class MergedDraft:
             guessed = part.propose(context, chance.inner("part", (number,)))
             place = [ROOT, *range(len(tree), len(tree) + guessed.guesses)]
             parents = [place[parent] for parent in guessed.parents[1:]]
-            tree = tree.grown(guessed.tokens[1:], parents, source=guessed.sources[1:], scores=guessed.scores[1:], rows=guessed.rows[1:])
+            tree = tree.grown(
+                guessed.tokens[1:],
+                parents,
+                source=guessed.sources[1:],
+                scores=guessed.scores[1:],
+                rows=guessed.rows[1:],
+            )
         return tree.merged()
 
 
 @dataclass(frozen=True)
 class FirstDraft:
-    """The guesses of the first of several drafts that has any: a copy where the text repeats itself, else a model's.
+    """The guesses of the first of several drafts that has any: a copy where the text repeats
+    itself, else a model's.
 
     least    guesses that a part must have for its turn to be taken; the last part is always taken
 
-    Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were drawn by chance would be passed over.
+    Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were
+    drawn by chance would be passed over.
     """
 
     parts: tuple[Draft, ...]
@@ -56,7 +67,10 @@ class FirstDraft:
 
     def __post_init__(self) -> None:
         if not self.parts or self.least < 1:
-            raise ValueError(f"the first of several drafts needs at least one part and 1 guess, got {len(self.parts)} and least={self.least}")
+            raise ValueError(
+                "the first of several drafts needs at least one part and 1 guess, got"
+                f" {len(self.parts)} and least={self.least}"
+            )
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """What that draft guesses."""
@@ -65,5 +79,8 @@ class FirstDraft:
             if tree.guesses >= self.least:
                 return tree
             if tree.has_rows:
-                raise ValueError(f"guesses that were drawn cannot be passed over (it would bias the ratio rules): {tree.guesses} of part {number}")
+                raise ValueError(
+                    "guesses that were drawn cannot be passed over (it would bias the ratio"
+                    f" rules): {tree.guesses} of part {number}"
+                )
         return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

@@ -1,9 +1,11 @@
-"""Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram table fills the rest.
+"""Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram
+table fills the rest.
 
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ: a match lies wholly in the prompt or
-wholly in the generation, something must follow it there, and the ending never matches itself, so the first guess is not the beginning of the prompt;
-no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of guessing token 0; a window and a least
-length of the match may be set, where the paper has neither.
+Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
+a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
+the ending never matches itself, so the first guess is not the beginning of the prompt; no more than
+`length` tokens come back; a token the bigram table never saw ends the chain instead of guessing
+token 0; a window and a least length of the match may be set, where the paper has neither.
 """
 
 import functools
@@ -16,21 +18,30 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.suffixes import SuffixIndex
 
-DECAY = 0.75  # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth is measured
-ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # where a guess comes from: the sources of Max-Gram's nodes
+# a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
+# is measured
+DECAY = 0.75
+ORIGINS = PROMPT, GENERATION, BIGRAM = (
+    "prompt",
+    "generation",
+    "bigram",
+)  # where a guess comes from: the sources of Max-Gram's nodes
 
 
 @dataclass(frozen=True, eq=False)
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no table
+    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no
+               table
     length     tokens in the chain, at most
     window     the longest ending that is looked for, in tokens; None for no limit
     least      the shortest match that is copied from, in tokens
-    index      what has been read; copies made by `dataclasses.replace` share it, and forgetting it changes no tree
+    index      what has been read; copies made by `dataclasses.replace` share it, and forgetting it
+               changes no tree
 
-    Raises ValueError if `length`, `window` or `least` is below 1, `least` above `window`, or `bigrams` is not one row of token numbers.
+    Raises ValueError if `length`, `window` or `least` is below 1, `least` above `window`, or
+    `bigrams` is not one row of token numbers.
     """
 
     bigrams: np.ndarray | None = None
@@ -43,14 +54,21 @@ class MaxGram:
         if self.length < 1:
             raise ValueError(f"a chain has a length of at least 1, got {self.length}")
         if self.least < 1 or (self.window is not None and self.window < self.least):
-            raise ValueError(f"a match has at least 1 token and at most as many as the window, got least={self.least} and window={self.window}")
+            raise ValueError(
+                "a match has at least 1 token and at most as many as the window, got"
+                f" least={self.least} and window={self.window}"
+            )
         table = self.bigrams
         if table is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
-            raise ValueError(f"a bigram table is one row of integers, got shape {table.shape} of {table.dtype}")
+            raise ValueError(
+                f"a bigram table is one row of integers, got shape {table.shape} of {table.dtype}"
+            )
         if table.size and not (-1 <= table.min() and table.max() < len(table)):
-            raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {table.min()}…{table.max()}")
+            raise ValueError(
+                f"bigrams must lie in -1…{len(table) - 1}, got {table.min()}…{table.max()}"
+            )
 
     @property
     def vocabulary(self) -> int | None:
@@ -58,13 +76,17 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain below the context's last token: copied nodes named "prompt" or "generation", then "bigram" ones; chance is not asked.
+        """A chain below the context's last token: copied nodes named "prompt" or "generation", then
+        "bigram" ones; chance is not asked.
 
-        The encoder's tokens are searched in place of the prompt where there are any; the generation only where the prompt holds no match.
+        The encoder's tokens are searched in place of the prompt where there are any; the generation
+        only where the prompt holds no match.
         Raises ValueError if the bigram table is too short for a token it is asked about.
         """
         origin, copied = self._copied(context)
-        filled = self._filled(copied[-1] if copied else context.tokens[-1], self.length - len(copied))
+        filled = self._filled(
+            copied[-1] if copied else context.tokens[-1], self.length - len(copied)
+        )
         tokens = (context.tokens[-1], *copied, *filled)
         sources = ("context", *(origin,) * len(copied), *(BIGRAM,) * len(filled))
         above, scores, rows = _chain(len(tokens))
@@ -88,7 +110,10 @@ class MaxGram:
         if self.bigrams is None or not missing:
             return tokens
         if token >= len(self.bigrams):
-            raise ValueError(f"the bigram table has {len(self.bigrams)} entries, one per token of the vocabulary, and none for token {token}")
+            raise ValueError(
+                f"the bigram table has {len(self.bigrams)} entries, one per token of the"
+                f" vocabulary, and none for token {token}"
+            )
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)
@@ -98,4 +123,8 @@ class MaxGram:
 @functools.lru_cache(maxsize=256)
 def _chain(nodes: int) -> tuple[tuple[int, ...], tuple[float, ...], tuple[None, ...]]:
     """Parents, scores and rows of a chain with this many nodes."""
-    return tuple(range(-1, nodes - 1)), tuple(DECAY**depth for depth in range(nodes)), (None,) * nodes
+    return (
+        tuple(range(-1, nodes - 1)),
+        tuple(DECAY**depth for depth in range(nodes)),
+        (None,) * nodes,
+    )

@@ -1,9 +1,11 @@
 """Drafts whose own passes are fed by a cheaper scout.
 
-`StagedTree` gives the very tree that its draft would give: the scout's guesses ride along in the draft's passes, so that a node that is
-wanted later has already been read. `StagedChain` is speculative decoding of the draft itself: the scout guesses, the draft accepts or
-corrects by its own law. A scout is any draft, a staged one included, so there may be any number of stages.
-Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models open, and these are our two readings.
+`StagedTree` gives the very tree that its draft would give: the scout's guesses ride along in the
+draft's passes, so that a node that is wanted later has already been read. `StagedChain` is
+speculative decoding of the draft itself: the scout guesses, the draft accepts or corrects by its
+own law. A scout is any draft, a staged one included, so there may be any number of stages.
+Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models
+open, and these are our two readings.
 """
 
 from collections.abc import Mapping
@@ -26,11 +28,13 @@ class StagedTree:
     """The tree of `draft`, node for node, in fewer of the draft's passes.
 
     draft     what is proposed
-    scout     guesses below the nodes that the draft is about to read; its guesses are read in the same pass
+    scout     guesses below the nodes that the draft is about to read; its guesses are read in the
+              same pass
     guided    the scout is asked below so many of these nodes, the best-scored ones
 
-    A node is named after the scout's source if the scout guessed it too, else after the draft's model. The scout's guesses decide nothing,
-    so any rule and any siblings stay as exact as without it. Where nodes are chosen without chance, set the scout so too.
+    A node is named after the scout's source if the scout guessed it too, else after the draft's
+    model. The scout's guesses decide nothing, so any rule and any siblings stay as exact as without
+    it. Where nodes are chosen without chance, set the scout so too.
     Raises ValueError if `guided` is below 1.
     """
 
@@ -40,7 +44,9 @@ class StagedTree:
 
     def __post_init__(self) -> None:
         if self.guided < 1:
-            raise ValueError(f"the scout is asked below at least 1 node per pass, got guided={self.guided}")
+            raise ValueError(
+                f"the scout is asked below at least 1 node per pass, got guided={self.guided}"
+            )
 
     @property
     def siblings(self) -> str:
@@ -53,7 +59,9 @@ class StagedTree:
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The draft's tree: grown as far as is known, then one pass over all that was missing, until nothing is."""
+        """The draft's tree: grown as far as is known, then one pass over all that was missing,
+        until nothing is.
+        """
         reading = _Reading(self, self.draft.as_tree(), context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
@@ -86,7 +94,10 @@ class _Reading:
             key = (path, tree.slots(node), width)
             if key not in self.made:
                 children = self.draft.children(tree, node, self.rows[path], self.chance, width)
-                self.made[key] = [child._replace(source=self.scouted.get((*path, child.token), child.source)) for child in children]
+                self.made[key] = [
+                    child._replace(source=self.scouted.get((*path, child.token), child.source))
+                    for child in children
+                ]
             found[node] = self.made[key]
         return found
 
@@ -99,9 +110,13 @@ class _Reading:
         best = sorted(self.missing, key=lambda path: (-self.missing[path][0], len(path)))
         for path in best[: self.staged.guided]:
             inner = self.chance.inner("scout", (len(self.context) - 1, *self.missing[path][1]))
-            guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(deepest - len(path))
+            guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(
+                deepest - len(path)
+            )
             below = [path]
-            for token, parent, source in zip(guessed.tokens[1:], guessed.parents[1:], guessed.sources[1:], strict=True):
+            for token, parent, source in zip(
+                guessed.tokens[1:], guessed.parents[1:], guessed.sources[1:], strict=True
+            ):
                 below.append((*below[parent], token))
                 self.scouted.setdefault(below[-1], source)
                 planted.plant(below[-1])
@@ -126,17 +141,21 @@ class _Planted:
 
     def tree(self, context: Context) -> TokenTree:
         tokens = [path[-1] for path in self.number if path]
-        return TokenTree.rooted(context).grown(tokens, self.parents, source="", scores=[0.0] * len(tokens))
+        return TokenTree.rooted(context).grown(
+            tokens, self.parents, source="", scores=[0.0] * len(tokens)
+        )
 
 
 @dataclass(frozen=True)
 class StagedChain:
-    """A chain that the draft's model decodes speculatively, under its scout's guesses: the paper's second stage taken literally.
+    """A chain that the draft's model decodes speculatively, under its scout's guesses: the paper's
+    second stage taken literally.
 
     length      guesses
-    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid": accepted, corrected and so drawn by the
-                model's law, which is each node's row
-    match       turns the place in the chain into a score; but at temperature 0 a score is the product of probabilities
+    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid":
+                accepted, corrected and so drawn by the model's law, which is each node's row
+    match       turns the place in the chain into a score; but at temperature 0 a score is the
+                product of probabilities
 
     Raises ValueError if a value is out of range.
     Source: Spector and Ré 2023, section 3.2; the rules are those of the outer loop.
@@ -150,9 +169,14 @@ class StagedChain:
 
     def __post_init__(self) -> None:
         if self.length < 1:
-            raise ValueError(f"a chain has at least 1 guess, got length={self.length}; to guess nothing use NoDraft")
+            raise ValueError(
+                f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
+                " NoDraft"
+            )
         if self.siblings not in ("ranked", "iid"):
-            raise ValueError(f'the siblings of a staged chain are "ranked" or "iid", got {self.siblings!r}')
+            raise ValueError(
+                f'the siblings of a staged chain are "ranked" or "iid", got {self.siblings!r}'
+            )
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""
@@ -161,18 +185,40 @@ class StagedChain:
         length = min(self.length, self.model.max_positions - len(context) + 1)
         while (room := length - chain.guesses) > 0:
             here = context.extended(chain.tokens[1:])
-            inner = chance.inner("stage", (chain.root_position, chain.guesses))  # what an earlier round drew here must not decide again
+            inner = chance.inner(
+                "stage", (chain.root_position, chain.guesses)
+            )  # what an earlier round drew here must not decide again
             guessed = self.scout.propose(here, inner.inner("scout")).cut(room - 1)
             logits = self.model.score(here, guessed)
             verdict = rule(guessed, logits, inner)
             for node, parent in zip(verdict.path, (ROOT, *verdict.path), strict=False):
-                chain = self._longer(chain, guessed.tokens[node], guessed.sources[node], logits[parent], chance.sampler)
-            chain = self._longer(chain, verdict.bonus, self.model.name, logits[verdict.path[-1] if verdict.path else ROOT], chance.sampler)
+                chain = self._longer(
+                    chain,
+                    guessed.tokens[node],
+                    guessed.sources[node],
+                    logits[parent],
+                    chance.sampler,
+                )
+            chain = self._longer(
+                chain,
+                verdict.bonus,
+                self.model.name,
+                logits[verdict.path[-1] if verdict.path else ROOT],
+                chance.sampler,
+            )
         return chain
 
-    def _longer(self, chain: TokenTree, token: int, source: str, logits: Tensor, sampler: Sampler) -> TokenTree:
+    def _longer(
+        self, chain: TokenTree, token: int, source: str, logits: Tensor, sampler: Sampler
+    ) -> TokenTree:
         row = sampler.probs(logits) if self.siblings == "iid" else None
         greedy = self.siblings == "ranked" and sampler.temperature == 0
         factor = unwarped(logits, [token])[0] if greedy else self.match.rate(0)
         last = len(chain) - 1
-        return chain.grown([token], [last], source=source, scores=[chain.scores[last] * min(1.0, factor)], rows=[row])
+        return chain.grown(
+            [token],
+            [last],
+            source=source,
+            scores=[chain.scores[last] * min(1.0, factor)],
+            rows=[row],
+        )

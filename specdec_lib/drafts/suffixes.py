@@ -1,11 +1,15 @@
-"""Where the longest suffix of a context stood before, in microseconds: an index that grows, and goes back, with the context.
+"""Where the longest suffix of a context stood before, in microseconds: an index that grows, and
+goes back, with the context.
 
-A suffix automaton holds every n-gram of a region, and where each first ended. The prompt's is built once. The generation's takes a token
-at a time, and its last token can be dropped again: a caller may go back, branch, or turn to another prompt without saying so, because every
-question is compared with what is remembered. What an answer is depends on the context alone. In a text of 4,096 tokens it takes some 20
-to 40 µs with all of a proposal, because a context knows what it went on from and is not compared whole; some hundreds for a caller that branches
-where the text is one token over and over (`tests/max_gram_speed.py`).
-Source: Blumer et al. 1985 (the automaton); Hu et al. 2024 (SAM decoding) follow a text through one in speculative decoding as well.
+A suffix automaton holds every n-gram of a region, and where each first ended. The prompt's is built
+once. The generation's takes a token at a time, and its last token can be dropped again: a caller
+may go back, branch, or turn to another prompt without saying so, because every question is compared
+with what is remembered. What an answer is depends on the context alone. In a text of 4,096 tokens
+it takes some 20 to 40 µs with all of a proposal, because a context knows what it went on from and
+is not compared whole; some hundreds for a caller that branches where the text is one token over and
+over (`tests/max_gram_speed.py`).
+Source: Blumer et al. 1985 (the automaton); Hu et al. 2024 (SAM decoding) follow a text through one
+in speculative decoding as well.
 """
 
 from collections.abc import Sequence
@@ -13,7 +17,9 @@ from collections.abc import Sequence
 from specdec_lib.core.context import Context
 
 REMEMBERED = 8  # texts
-LOOSE = 64  # tokens at the end of a text, at least, that may be dropped and read anew; a text that differs before them is another one
+# tokens at the end of a text, at least, that may be dropped and read anew; a text that differs
+# before them is another one
+LOOSE = 64
 START = 0  # the state of the empty n-gram
 
 Match = tuple[int, int]  # an n-gram: its state and how many tokens it has
@@ -23,8 +29,10 @@ class Automaton:
     """Every n-gram of a text, by state: n-grams that end at the same places share one.
 
     steps      per state, the state that each following token leads to
-    links      per state, that of its longest suffix that ends at more places; −1 for the empty n-gram
-    lengths    per state, tokens of its longest n-gram; its shortest has one more than the link's longest
+    links      per state, that of its longest suffix that ends at more places; −1 for the empty
+               n-gram
+    lengths    per state, tokens of its longest n-gram; its shortest has one more than the link's
+               longest
     ends       per state, how many tokens of the text stand up to the end of its first occurrence
     wholes     the states of the text's first 0, 1, 2, … tokens
     parted     per token of the text, the state that its coming parted in two, −1 for none
@@ -85,7 +93,9 @@ class Automaton:
                 del values[new:]
 
     def walk(self, match: Match, tokens: Sequence[int]) -> list[Match]:
-        """After each of some tokens, the longest n-gram that ends there, and does not begin before `match`."""
+        """After each of some tokens, the longest n-gram that ends there, and does not begin before
+        `match`.
+        """
         steps, (state, length), matches = self.steps, match, []
         for token in tokens:
             while state >= 0 and token not in steps[state]:
@@ -96,7 +106,9 @@ class Automaton:
         return matches
 
     def end(self, match: Match, tokens: tuple[int, ...], window: int | None) -> int:
-        """Where the first occurrence ends of a match of the last of `tokens`, or of its last `window` tokens if that is less."""
+        """Where the first occurrence ends of a match of the last of `tokens`, or of its last
+        `window` tokens if that is less.
+        """
         state, length = match
         if window is not None and window < length:
             state = START
@@ -108,25 +120,46 @@ class Automaton:
 class Text:
     """A context that was asked about, its prompt's automaton and its generation's.
 
-    given      the region searched first and its automaton, which lacks the region's last token: nothing follows that
+    given      the region searched first and its automaton, which lacks the region's last token:
+               nothing follows that
     trunk      a beginning that holds the prompt and is never dropped
-    begun      the very tuple that the context went on from, of which these tokens are a continuation: compared by identity, which takes no time
-    matches    in `given`, of the text that ends with the prompt's last token, with the first generated one, …
+    begun      the very tuple that the context went on from, of which these tokens are a
+               continuation: compared by identity, which takes no time
+    matches    in `given`, of the text that ends with the prompt's last token, with the first
+               generated one, …
     """
 
-    __slots__ = ("begun", "generated", "given", "matches", "prompt_tokens", "source", "tokens", "trunk")
+    __slots__ = (
+        "begun",
+        "generated",
+        "given",
+        "matches",
+        "prompt_tokens",
+        "source",
+        "tokens",
+        "trunk",
+    )
 
     def __init__(self, context: Context, given: tuple[tuple[int, ...], Automaton]) -> None:
-        self.given, self.generated, self.source, self.prompt_tokens = given, Automaton(), context.source, context.prompt_tokens
+        self.given, self.generated, self.source, self.prompt_tokens = (
+            given,
+            Automaton(),
+            context.source,
+            context.prompt_tokens,
+        )
         self.tokens = self.trunk = context.prompt
         self.begun: tuple[int, ...] | None = None
         automaton, read = given[1], len(given[1].parted) if context.source is None else 0
         self.matches = automaton.walk((automaton.wholes[read], read), self.tokens[read:])[-1:]
 
     def shared(self, context: Context) -> int | None:
-        """How many tokens a context begins with that this text begins with too; None where it leaves the trunk or has another prompt or source."""
+        """How many tokens a context begins with that this text begins with too; None where it
+        leaves the trunk or has another prompt or source.
+        """
         mine, tokens, settled = self.tokens, context.tokens, len(self.trunk)
-        if self.prompt_tokens != context.prompt_tokens or not (self.source is context.source or self.source == context.source):
+        if self.prompt_tokens != context.prompt_tokens or not (
+            self.source is context.source or self.source == context.source
+        ):
             return None
         if mine is tokens:
             return len(tokens)
@@ -139,7 +172,10 @@ class Text:
         if mine[settled:] == tokens[settled : len(mine)]:
             return len(mine)
         pairs = zip(mine[settled:], tokens[settled:], strict=False)
-        return next((place for place, (old, new) in enumerate(pairs, settled) if old != new), min(len(mine), len(tokens)))
+        return next(
+            (place for place, (old, new) in enumerate(pairs, settled) if old != new),
+            min(len(mine), len(tokens)),
+        )
 
     def follow(self, tokens: tuple[int, ...], shared: int) -> None:
         """Become the text of these tokens, of which the first `shared` are its own."""
@@ -154,7 +190,10 @@ class Text:
 
 
 class SuffixIndex:
-    """The last few texts that were asked about; one may serve many drafts, one at a time. Copies and pickles of it start empty."""
+    """The last few texts that were asked about; one may serve many drafts, one at a time.
+
+    Copies and pickles of it start empty.
+    """
 
     def __init__(self) -> None:
         self._texts: list[Text] = []
@@ -166,11 +205,15 @@ class SuffixIndex:
         """Free the memory; no answer changes."""
         self._texts.clear()
 
-    def find(self, context: Context, window: int | None = None, least: int = 1) -> tuple[bool, int] | None:
-        """Whether the match lies in the generation, and where in its region the token stands that follows it; None where nothing matches.
+    def find(
+        self, context: Context, window: int | None = None, least: int = 1
+    ) -> tuple[bool, int] | None:
+        """Whether the match lies in the generation, and where in its region the token stands that
+        follows it; None where nothing matches.
 
-        The match is the longest suffix of the context that stands in the prompt, or in its source, with a token after it, and the earliest
-        of equally long ones; the same in the generation where there is none.
+        The match is the longest suffix of the context that stands in the prompt, or in its source,
+        with a token after it, and the earliest of equally long ones; the same in the generation
+        where there is none.
 
         window    the longest suffix looked at, in tokens; None for no limit
         least     the shortest that counts
@@ -186,7 +229,9 @@ class SuffixIndex:
         return None
 
     def _text(self, context: Context) -> Text:
-        """The text of a context; while it changes it is not among the remembered, so that an interrupt leaves none half changed."""
+        """The text of a context; while it changes it is not among the remembered, so that an
+        interrupt leaves none half changed.
+        """
         for place, text in enumerate(self._texts):
             shared = text.shared(context)
             if shared is not None:

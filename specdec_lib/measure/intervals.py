@@ -1,7 +1,7 @@
 """A ratio of sums over prompts, and its interval.
 
-What one prompt's rounds hold hangs together, so a prompt is drawn whole: an interval says how far the ratio would move with other prompts of
-the same kind, not with more tokens of the same ones.
+What one prompt's rounds hold hangs together, so a prompt is drawn whole: an interval says how far
+the ratio would move with other prompts of the same kind, not with more tokens of the same ones.
 """
 
 import functools
@@ -14,10 +14,14 @@ import numpy as np
 WITHIN = (0.025, 0.975)
 
 
-def bootstrap(numerator: Iterable[Real], denominator: Iterable[Real], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float, float]:
-    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio, low, high).
+def bootstrap(
+    numerator: Iterable[Real], denominator: Iterable[Real], *, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float, float]:
+    """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again: (ratio,
+    low, high).
 
-    NaN where the denominators sum to 0; resamples in which they do are left out.  Raises ValueError unless there are as many of both.
+    NaN where the denominators sum to 0; resamples in which they do are left out.  Raises ValueError
+    unless there are as many of both.
     Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
     above, below = _columns(numerator, denominator)
@@ -37,14 +41,18 @@ def paired_bootstrap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[float, float, float]:
-    """How many times one ratio of sums is the other, (Σa ÷ Σa') ÷ (Σb ÷ Σb'), and its 95 % interval: (ratio, low, high).
+    """How many times one ratio of sums is the other, (Σa ÷ Σa') ÷ (Σb ÷ Σb'), and its 95 %
+    interval: (ratio, low, high).
 
-    Entry i of all four belongs to the same prompt, and a resample draws the same prompts on both sides: what makes a prompt easy for both
-    cancels, so the interval is narrower than what two separate ones suggest.
-    NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left out.  Raises ValueError unless there are as
-    many of each.
+    Entry i of all four belongs to the same prompt, and a resample draws the same prompts on both
+    sides: what makes a prompt easy for both cancels, so the interval is narrower than what two
+    separate ones suggest.
+    NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left
+    out.  Raises ValueError unless there are as many of each.
     """
-    columns = above_a, below_a, above_b, below_b = _columns(numerators_a, denominators_a, numerators_b, denominators_b)
+    columns = above_a, below_a, above_b, below_b = _columns(
+        numerators_a, denominators_a, numerators_b, denominators_b
+    )
     if not min(below_a.sum(), above_b.sum(), below_b.sum()) > 0:
         return math.nan, math.nan, math.nan
     tops_a, bottoms_a, tops_b, bottoms_b = _resampled(resamples, seed, *columns)
@@ -53,14 +61,21 @@ def paired_bootstrap(
     if not possible.any():
         return math.nan, math.nan, math.nan
     low, high = np.quantile(tops[possible] / bottoms[possible], WITHIN)
-    return float(above_a.sum() / below_a.sum() / (above_b.sum() / below_b.sum())), float(low), float(high)
+    return (
+        float(above_a.sum() / below_a.sum() / (above_b.sum() / below_b.sum())),
+        float(low),
+        float(high),
+    )
 
 
 def _columns(*given: Iterable[Real]) -> list[np.ndarray]:
     columns = [np.array(list(values), dtype=float) for values in given]
     lengths = [len(column) for column in columns]
     if len(set(lengths)) > 1:
-        raise ValueError(f"a ratio needs as many numerators as denominators, got {' and '.join(map(str, lengths))}")
+        raise ValueError(
+            "a ratio needs as many numerators as denominators, got"
+            f" {' and '.join(map(str, lengths))}"
+        )
     return columns
 
 
@@ -73,7 +88,13 @@ def _resampled(resamples: int, seed: int, *columns: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def _times_drawn(prompts: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each resample draws each prompt, [resamples prompts]; kept, because a table has many ratios over the same prompts."""
+    """How often each resample draws each prompt, [resamples prompts]; kept, because a table has
+    many ratios over the same prompts.
+    """
     drawn = np.random.default_rng(seed).integers(prompts, size=(resamples, prompts))
     places = drawn + prompts * np.arange(resamples)[:, None]
-    return np.bincount(places.ravel(), minlength=resamples * prompts).reshape(resamples, prompts).astype(float)
+    return (
+        np.bincount(places.ravel(), minlength=resamples * prompts)
+        .reshape(resamples, prompts)
+        .astype(float)
+    )

@@ -16,7 +16,9 @@ from specdec_lib.core.tree import TokenTree
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A model whose logits are a function of all tokens so far; it runs no network and counts nothing."""
+    """A model whose logits are a function of all tokens so far; it runs no network and counts
+    nothing.
+    """
 
     laws: Callable[[tuple[int, ...]], Tensor]
     vocabulary: int
@@ -32,11 +34,17 @@ class TableModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The table's logits after each node."""
         check_root(context, tree, self.vocabulary, self.max_positions)
-        return torch.stack([self.laws(context.tokens + tree.path_tokens(node)) for node in range(len(tree))])
+        return torch.stack(
+            [self.laws(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]
+        )
 
 
-def joint_law(model: TableModel, prompt: tuple[int, ...], sampler: Sampler, length: int) -> dict[tuple[int, ...], float]:
-    """The exact law of the next `length` tokens when the model is sampled on its own: tokens to probability."""
+def joint_law(
+    model: TableModel, prompt: tuple[int, ...], sampler: Sampler, length: int
+) -> dict[tuple[int, ...], float]:
+    """The exact law of the next `length` tokens when the model is sampled on its own: tokens to
+    probability.
+    """
     law: dict[tuple[int, ...], float] = {}
     for tokens in itertools.product(range(model.vocabulary), repeat=length):
         probability = 1.0

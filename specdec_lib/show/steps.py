@@ -1,7 +1,8 @@
 """One round told step by step, with every random number that decided something in it.
 
-The round is the loop's own: the draft proposes, the target scores, and the walk is told from the same numbers that `look_up` and `reject` ask
-chance for. What is told is data; `figures.steps` draws it.
+The round is the loop's own: the draft proposes, the target scores, and the walk is told from the
+same numbers that `look_up` and `reject` ask chance for. What is told is data; `figures.steps` draws
+it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,8 +42,17 @@ class Step:
     numbers: Numbers = ()
 
 
-def steps_of(target: LanguageModel, draft: Draft, prompt: Context | Sequence[int], chance: Chance, *, rule: Rule, text: Text) -> list[Step]:
-    """The steps of the first round after `prompt`: context, a level of guesses at a time, one pass, the walk, what is emitted.
+def steps_of(
+    target: LanguageModel,
+    draft: Draft,
+    prompt: Context | Sequence[int],
+    chance: Chance,
+    *,
+    rule: Rule,
+    text: Text,
+) -> list[Step]:
+    """The steps of the first round after `prompt`: context, a level of guesses at a time, one pass,
+    the walk, what is emitted.
 
     rule    `look_up` or `reject`
     text    of a token
@@ -53,29 +63,53 @@ def steps_of(target: LanguageModel, draft: Draft, prompt: Context | Sequence[int
         raise ValueError(f"steps are told of the rules look_up and reject, got {rule}")
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     if len(context) > target.max_positions:
-        raise ValueError(f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}")
+        raise ValueError(
+            f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}"
+        )
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
-    told = [Step("context", f"{len(context)} tokens are known; the last is the root, at position {tree.root_position}.", tree.cut(0))]
+    told = [
+        Step(
+            "context",
+            f"{len(context)} tokens are known; the last is the root, at position"
+            f" {tree.root_position}.",
+            tree.cut(0),
+        )
+    ]
     told += _proposed(draft, context, tree, chance, text)
     told.append(_scored(tree, text))
     told += (_looked_up if rule is look_up else _rejected)(tree, logits, chance, text)
     return told
 
 
-def _proposed(draft: Draft, context: Context, tree: TokenTree, chance: Chance, text: Text) -> Iterator[Step]:
+def _proposed(
+    draft: Draft, context: Context, tree: TokenTree, chance: Chance, text: Text
+) -> Iterator[Step]:
     """A step per level of guesses."""
     known = _deciding(draft, context, tree, chance) if tree.guesses else None
-    rows = known.model.score(context, tree) if known is not None and tree.root_position + max(tree.depths) < known.model.max_positions else None
+    rows = (
+        known.model.score(context, tree)
+        if known is not None and tree.root_position + max(tree.depths) < known.model.max_positions
+        else None
+    )
     for depth in range(1, max(tree.depths) + 1):
         nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
         numbers = tuple(_guess(known, tree, node, rows, chance, text) for node in nodes)
         what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''} for position {tree.root_position + depth}"
-        yield Step("propose", f"The draft proposes {what}{_how(known, chance)}.", tree.cut(depth), numbers=numbers)
+        yield Step(
+            "propose",
+            f"The draft proposes {what}{_how(known, chance)}.",
+            tree.cut(depth),
+            numbers=numbers,
+        )
 
 
-def _deciding(draft: Draft, context: Context, tree: TokenTree, chance: Chance) -> TreeDraft | ChainDraft | None:
-    """The draft whose numbers decided: a tree or a chain, or the one inside a staged draft, which proposes the very same tree; None for others."""
+def _deciding(
+    draft: Draft, context: Context, tree: TokenTree, chance: Chance
+) -> TreeDraft | ChainDraft | None:
+    """The draft whose numbers decided: a tree or a chain, or the one inside a staged draft, which
+    proposes the very same tree; None for others.
+    """
     if isinstance(draft, TreeDraft | ChainDraft):
         return draft
     inner = getattr(draft, "draft", None) if hasattr(draft, "scout") else None
@@ -89,16 +123,38 @@ def _how(draft: TreeDraft | ChainDraft | None, chance: Chance) -> str:
     if draft is None:
         return "; it tells no numbers of what decided"
     noisy = "log-probability and the position's noise, which the target shares"
-    ranked = "probability: at temperature 0 there is no noise" if chance.sampler.temperature == 0 else noisy
+    ranked = (
+        "probability: at temperature 0 there is no noise"
+        if chance.sampler.temperature == 0
+        else noisy
+    )
     drawn = "one draw per guess from its law"
-    ways = {"ranked": ranked, "top": "probability alone", "iid": drawn, "distinct": f"{drawn}, without what was drawn before"}
+    ways = {
+        "ranked": ranked,
+        "top": "probability alone",
+        "iid": drawn,
+        "distinct": f"{drawn}, without what was drawn before",
+    }
     return f", by {ways[draft.siblings]}"
 
 
-def _guess(draft: TreeDraft | ChainDraft | None, tree: TokenTree, node: int, rows: Tensor | None, chance: Chance, text: Text) -> dict[str, object]:
+def _guess(
+    draft: TreeDraft | ChainDraft | None,
+    tree: TokenTree,
+    node: int,
+    rows: Tensor | None,
+    chance: Chance,
+    text: Text,
+) -> dict[str, object]:
     """What decided on one guess, as far as the draft can be asked."""
     token, parent = tree.tokens[node], tree.parents[node]
-    told = {"node": node, "token": token, "text": text(token), "after": text(tree.tokens[parent]), "score": tree.scores[node]}
+    told = {
+        "node": node,
+        "token": token,
+        "text": text(token),
+        "after": text(tree.tokens[parent]),
+        "score": tree.scores[node],
+    }
     if draft is None or rows is None:
         return told
     if (row := tree.rows[node]) is not None:
@@ -111,17 +167,28 @@ def _guess(draft: TreeDraft | ChainDraft | None, tree: TokenTree, node: int, row
 
 def _scored(tree: TokenTree, text: Text) -> Step:
     numbers = [
-        {"row": node, "text": text(tree.tokens[node]), "position": tree.position(node), "sees": tree.depths[node] + 1} for node in range(len(tree))
+        {
+            "row": node,
+            "text": text(tree.tokens[node]),
+            "position": tree.position(node),
+            "sees": tree.depths[node] + 1,
+        }
+        for node in range(len(tree))
     ]
     words = f"The target reads all {len(tree)} nodes in one pass, a row of logits each; a row sees the prompt, its ancestors and itself."
     return Step("score", words, tree, numbers=tuple(numbers))
 
 
-def _looked_up(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text) -> Iterator[Step]:
+def _looked_up(
+    tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text
+) -> Iterator[Step]:
     """A step per node of the walk: what competes there, with its noise."""
     path, node = [], ROOT
     while True:
-        position, guessed = tree.position(node) + 1, [tree.tokens[child] for child in tree.children(node)]
+        position, guessed = (
+            tree.position(node) + 1,
+            [tree.tokens[child] for child in tree.children(node)],
+        )
         best, _ = chance.rank(logits[node], position, SHOWN)
         rows = []
         for token in dict.fromkeys((*best, *guessed)):
@@ -129,9 +196,19 @@ def _looked_up(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Ch
             row = {"token": token, "text": text(token), "child": child, "chosen": token == best[0]}
             rows.append(row | _perturbed(logits[node], token, position, chance, noisy=True))
         child = tree.child(node, best[0])
-        ends = "no child has it: the walk ends" if guessed else "nothing was guessed here: the walk ends"
+        ends = (
+            "no child has it: the walk ends"
+            if guessed
+            else "nothing was guessed here: the walk ends"
+        )
         goes = ends if child is None else f"child {rows[0]['child']} has it: accepted"
-        yield Step("choose", f"At position {position} the target chooses {text(best[0])!r}; {goes}.", tree, tuple(path), tuple(rows))
+        yield Step(
+            "choose",
+            f"At position {position} the target chooses {text(best[0])!r}; {goes}.",
+            tree,
+            tuple(path),
+            tuple(rows),
+        )
         if child is None:
             yield _emitted(tree, path, best[0], text)
             return
@@ -139,7 +216,9 @@ def _looked_up(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Ch
         node = child
 
 
-def _rejected(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text) -> Iterator[Step]:
+def _rejected(
+    tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text
+) -> Iterator[Step]:
     """A step per child that is tried, and one for the final draw."""
     path, node = [], ROOT
     while True:
@@ -152,7 +231,13 @@ def _rejected(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Cha
             numbers = _laws(wanted, offered, left, token, text)
             coin = {"probability": min(1.0, ratio), "uniform": drawn, "kept": kept, "node": child}
             words = f"Child {number}, {text(token)!r}: kept with probability {min(1.0, ratio):.3f}; the number is {drawn:.3f}: "
-            yield Step("coin", words + ("kept." if kept else "rejected."), tree, tuple(path), tuple(row | coin for row in numbers))
+            yield Step(
+                "coin",
+                words + ("kept." if kept else "rejected."),
+                tree,
+                tuple(path),
+                tuple(row | coin for row in numbers),
+            )
             if kept:
                 path.append(child)
                 node = child
@@ -161,7 +246,11 @@ def _rejected(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Cha
         else:
             drawn = chance.uniform("emit", tree.root_position, tree.slots(node))
             token = chance.draw("emit", wanted, tree.root_position, tree.slots(node))
-            after = "what the rejected children left of the target's law" if tree.children(node) else "the target's law"
+            after = (
+                "what the rejected children left of the target's law"
+                if tree.children(node)
+                else "the target's law"
+            )
             words = f"From {after}, the number {drawn:.3f} draws {text(token)!r}."
             yield Step("draw", words, tree, tuple(path), _draw(wanted, token, drawn, text))
             yield _emitted(tree, path, token, text)
@@ -169,7 +258,10 @@ def _rejected(tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Cha
 
 
 def _emitted(tree: TokenTree, path: Sequence[int], bonus: int, text: Text) -> Step:
-    nodes = [{"token": tree.tokens[node], "text": text(tree.tokens[node]), "source": tree.sources[node]} for node in path]
+    nodes = [
+        {"token": tree.tokens[node], "text": text(tree.tokens[node]), "source": tree.sources[node]}
+        for node in path
+    ]
     last = path[-1] if path else ROOT
     name = "bonus" if not tree.children(last) else "correction"
     numbers = (*nodes, {"token": bonus, "text": text(bonus), "source": "target"})
@@ -177,8 +269,12 @@ def _emitted(tree: TokenTree, path: Sequence[int], bonus: int, text: Text) -> St
     return Step("emit", words, tree, tuple(path), numbers)
 
 
-def _perturbed(logits: Float[Tensor, " vocab"], token: int, position: int, chance: Chance, *, noisy: bool) -> dict[str, object]:
-    """A token's log-probability (unwarped at temperature 0), its noise, and the sum that is compared."""
+def _perturbed(
+    logits: Float[Tensor, " vocab"], token: int, position: int, chance: Chance, *, noisy: bool
+) -> dict[str, object]:
+    """A token's log-probability (unwarped at temperature 0), its noise, and the sum that is
+    compared.
+    """
     if chance.sampler.temperature == 0:
         law = UNWARPED.log_probs(logits)[token]
     else:
@@ -187,13 +283,25 @@ def _perturbed(logits: Float[Tensor, " vocab"], token: int, position: int, chanc
     return {"log_probability": float(law), "noise": noise, "sum": float(law) + noise}
 
 
-def _laws(wanted: Tensor, offered: Tensor | None, left: Tensor, token: int, text: Text) -> list[dict[str, object]]:
-    """The token at hand and the likeliest others: wanted, offered (1 for a token chosen without chance), and what is left of it."""
+def _laws(
+    wanted: Tensor, offered: Tensor | None, left: Tensor, token: int, text: Text
+) -> list[dict[str, object]]:
+    """The token at hand and the likeliest others: wanted, offered (1 for a token chosen without
+    chance), and what is left of it.
+    """
     likely = wanted.argsort(descending=True, stable=True)[:SHOWN].tolist()
     rows = []
     for one in dict.fromkeys((token, *likely)):
         chance_of = float(one == token) if offered is None else float(offered[one])
-        rows.append({"token": one, "text": text(one), "wanted": float(wanted[one]), "offered": chance_of, "left": float(left[one])})
+        rows.append(
+            {
+                "token": one,
+                "text": text(one),
+                "wanted": float(wanted[one]),
+                "offered": chance_of,
+                "left": float(left[one]),
+            }
+        )
     return rows
 
 
@@ -201,14 +309,28 @@ def _interval(law: Tensor, token: int) -> tuple[float, float]:
     """The part of [0, 1) whose numbers draw this token."""
     cumulative = law.double().cumsum(-1)
     total = float(cumulative[-1])
-    return (float(cumulative[token - 1]) / total if token else 0.0), float(cumulative[token]) / total
+    return (float(cumulative[token - 1]) / total if token else 0.0), float(
+        cumulative[token]
+    ) / total
 
 
 def _draw(law: Tensor, token: int, drawn: float, text: Text) -> Numbers:
-    """The token and the likeliest others, each with its part of [0, 1), in the order in which they lie there."""
+    """The token and the likeliest others, each with its part of [0, 1), in the order in which they
+    lie there.
+    """
     likely = law.argsort(descending=True, stable=True)[:SHOWN].tolist()
     rows = []
     for one in sorted({token, *likely}):
         low, high = _interval(law, one)
-        rows.append({"token": one, "text": text(one), "low": low, "high": high, "probability": high - low, "uniform": drawn, "chosen": one == token})
+        rows.append(
+            {
+                "token": one,
+                "text": text(one),
+                "low": low,
+                "high": high,
+                "probability": high - low,
+                "uniform": drawn,
+                "chosen": one == token,
+            }
+        )
     return tuple(rows)

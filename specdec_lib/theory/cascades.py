@@ -1,8 +1,11 @@
-"""The cascade paper's closed forms: one drafter under another, drafters one after the other, and what standard prices make of counts.
+"""The cascade paper's closed forms: one drafter under another, drafters one after the other, and
+what standard prices make of counts.
 
-An acceptance rate is one number per pair of models, with independent guesses; costs are seconds of a pass over those of a target pass over one
-row, and reviewing many rows costs no more than one. EWIF is the paper's word for the speed-up so predicted, SWI for the one that counted passes
-give at a fixed price each. Its law of a plain chain (theorem 4.1) is `chain_law`, its EWIF of one (corollary 4.2) is `chain_speed_up`.
+An acceptance rate is one number per pair of models, with independent guesses; costs are seconds of
+a pass over those of a target pass over one row, and reviewing many rows costs no more than one.
+EWIF is the paper's word for the speed-up so predicted, SWI for the one that counted passes give at
+a fixed price each. Its law of a plain chain (theorem 4.1) is `chain_law`, its EWIF of one
+(corollary 4.2) is `chain_speed_up`.
 Source: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix C.
 """
 
@@ -23,19 +26,26 @@ class BestLengths(NamedTuple):
 
 
 def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
-    """The generating function of a chain's round: the mean of x^n over `chain_law`, n tokens emitted.
+    """The generating function of a chain's round: the mean of x^n over `chain_law`, n tokens
+    emitted.
 
     acceptance_rate    with `length`, of the chain
 
     Raises ValueError if the rate is outside [0, 1] or the length negative.
-    Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), its fraction written as a sum: nothing happens at αx = 1.
+    Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), its fraction written as a sum:
+    nothing happens at αx = 1.
     """
     chain_tokens(acceptance_rate, length)  # for what it raises
-    return 1 + (float(x) - 1) * math.fsum((float(acceptance_rate) * float(x)) ** power for power in range(int(length) + 1))
+    return 1 + (float(x) - 1) * math.fsum(
+        (float(acceptance_rate) * float(x)) ** power for power in range(int(length) + 1)
+    )
 
 
-def vertical_tokens(acceptance_rate: Real, inner_rate: Real, length: Integral, reviews: Integral) -> float:
-    """Expected tokens per target pass where a draft makes its guesses by reviewing a scout's chain, a fixed number of times.
+def vertical_tokens(
+    acceptance_rate: Real, inner_rate: Real, length: Integral, reviews: Integral
+) -> float:
+    """Expected tokens per target pass where a draft makes its guesses by reviewing a scout's chain,
+    a fixed number of times.
 
     acceptance_rate    of the draft's tokens by the target
     inner_rate         of the scout's guesses by the draft
@@ -43,16 +53,26 @@ def vertical_tokens(acceptance_rate: Real, inner_rate: Real, length: Integral, r
     reviews            passes of the draft per target pass; 0 gives 1
 
     Raises ValueError if a rate is outside [0, 1], or the length or the reviews are negative.
-    Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), here as φⁿ + (1 + φ + … + φ^(n−1)) Σ (αα')^i, which also holds at α = 1.
+    Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), here as φⁿ + (1 + φ + … + φ^(n−1)) Σ (αα')^i,
+    which also holds at α = 1.
     """
-    shrunk, kept = phi(inner_rate, length, acceptance_rate), chain_tokens(acceptance_rate * inner_rate, length)
+    shrunk, kept = (
+        phi(inner_rate, length, acceptance_rate),
+        chain_tokens(acceptance_rate * inner_rate, length),
+    )
     if reviews < 0:
         raise ValueError(f"a draft makes 0 reviews or more per target pass, got reviews={reviews}")
     return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
 
 
 def vertical_speed_up(
-    acceptance_rate: Real, inner_rate: Real, length: Integral, reviews: Integral, *, draft_cost: Real, scout_cost: Real = 0.0
+    acceptance_rate: Real,
+    inner_rate: Real,
+    length: Integral,
+    reviews: Integral,
+    *,
+    draft_cost: Real,
+    scout_cost: Real = 0.0,
 ) -> float:
     """The EWIF of `vertical_tokens`, whose first arguments these are.
 
@@ -68,29 +88,39 @@ def vertical_speed_up(
 def horizontal_speed_up(rates: Sequence[Real], costs: Sequence[Real]) -> float:
     """The EWIF of a chain whose guesses have a rate and a cost each.
 
-    Raises ValueError unless there is one cost per rate, rates lie in [0, 1] and no cost is negative.
+    Raises ValueError unless there is one cost per rate, rates lie in [0, 1] and no cost is
+    negative.
     Source: theorem 4.5.
     """
     return ewif(survival_tokens(rates), (1,) * len(rates), costs)
 
 
-def relay_speed_up(rates: Sequence[Real], costs: Sequence[Real], lengths: Sequence[Integral]) -> float:
+def relay_speed_up(
+    rates: Sequence[Real], costs: Sequence[Real], lengths: Sequence[Integral]
+) -> float:
     """The EWIF of drafters that take turns along one chain, each guessing token by token.
 
     rates, costs    per drafter, in the order of their turns
     lengths         tokens of each; not cumulative
 
-    Raises ValueError unless there is a rate, a cost and a length of 0 or more per drafter, and as `horizontal_speed_up` does.
+    Raises ValueError unless there is a rate, a cost and a length of 0 or more per drafter, and as
+    `horizontal_speed_up` does.
     Source: theorem 4.5; table 1 is made of these.
     """
     if not len(rates) == len(costs) == len(lengths) or any(length < 0 for length in lengths):
-        raise ValueError(f"a rate, a cost and a length of 0 or more per drafter are needed, got {len(rates)}, {len(costs)} and {list(lengths)}")
+        raise ValueError(
+            f"a rate, a cost and a length of 0 or more per drafter are needed, got {len(rates)},"
+            f" {len(costs)} and {list(lengths)}"
+        )
     places = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
-    return horizontal_speed_up([rates[drafter] for drafter in places], [costs[drafter] for drafter in places])
+    return horizontal_speed_up(
+        [rates[drafter] for drafter in places], [costs[drafter] for drafter in places]
+    )
 
 
 def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
-    """The length of each drafter's turn, 0 to `longest`, with the largest `relay_speed_up`: all are tried, (longest + 1) to the drafters.
+    """The length of each drafter's turn, 0 to `longest`, with the largest `relay_speed_up`: all are
+    tried, (longest + 1) to the drafters.
 
     rates, costs    per drafter in the order of their turns
 
@@ -106,38 +136,67 @@ def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integra
 
 
 def ewif(tokens_per_pass: Real, passes: Sequence[Real], costs: Sequence[Real]) -> float:
-    """Expected tokens per target pass ÷ (1 + Σ passes · cost): how many times faster than plain decoding.
+    """Expected tokens per target pass ÷ (1 + Σ passes · cost): how many times faster than plain
+    decoding.
 
     passes    of each drafter per target pass
     costs     of each drafter's pass
 
-    Raises ValueError if there is less than one token per pass, not one cost per drafter, or a pass or cost is negative.
+    Raises ValueError if there is less than one token per pass, not one cost per drafter, or a pass
+    or cost is negative.
     Source: section 4, expected walltime improvement factor.
     """
     if not tokens_per_pass >= 1:
-        raise ValueError(f"a target pass emits at least 1 token, got tokens_per_pass={tokens_per_pass}")
+        raise ValueError(
+            f"a target pass emits at least 1 token, got tokens_per_pass={tokens_per_pass}"
+        )
     if len(passes) != len(costs):
-        raise ValueError(f"each drafter has its passes and its cost, got {len(passes)} and {len(costs)}")
+        raise ValueError(
+            f"each drafter has its passes and its cost, got {len(passes)} and {len(costs)}"
+        )
     if not all(value >= 0 for value in (*passes, *costs)):
         raise ValueError(f"passes and costs are 0 or more, got {list(passes)} and {list(costs)}")
-    return float(tokens_per_pass / (1 + math.fsum(count * cost for count, cost in zip(passes, costs, strict=True))))
+    return float(
+        tokens_per_pass
+        / (1 + math.fsum(count * cost for count, cost in zip(passes, costs, strict=True)))
+    )
 
 
-def swi(tokens: Real, passes: Mapping[str, Real], prices: Mapping[str, Real], *, target: str) -> float:
-    """Counted tokens at the target's price ÷ all counted passes at their own: the speed-up if a pass cost the same whatever is in it.
+def swi(
+    tokens: Real, passes: Mapping[str, Real], prices: Mapping[str, Real], *, target: str
+) -> float:
+    """Counted tokens at the target's price ÷ all counted passes at their own: the speed-up if a
+    pass cost the same whatever is in it.
 
     tokens    emitted; plain decoding pays a target pass for each
     passes    by model, the target's among them; a price of 0 is free
-    prices    by model, in one unit: seconds, parameters, …; models that did not run may stand in it too
+    prices    by model, in one unit: seconds, parameters, …; models that did not run may stand in it
+              too
 
-    Raises ValueError if a model that ran has no price, the target's is not above 0, it made no pass, or a count or price is negative.
+    Raises ValueError if a model that ran has no price, the target's is not above 0, it made no
+    pass, or a count or price is negative.
     Source: section 5.1, standardized walltime improvement.
     """
     missing = sorted(passes.keys() - prices.keys())
     if missing:
-        raise ValueError(f"every model that ran needs a price: {', '.join(missing)} has none; there are {', '.join(prices) or 'none'}")
+        raise ValueError(
+            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
+            f" {', '.join(prices) or 'none'}"
+        )
     if not (passes.get(target, 0) > 0 and prices[target] > 0):
-        raise ValueError(f"the target makes passes at a price above 0, got {passes.get(target, 0)} of {target!r} at {prices.get(target)}")
-    if not all(value >= 0 for value in (tokens, *passes.values(), *(prices[model] for model in passes))):
-        raise ValueError(f"counts and prices are 0 or more, got tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}")
-    return float(tokens * prices[target] / math.fsum(count * prices[model] for model, count in passes.items()))
+        raise ValueError(
+            f"the target makes passes at a price above 0, got {passes.get(target, 0)} of {target!r}"
+            f" at {prices.get(target)}"
+        )
+    if not all(
+        value >= 0 for value in (tokens, *passes.values(), *(prices[model] for model in passes))
+    ):
+        raise ValueError(
+            f"counts and prices are 0 or more, got tokens={tokens}, passes {dict(passes)}, prices"
+            f" {dict(prices)}"
+        )
+    return float(
+        tokens
+        * prices[target]
+        / math.fsum(count * prices[model] for model, count in passes.items())
+    )

@@ -1,7 +1,9 @@
-"""What a pass of a decoder costs on an ideal machine: operations, bytes, and the seconds of the slower of the two.
+"""What a pass of a decoder costs on an ideal machine: operations, bytes, and the seconds of the
+slower of the two.
 
-A GPT-2-like decoder: MLP of four widths, as many key as query heads. Rows are tokens read together in one pass (root included), `context`
-the tokens whose keys and values are cached before it. Attention scores and probabilities are taken as fused, and never reach memory.
+A GPT-2-like decoder: MLP of four widths, as many key as query heads. Rows are tokens read together
+in one pass (root included), `context` the tokens whose keys and values are cached before it.
+Attention scores and probabilities are taken as fused, and never reach memory.
 """
 
 from dataclasses import dataclass
@@ -26,12 +28,22 @@ class ModelShape:
     bytes_per_number: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.layers < 1 or self.width < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
-            raise ValueError(f"layers and width are at least 1, vocabulary 0 or more and bytes_per_number above 0, got {self}")
+        if (
+            self.layers < 1
+            or self.width < 1
+            or self.vocabulary < 0
+            or not self.bytes_per_number > 0
+        ):
+            raise ValueError(
+                "layers and width are at least 1, vocabulary 0 or more and bytes_per_number above"
+                f" 0, got {self}"
+            )
 
     @property
     def weights(self) -> int:
-        """Numbers that a pass reads: the matrices of all layers and the output matrix; biases, norms and embedded rows are left out."""
+        """Numbers that a pass reads: the matrices of all layers and the output matrix; biases,
+        norms and embedded rows are left out.
+        """
         return 12 * self.layers * self.width**2 + self.vocabulary * self.width
 
 
@@ -55,7 +67,9 @@ class Machine:
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity (operations per byte) above which arithmetic is the limit, not memory."""
+        """The arithmetic intensity (operations per byte) above which arithmetic is the limit, not
+        memory.
+        """
         return self.flops_per_second / self.bytes_per_second
 
 
@@ -63,43 +77,70 @@ RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores,
 
 
 def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
-    """Operations of one pass: two per weight and row, and attention to the context and among all rows (a mask saves nothing).
+    """Operations of one pass: two per weight and row, and attention to the context and among all
+    rows (a mask saves nothing).
 
     Raises ValueError if there is no row or `context` is negative.
     """
     _check_pass(rows, context)
     rows, context = int(rows), int(context)  # numpy's integers may overflow
-    return float(2 * rows * model.weights + 4 * model.layers * model.width * rows * (context + rows))
+    return float(
+        2 * rows * model.weights + 4 * model.layers * model.width * rows * (context + rows)
+    )
 
 
-def pass_bytes(model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True) -> float:
-    """Bytes of one pass: `bytes_moved` with one pass.  Raises ValueError if there is no row or `context` is negative."""
+def pass_bytes(
+    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
+) -> float:
+    """Bytes of one pass: `bytes_moved` with one pass.
+
+    Raises ValueError if there is no row or `context` is negative.
+    """
     _check_pass(rows, context)
     return bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
 
 
-def bytes_moved(model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True) -> float:
-    """Bytes to and from memory of many passes: each reads the weights and the cached keys and values once, and writes and reads its rows' own.
+def bytes_moved(
+    model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True
+) -> float:
+    """Bytes to and from memory of many passes: each reads the weights and the cached keys and
+    values once, and writes and reads its rows' own.
 
     passes            how many
     rows              the sum of their rows
-    context_tokens    the sum of the lengths of their contexts: so many times a cached token was read
-    activations       count also what stands between operations, each number written once and read once, in widths per row and layer: two norms
-                      2, queries, keys and values 3, attention 1, its projection 1, two residual sums 2, MLP 4 + 4 + 1; and the logits, written once
+    context_tokens    the sum of the lengths of their contexts: so many times a cached token was
+                      read
+    activations       count also what stands between operations, each number written once and read
+                      once, in widths per row and layer: two norms 2, queries, keys and values 3,
+                      attention 1, its projection 1, two residual sums 2, MLP 4 + 4 + 1; and the
+                      logits, written once
 
     Sums suffice, because bytes are linear in all three.
     Raises ValueError if there are fewer rows than passes or a count is negative.
     """
     if not (rows >= passes >= 0 and context_tokens >= 0):
-        raise ValueError(f"a pass has at least 1 row, and counts are 0 or more; got passes={passes}, rows={rows}, context_tokens={context_tokens}")
-    numbers = float(passes) * model.weights + 2 * model.layers * model.width * (float(context_tokens) + 2 * float(rows))
+        raise ValueError(
+            f"a pass has at least 1 row, and counts are 0 or more; got passes={passes},"
+            f" rows={rows}, context_tokens={context_tokens}"
+        )
+    numbers = float(passes) * model.weights + 2 * model.layers * model.width * (
+        float(context_tokens) + 2 * float(rows)
+    )
     if activations:
         numbers += float(rows) * (2 * INTERMEDIATE * model.layers * model.width + model.vocabulary)
     return float(numbers * model.bytes_per_number)
 
 
-def roofline_seconds(model: ModelShape, machine: Machine, *, rows: Integral, context: Integral, activations: bool = True) -> float:
-    """Seconds of one pass: the longer of arithmetic and memory, each at its peak, and the machine's fixed time.
+def roofline_seconds(
+    model: ModelShape,
+    machine: Machine,
+    *,
+    rows: Integral,
+    context: Integral,
+    activations: bool = True,
+) -> float:
+    """Seconds of one pass: the longer of arithmetic and memory, each at its peak, and the machine's
+    fixed time.
 
     activations    as in `bytes_moved`
 
@@ -111,11 +152,20 @@ def roofline_seconds(model: ModelShape, machine: Machine, *, rows: Integral, con
     return max(arithmetic, memory) + machine.pass_seconds
 
 
-def arithmetic_intensity(model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True) -> float:
-    """Operations per byte of one pass; about the number of rows in half precision, as long as weights are most of the bytes."""
-    return pass_flops(model, rows, context) / pass_bytes(model, rows, context, activations=activations)
+def arithmetic_intensity(
+    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
+) -> float:
+    """Operations per byte of one pass; about the number of rows in half precision, as long as
+    weights are most of the bytes.
+    """
+    return pass_flops(model, rows, context) / pass_bytes(
+        model, rows, context, activations=activations
+    )
 
 
 def _check_pass(rows: Integral, context: Integral) -> None:
     if rows < 1 or context < 0:
-        raise ValueError(f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows}, context={context}")
+        raise ValueError(
+            f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
+            f" context={context}"
+        )

@@ -1,10 +1,13 @@
-"""Cascades of any depth, vertical and horizontal at once: the exact law of what a round emits and how often each drafter runs.
+"""Cascades of any depth, vertical and horizontal at once: the exact law of what a round emits and
+how often each drafter runs.
 
-A batch of tokens that a drafter hands up is a polynomial p(x) in the number of tokens. With p(αx) in its place, a term is what the same batch
-weighs if its reviewer, who keeps each token with rate α, keeps all of it. One programme over the number of tokens there multiplies such
-polynomials up to the stop criterion, remembers which drafter made which token, and gives the polynomial that the reviewer hands up in turn.
-Source: the generating functions of Chen et al. 2024 (cascade speculative drafting), section 4, which composes two drafters, one way or the
-other; any depth and both ways at once are ours.
+A batch of tokens that a drafter hands up is a polynomial p(x) in the number of tokens. With p(αx)
+in its place, a term is what the same batch weighs if its reviewer, who keeps each token with rate
+α, keeps all of it. One programme over the number of tokens there multiplies such polynomials up to
+the stop criterion, remembers which drafter made which token, and gives the polynomial that the
+reviewer hands up in turn.
+Source: the generating functions of Chen et al. 2024 (cascade speculative drafting), section 4,
+which composes two drafters, one way or the other; any depth and both ways at once are ours.
 """
 
 import functools
@@ -27,13 +30,16 @@ RateMatrix = tuple[tuple[float, ...], ...]
 class CascadeShape:
     """A K matrix: what each drafter is asked for, by whom.
 
-    matrix     row 0 belongs to the target, row r to drafter r − 1, column c to drafter c, strongest first; entries are increments, not
-               cumulative. The last drafter makes as many guesses at once as its entry says; any other hands up what it makes of a review
-    counted    "tokens": drafter i is asked while fewer tokens than all entries up to its own are there, so that surplus counts and may spare
-               later drafters; "calls": an entry is the number of reviews (of the last drafter still its guesses, made once)
+    matrix     row 0 belongs to the target, row r to drafter r − 1, column c to drafter c, strongest
+               first; entries are increments, not cumulative. The last drafter makes as many guesses
+               at once as its entry says; any other hands up what it makes of a review
+    counted    "tokens": drafter i is asked while fewer tokens than all entries up to its own are
+               there, so that surplus counts and may spare later drafters; "calls": an entry is the
+               number of reviews (of the last drafter still its guesses, made once)
 
     A drafter with a row of zeros hands up one token per pass.
-    Raises ValueError unless the matrix is square, upper triangular and of whole numbers of 0 or more, or for another word for `counted`.
+    Raises ValueError unless the matrix is square, upper triangular and of whole numbers of 0 or
+    more, or for another word for `counted`.
     """
 
     matrix: Matrix
@@ -45,7 +51,10 @@ class CascadeShape:
         _check_square("a K matrix", self.matrix)
         for row, entries in enumerate(self.matrix):
             if not all(isinstance(entry, Integral) and entry >= 0 for entry in entries):
-                raise ValueError(f"the entries of a K matrix are whole numbers of 0 or more, row {row} is {entries}")
+                raise ValueError(
+                    f"the entries of a K matrix are whole numbers of 0 or more, row {row} is"
+                    f" {entries}"
+                )
 
     @classmethod
     def of(cls, matrix: Sequence[Sequence[Integral]], counted: str = "tokens") -> "CascadeShape":
@@ -62,7 +71,8 @@ class ExpectedRound(NamedTuple):
     """One round of a cascade.
 
     law       P(it emits n tokens), n = 1, 2, …
-    passes    of each drafter, strongest first, expected; the last drafter's are its guesses, one pass each
+    passes    of each drafter, strongest first, expected; the last drafter's are its guesses, one
+              pass each
     """
 
     law: tuple[float, ...]
@@ -77,15 +87,19 @@ class ExpectedRound(NamedTuple):
 def expected_round(shape: CascadeShape, rates: Sequence[Sequence[Real]]) -> ExpectedRound:
     """What the target emits per pass, and what that takes of the drafters.
 
-    rates    rates[r][c] = P(a token handed up by drafter c is kept by the reviewer of row r), whoever guessed it first; 0 below the diagonal
+    rates    rates[r][c] = P(a token handed up by drafter c is kept by the reviewer of row r),
+             whoever guessed it first; 0 below the diagonal
 
-    Exact for independent guesses whose reviewers are not lenient, and a last drafter that always has as many guesses as it is asked for.
+    Exact for independent guesses whose reviewers are not lenient, and a last drafter that always
+    has as many guesses as it is asked for.
     Raises ValueError unless there is a rate in [0, 1] for each entry of the shape's matrix.
     """
     return _reviewed(shape.matrix, checked_rates(shape.drafters, rates), shape.counted)
 
 
-def cascade_speed_up(shape: CascadeShape, rates: Sequence[Sequence[Real]], costs: Sequence[Real]) -> float:
+def cascade_speed_up(
+    shape: CascadeShape, rates: Sequence[Sequence[Real]], costs: Sequence[Real]
+) -> float:
     """The EWIF of a cascade.
 
     rates    as `expected_round` takes them
@@ -102,7 +116,10 @@ def checked_rates(drafters: int, rates: Sequence[Sequence[Real]]) -> RateMatrix:
     found = tuple(tuple(map(float, row)) for row in rates)
     _check_square("a matrix of rates", found)
     if len(found) != drafters or not all(0 <= rate <= 1 for row in found for rate in row):
-        raise ValueError(f"{drafters} drafters need {drafters} × {drafters} acceptance rates in [0, 1], got {found}")
+        raise ValueError(
+            f"{drafters} drafters need {drafters} × {drafters} acceptance rates in [0, 1], got"
+            f" {found}"
+        )
     return found
 
 
@@ -110,7 +127,9 @@ def checked_rates(drafters: int, rates: Sequence[Sequence[Real]]) -> RateMatrix:
 def _reviewed(matrix: Matrix, rates: RateMatrix, counted: str) -> ExpectedRound:
     """One review by the owner of the first row."""
     passes, emitted = np.zeros(len(matrix)), np.zeros(1)
-    there = kept = np.ones(1)  # by the number of tokens drafted: how likely it is; the same, and that all of them are kept
+    there = kept = np.ones(
+        1
+    )  # by the number of tokens drafted: how likely it is; the same, and that all of them are kept
     until = 0
     for column, (wanted, rate) in enumerate(zip(matrix[0], rates[0], strict=True)):
         if not wanted:
@@ -118,18 +137,28 @@ def _reviewed(matrix: Matrix, rates: RateMatrix, counted: str) -> ExpectedRound:
         until += wanted
         last = column == len(matrix) - 1
         batch, inner = _batch(matrix, rates, counted, column)
-        ask = functools.partial(_asked_until, until) if counted == "tokens" else functools.partial(_asked_times, 1 if last else wanted)
+        ask = (
+            functools.partial(_asked_until, until)
+            if counted == "tokens"
+            else functools.partial(_asked_times, 1 if last else wanted)
+        )
         powers = rate ** np.arange(len(batch))
         longer = np.cumsum(batch[::-1])[::-1] - batch  # P(the batch has more than so many tokens)
         there, asked = ask(there, batch)
         passes[column:] += asked.sum() * inner
         kept, asked = ask(kept, batch * powers)
         emitted = _sum(emitted, np.convolve(asked, longer * powers * (1 - rate)))
-    return ExpectedRound(tuple(np.trim_zeros(_sum(emitted, kept), "b").tolist()), tuple(passes.tolist()))
+    return ExpectedRound(
+        tuple(np.trim_zeros(_sum(emitted, kept), "b").tolist()), tuple(passes.tolist())
+    )
 
 
-def _batch(matrix: Matrix, rates: RateMatrix, counted: str, column: int) -> tuple[np.ndarray, np.ndarray]:
-    """What one call of a drafter hands up (the probability of each number of tokens, from 0 on), and its passes and those below it."""
+def _batch(
+    matrix: Matrix, rates: RateMatrix, counted: str, column: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What one call of a drafter hands up (the probability of each number of tokens, from 0 on),
+    and its passes and those below it.
+    """
     if column == len(matrix) - 1:
         guesses = matrix[0][column]
         return np.eye(1, guesses + 1, guesses)[0], np.array([float(guesses)])
@@ -141,8 +170,12 @@ def _without(matrix: tuple, drafters: int) -> tuple:
     return tuple(row[drafters:] for row in matrix[drafters:])
 
 
-def _asked_until(tokens: int, weights: np.ndarray, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights by the number of tokens, once batches were added wherever fewer than `tokens` were there; and those that were asked on."""
+def _asked_until(
+    tokens: int, weights: np.ndarray, batch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights by the number of tokens, once batches were added wherever fewer than `tokens` were
+    there; and those that were asked on.
+    """
     weights = _sum(weights, np.zeros(tokens + len(batch)))
     for there in range(tokens):
         weights[there + 1 : there + len(batch)] += weights[there] * batch[1:]
@@ -151,7 +184,9 @@ def _asked_until(tokens: int, weights: np.ndarray, batch: np.ndarray) -> tuple[n
     return np.trim_zeros(weights, "b"), asked
 
 
-def _asked_times(calls: int, weights: np.ndarray, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _asked_times(
+    calls: int, weights: np.ndarray, batch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The same after so many batches, whatever is there."""
     asked = np.zeros(1)
     for _ in range(calls):
@@ -169,7 +204,13 @@ def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def _check_square(name: str, rows: Sequence[Sequence[Real]]) -> None:
     if not rows or any(len(row) != len(rows) for row in rows):
-        raise ValueError(f"{name} has a row and a column per drafter, got {len(rows)} rows of {[len(row) for row in rows]}")
+        raise ValueError(
+            f"{name} has a row and a column per drafter, got {len(rows)} rows of"
+            f" {[len(row) for row in rows]}"
+        )
     for number, row in enumerate(rows):
         if any(row[:number]):
-            raise ValueError(f"{name} is upper triangular: the first {number} entries of row {number} are 0, got {row}")
+            raise ValueError(
+                f"{name} is upper triangular: the first {number} entries of row {number} are 0, got"
+                f" {row}"
+            )

@@ -7,8 +7,9 @@ from numbers import Real
 Rates = Iterable[Iterable[Real]]
 """rates[depth − 1][rank] = P(this child is what the target takes | its parent was).
 
-The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for all depths is [P]. Siblings are
-different tokens, of which the target takes at most one: a vector sums to at most 1.
+The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
+all depths is [P]. Siblings are different tokens, of which the target takes at most one: a vector
+sums to at most 1.
 """
 
 SLACK = 1e-9  # above 1, for sums of measured rates
@@ -19,20 +20,29 @@ def checked(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], 
 
     falling    also demand that no vector rises with the rank
 
-    Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or, where asked for, rises.
+    Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or,
+    where asked for, rises.
     """
     vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
     if not vectors:
-        raise ValueError("rates need at least one vector, for depth 1 and all deeper ones; got none")
+        raise ValueError(
+            "rates need at least one vector, for depth 1 and all deeper ones; got none"
+        )
     for depth, vector in enumerate(vectors, 1):
         for rate in vector:
             if not 0 <= rate <= 1:
                 raise ValueError(f"rates lie in [0, 1], got {rate} at depth {depth}")
         if sum(vector) > 1 + SLACK:
-            raise ValueError(f"the target takes at most one of several siblings: rates sum to at most 1, got {sum(vector)} at depth {depth}")
+            raise ValueError(
+                "the target takes at most one of several siblings: rates sum to at most 1, got"
+                f" {sum(vector)} at depth {depth}"
+            )
         for earlier, later in pairwise(vector):
             if falling and later > earlier:
-                raise ValueError(f"rates must not rise with the rank here, got {earlier}, then {later} at depth {depth}; use monotone(rates)")
+                raise ValueError(
+                    f"rates must not rise with the rank here, got {earlier}, then {later} at depth"
+                    f" {depth}; use monotone(rates)"
+                )
     return vectors
 
 
@@ -42,9 +52,11 @@ def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, .
 
 
 def monotone(rates: Rates) -> list[list[float]]:
-    """The closest vectors (least squares) that never rise with the rank: neighbours in the wrong order share their mean.
+    """The closest vectors (least squares) that never rise with the rank: neighbours in the wrong
+    order share their mean.
 
-    For measured rates, where a late rank may by chance stand above an earlier one; sums stay as they are.
+    For measured rates, where a late rank may by chance stand above an earlier one; sums stay as
+    they are.
     Raises ValueError if there is no vector, a rate is outside [0, 1] or a vector sums above 1.
     Source: pool adjacent violators, Ayer et al. 1955, unweighted.
     """

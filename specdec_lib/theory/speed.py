@@ -1,6 +1,8 @@
-"""From the seconds of passes to tokens per second: a measured table of pass times, what decoding took of it, and what that comes to.
+"""From the seconds of passes to tokens per second: a measured table of pass times, what decoding
+took of it, and what that comes to.
 
-A measured curve over rows is not smooth, so a pass costs what the table says, with straight lines between the rows that were measured.
+A measured curve over rows is not smooth, so a pass costs what the table says, with straight lines
+between the rows that were measured.
 """
 
 import bisect
@@ -25,7 +27,8 @@ class PassTable:
     rows, contexts    rising, at least one of each
     seconds           per context a value per number of rows, above 0
 
-    Between measured places, and along the last line beyond them, it is linear, but never below half the least value measured.
+    Between measured places, and along the last line beyond them, it is linear, but never below half
+    the least value measured.
     Raises ValueError if a grid does not rise or the values are not one per place and above 0.
     """
 
@@ -36,26 +39,45 @@ class PassTable:
     def __post_init__(self) -> None:
         for name, grid in (("rows", self.rows), ("contexts", self.contexts)):
             if not grid or list(grid) != sorted(set(grid)):
-                raise ValueError(f"{name} rise from place to place, and there is at least one, got {grid}")
-        if len(self.seconds) != len(self.contexts) or any(len(line) != len(self.rows) for line in self.seconds):
+                raise ValueError(
+                    f"{name} rise from place to place, and there is at least one, got {grid}"
+                )
+        if len(self.seconds) != len(self.contexts) or any(
+            len(line) != len(self.rows) for line in self.seconds
+        ):
             raise ValueError(
-                f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got {[len(line) for line in self.seconds]}"
+                f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got"
+                f" {[len(line) for line in self.seconds]}"
             )
         if not all(value > 0 for line in self.seconds for value in line):
             raise ValueError(f"a pass takes more than 0 seconds, got {self.seconds}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
-        """Seconds of a pass over so many rows after so many tokens of context.  Raises ValueError if there is no row or the context is negative."""
+        """Seconds of a pass over so many rows after so many tokens of context.
+
+        Raises ValueError if there is no row or the context is negative.
+        """
         if not (rows >= 1 and context >= 0):
-            raise ValueError(f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows}, context={context}")
-        found = _between(self.contexts, [_between(self.rows, line, float(rows)) for line in self.seconds], float(context))
+            raise ValueError(
+                f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
+                f" context={context}"
+            )
+        found = _between(
+            self.contexts,
+            [_between(self.rows, line, float(rows)) for line in self.seconds],
+            float(context),
+        )
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not lead to nothing
 
     def faster(self, times: Real) -> "PassTable":
         """The same model, so many times as fast.  Raises ValueError unless that is above 0."""
         if not times > 0:
             raise ValueError(f"a model is more than 0 times as fast, got {times}")
-        return PassTable(self.rows, self.contexts, tuple(tuple(value / float(times) for value in line) for line in self.seconds))
+        return PassTable(
+            self.rows,
+            self.contexts,
+            tuple(tuple(value / float(times) for value in line) for line in self.seconds),
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +94,8 @@ class Work:
     """What decoding took, summed over rounds.
 
     tokens, rounds, guesses    emitted tokens, rounds, and guesses that the target verified
-    passes                     (model, rows, context tokens) to how many such passes there were; a mean number of passes is as good
+    passes                     (model, rows, context tokens) to how many such passes there were; a
+                               mean number of passes is as good
     target                     the name of the model whose passes verify
 
     Raises ValueError if there is no round, fewer tokens than rounds, or a count is negative.
@@ -85,8 +108,15 @@ class Work:
     target: str = "target"
 
     def __post_init__(self) -> None:
-        if not (self.tokens >= self.rounds > 0 and self.guesses >= 0 and min(self.passes.values(), default=0) >= 0):
-            raise ValueError(f"decoding has rounds that emit a token or more each, and counts of 0 or more; got {self}")
+        if not (
+            self.tokens >= self.rounds > 0
+            and self.guesses >= 0
+            and min(self.passes.values(), default=0) >= 0
+        ):
+            raise ValueError(
+                "decoding has rounds that emit a token or more each, and counts of 0 or more; got"
+                f" {self}"
+            )
 
     def __add__(self, other: "Work") -> "Work":
         """Both together.  Raises ValueError unless they have one target."""
@@ -95,7 +125,13 @@ class Work:
         passes = dict(self.passes)
         for place, count in other.passes.items():
             passes[place] = passes.get(place, 0.0) + count
-        return Work(self.tokens + other.tokens, self.rounds + other.rounds, self.guesses + other.guesses, passes, self.target)
+        return Work(
+            self.tokens + other.tokens,
+            self.rounds + other.rounds,
+            self.guesses + other.guesses,
+            passes,
+            self.target,
+        )
 
     @property
     def tokens_per_round(self) -> float:
@@ -110,27 +146,47 @@ class Work:
     def model_seconds(self, tables: Mapping[str, PassTable]) -> float:
         """Seconds in models.  Raises ValueError if one that ran has no table."""
         if unknown := sorted({model for model, _, _ in self.passes} - set(tables)):
-            raise ValueError(f"{', '.join(unknown)} ran and has no table of seconds; there are {', '.join(tables) or 'none'}")
-        return math.fsum(count * tables[model].at(rows, context) for (model, rows, context), count in self.passes.items())
+            raise ValueError(
+                f"{', '.join(unknown)} ran and has no table of seconds; there are"
+                f" {', '.join(tables) or 'none'}"
+            )
+        return math.fsum(
+            count * tables[model].at(rows, context)
+            for (model, rows, context), count in self.passes.items()
+        )
 
     def seconds(self, tables: Mapping[str, PassTable], overhead: Overhead = Overhead()) -> float:
         """Seconds in all.  Raises ValueError if a model that ran has no table."""
-        outside = overhead.round * self.rounds + overhead.guess * self.guesses + overhead.draft_pass * self.draft_passes
+        outside = (
+            overhead.round * self.rounds
+            + overhead.guess * self.guesses
+            + overhead.draft_pass * self.draft_passes
+        )
         return self.model_seconds(tables) + outside
 
-    def tokens_per_second(self, tables: Mapping[str, PassTable], overhead: Overhead = Overhead()) -> float:
+    def tokens_per_second(
+        self, tables: Mapping[str, PassTable], overhead: Overhead = Overhead()
+    ) -> float:
         """Emitted tokens ÷ `seconds`."""
         return self.tokens / self.seconds(tables, overhead)
 
 
-def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256, target: str = "target", draft: str = "draft") -> Work:
-    """One expected round of a fixed tree: a draft pass per level over the nodes that have children, and a target pass over all nodes.
+def tree_work(
+    shape: Shape,
+    rates: Rates,
+    *,
+    context: Integral = 256,
+    target: str = "target",
+    draft: str = "draft",
+) -> Work:
+    """One expected round of a fixed tree: a draft pass per level over the nodes that have children,
+    and a target pass over all nodes.
 
     rates      acceptance by depth and rank
     context    tokens before the round
 
-    A level's rows are those of the shape; that the draft reads two rows after a whole path was accepted is left out.  Raises ValueError as
-    `expected_tokens` does.
+    A level's rows are those of the shape; that the draft reads two rows after a whole path was
+    accepted is left out.  Raises ValueError as `expected_tokens` does.
     """
     inner = set(shape.parents[1:])
     read = [sum(shape.depths[node] == level for node in inner) for level in range(shape.depth)]
@@ -166,7 +222,8 @@ def tree_gains(
     plain: Overhead = Overhead(),
     context: Integral = 256,
 ) -> list[Gain]:
-    """The speed-up of the best tree of every budget, depth and width, a draft pass per level, by measured pass times.
+    """The speed-up of the best tree of every budget, depth and width, a draft pass per level, by
+    measured pass times.
 
     rates       must not rise with the rank; a width of n takes the first n of each vector
     tables      of "target" and "draft"
@@ -176,7 +233,10 @@ def tree_gains(
     Raises ValueError if a table is missing, nothing is to be tried, and as `best_tree` does.
     """
     if not (budgets and depths and widths):
-        raise ValueError(f"give at least one budget, depth and width to try, got {list(budgets)}, {list(depths)} and {list(widths)}")
+        raise ValueError(
+            f"give at least one budget, depth and width to try, got {list(budgets)}, {list(depths)}"
+            f" and {list(widths)}"
+        )
     alone = plain_work(context=context).tokens_per_second(tables, plain)
     vectors, found = [list(vector) for vector in rates], []
     for width in map(int, widths):
@@ -184,20 +244,30 @@ def tree_gains(
         for depth in map(int, depths):
             largest = best_tree(narrow, max(budgets), depth)
             for budget in map(int, budgets):
-                shape = Shape(largest.parents[: budget + 1])  # the best tree of fewer guesses is its beginning
-                speed = tree_work(shape, narrow, context=context).tokens_per_second(tables, overhead)
+                shape = Shape(
+                    largest.parents[: budget + 1]
+                )  # the best tree of fewer guesses is its beginning
+                speed = tree_work(shape, narrow, context=context).tokens_per_second(
+                    tables, overhead
+                )
                 found.append(Gain(budget, depth, width, speed / alone))
     return found
 
 
-def best_chain_speed_up(acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12) -> float:
-    """The most that a chain of 1 to `longest` guesses gains, which may be a loss; the rest as for `chain_speed_up`.
+def best_chain_speed_up(
+    acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
+) -> float:
+    """The most that a chain of 1 to `longest` guesses gains, which may be a loss; the rest as for
+    `chain_speed_up`.
 
     Raises ValueError as that does, or if `longest` is below 1.
     """
     if longest < 1:
         raise ValueError(f"a chain has at least 1 guess, got longest={longest}")
-    return max(chain_speed_up(acceptance_rate, length, draft_cost, verify) for length in range(1, int(longest) + 1))
+    return max(
+        chain_speed_up(acceptance_rate, length, draft_cost, verify)
+        for length in range(1, int(longest) + 1)
+    )
 
 
 def _between(places: Sequence[int], values: Sequence[float], at: float) -> float:

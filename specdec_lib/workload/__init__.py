@@ -1,9 +1,20 @@
-"""What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are decided here, once."""
+"""What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are
+decided here, once.
+"""
 
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured, neutral
 from specdec_lib.workload.loading import load_ladder
 from specdec_lib.workload.pair import Pair, load_pair
-from specdec_lib.workload.prompts import DOCSTRING, DOMAINS, PUBLISHED, SPLITS, WHOLE, Prompt, load_prompts, seeds
+from specdec_lib.workload.prompts import (
+    DOCSTRING,
+    DOMAINS,
+    PUBLISHED,
+    SPLITS,
+    WHOLE,
+    Prompt,
+    load_prompts,
+    seeds,
+)
 
 __all__ = [
     "DOCSTRING",

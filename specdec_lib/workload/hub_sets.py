@@ -8,7 +8,8 @@ from specdec_lib.workload.schemas import SCHEMAS
 
 
 def rows(name: str) -> Iterator[tuple[str, Line]]:
-    """The lines of a published set, through the package `datasets`: downloaded once, then from its cache.
+    """The lines of a published set, through the package `datasets`: downloaded once, then from its
+    cache.
 
     Raises ValueError if that package is not installed, or the set cannot be had.
     """
@@ -17,7 +18,9 @@ def rows(name: str) -> Iterator[tuple[str, Line]]:
     try:
         from datasets import load_dataset
     except ImportError as error:
-        raise ValueError(f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}') from error
+        raise ValueError(
+            f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}'
+        ) from error
     unreachable = offline(configuration if repository == "json" else None)
     if unreachable and "is set" not in unreachable:  # `datasets` would try for minutes
         raise ValueError(f"{name} cannot be had from {_place(name)}: {unreachable}; {instead}")
@@ -25,7 +28,9 @@ def rows(name: str) -> Iterator[tuple[str, Line]]:
         asked = {"data_files": configuration} if repository == "json" else {"name": configuration}
         found = load_dataset(repository, split=split, **asked)
     except Exception as error:  # of whichever client `datasets` uses underneath
-        raise ValueError(f"{name} cannot be had from {_place(name)}: {unreachable or error}; {instead}") from error
+        raise ValueError(
+            f"{name} cannot be had from {_place(name)}: {unreachable or error}; {instead}"
+        ) from error
     for number, line in enumerate(found, 1):
         where = f"{_place(name)}, row {number}"
         yield where, checked_object(where, line)

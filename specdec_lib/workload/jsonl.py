@@ -11,10 +11,13 @@ KINDS = {str: "a text", int: "a whole number", float: "a number", list: "a list"
 
 
 def lines(path: Path) -> Iterator[tuple[str, Line]]:
-    """Every line of a .jsonl file as an object, and where it stands, in words for an error: "questions.jsonl, line 3".
+    """Every line of a .jsonl file as an object, and where it stands, in words for an error:
+    "questions.jsonl, line 3".
 
-    A .jsonl.gz file is unpacked; a .json file holds a list of the same objects. A byte order mark and empty lines at the end are passed over.
-    Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or a line is empty or not a JSON object.
+    A .jsonl.gz file is unpacked; a .json file holds a list of the same objects. A byte order mark
+    and empty lines at the end are passed over.
+    Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or a line is empty
+    or not a JSON object.
     """
     text = whole(path)
     if path.name.removesuffix(".gz").endswith(".json"):
@@ -23,7 +26,9 @@ def lines(path: Path) -> Iterator[tuple[str, Line]]:
     for number, line in enumerate(text.rstrip().split("\n"), 1):
         where = f"{path}, line {number}"
         if not line.strip():
-            raise ValueError(f"{where}: it is empty, and more lines follow; a line holds one JSON object")
+            raise ValueError(
+                f"{where}: it is empty, and more lines follow; a line holds one JSON object"
+            )
         try:
             found = json.loads(line)
         except ValueError as error:
@@ -32,15 +37,22 @@ def lines(path: Path) -> Iterator[tuple[str, Line]]:
 
 
 def whole(path: Path) -> str:
-    """A file's text, without a byte order mark.  Raises ValueError if it is missing, empty, damaged or not UTF-8."""
+    """A file's text, without a byte order mark.
+
+    Raises ValueError if it is missing, empty, damaged or not UTF-8.
+    """
     if not path.is_file():
-        raise ValueError(f"there is no file {path}" + (", only a folder of that name" if path.is_dir() else ""))
+        raise ValueError(
+            f"there is no file {path}" + (", only a folder of that name" if path.is_dir() else "")
+        )
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         number = content[: error.start].count(b"\n") + 1
-        raise ValueError(f"{path}, line {number}: it is not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise ValueError(
+            f"{path}, line {number}: it is not UTF-8 ({error.reason}); save the file as UTF-8"
+        ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read ({error})") from error
     if not text.strip():
@@ -52,9 +64,14 @@ def _listed(path: Path, text: str) -> Iterator[tuple[str, Line]]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); a file of one object per line is called .jsonl") from error
+        raise ValueError(
+            f"{path} is not JSON ({error}); a file of one object per line is called .jsonl"
+        ) from error
     if not isinstance(found, list) or not found:
-        raise ValueError(f"{path} holds {named(found)}; a .json file holds a list of objects, and a .jsonl file one object per line")
+        raise ValueError(
+            f"{path} holds {named(found)}; a .json file holds a list of objects, and a .jsonl file"
+            " one object per line"
+        )
     for number, one in enumerate(found, 1):
         yield f"{path}, entry {number}", checked_object(f"{path}, entry {number}", one)
 
@@ -66,28 +83,66 @@ def checked_object(where: str, found: object) -> Line:
     return found
 
 
-def field(where: str, line: Line, name: str, kind: type | tuple[type, ...] = str, *, filled: bool = True) -> object:
-    """The value of a field.  Raises ValueError if it is missing, of another type, or an empty text where it is to be filled."""
+def field(
+    where: str, line: Line, name: str, kind: type | tuple[type, ...] = str, *, filled: bool = True
+) -> object:
+    """The value of a field.
+
+    Raises ValueError if it is missing, of another type, or an empty text where it is to be filled.
+    """
     if name not in line:
-        raise ValueError(f"{where}: the field {name!r} is missing; there are {', '.join(map(repr, line)) or 'none'}")
+        raise ValueError(
+            f"{where}: the field {name!r} is missing; there are"
+            f" {', '.join(map(repr, line)) or 'none'}"
+        )
     value, kinds = line[name], kind if isinstance(kind, tuple) else (kind,)
     fitting = isinstance(value, kinds) or (float in kinds and isinstance(value, int))
     if not fitting or (isinstance(value, bool) and bool not in kinds):
-        raise ValueError(f"{where}: {name!r} is {' or '.join(KINDS[one] for one in kinds)}, got {named(value)}")
+        raise ValueError(
+            f"{where}: {name!r} is {' or '.join(KINDS[one] for one in kinds)}, got {named(value)}"
+        )
     if filled and isinstance(value, str) and not value.strip():
         raise ValueError(f"{where}: {name!r} is an empty text")
     return value
 
 
-def entries(where: str, line: Line, name: str, kind: type | tuple[type, ...], *, least: int = 1, filled: bool = True) -> list:
-    """The entries of a field that is a list.  Raises ValueError as `field` does, naming the entry, or if there are fewer than `least`."""
+def entries(
+    where: str,
+    line: Line,
+    name: str,
+    kind: type | tuple[type, ...],
+    *,
+    least: int = 1,
+    filled: bool = True,
+) -> list:
+    """The entries of a field that is a list.
+
+    Raises ValueError as `field` does, naming the entry, or if there are fewer than `least`.
+    """
     found = field(where, line, name, list)
     if len(found) < least:
-        raise ValueError(f"{where}: {name!r} has at least {least} {'entry' if least == 1 else 'entries'}, got {len(found)}")
-    return [field(where, {f"{name}[{place}]": one}, f"{name}[{place}]", kind, filled=filled) for place, one in enumerate(found)]
+        raise ValueError(
+            f"{where}: {name!r} has at least {least} {'entry' if least == 1 else 'entries'}, got"
+            f" {len(found)}"
+        )
+    return [
+        field(where, {f"{name}[{place}]": one}, f"{name}[{place}]", kind, filled=filled)
+        for place, one in enumerate(found)
+    ]
 
 
 def named(value: object) -> str:
     """A value for an error message: its kind, and what it is if it is short."""
-    kind = "true or false" if isinstance(value, bool) else "null" if value is None else KINDS.get(type(value), type(value).__name__)
-    return f"{kind} ({shown})" if value is not None and len(shown := json.dumps(value, default=str, ensure_ascii=False)) <= 60 else kind
+    kind = (
+        "true or false"
+        if isinstance(value, bool)
+        else "null"
+        if value is None
+        else KINDS.get(type(value), type(value).__name__)
+    )
+    return (
+        f"{kind} ({shown})"
+        if value is not None
+        and len(shown := json.dumps(value, default=str, ensure_ascii=False)) <= 60
+        else kind
+    )

@@ -40,14 +40,27 @@ class Measured:
     def of(cls, stored: dict) -> "Measured":
         """One entry of match.json."""
         sampler = Sampler(stored["temperature"], top_k=stored["top_k"])
-        name = f"measured at T={stored['temperature']:g}" + (f", top-k {stored['top_k']}" if stored["top_k"] else "")
+        name = f"measured at T={stored['temperature']:g}" + (
+            f", top-k {stored['top_k']}" if stored["top_k"] else ""
+        )
         binned = tuple(map(tuple, stored["binned"]))
         table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), binned)
-        return cls(stored["guesser"], stored["obeyed"], stored["siblings"], sampler, stored["contexts"], table)
+        return cls(
+            stored["guesser"],
+            stored["obeyed"],
+            stored["siblings"],
+            sampler,
+            stored["contexts"],
+            table,
+        )
 
     def distance(self, sampler: Sampler) -> tuple[float, bool]:
-        """How far a sampler is from the one measured: in temperature, then in top-k (no top-p was measured)."""
-        return abs(self.sampler.temperature - sampler.temperature), self.sampler.top_k != sampler.top_k
+        """How far a sampler is from the one measured: in temperature, then in top-k (no top-p was
+        measured).
+        """
+        return abs(
+            self.sampler.temperature - sampler.temperature
+        ), self.sampler.top_k != sampler.top_k
 
 
 @dataclass(frozen=True)
@@ -75,19 +88,34 @@ class Ladder:
 
     @property
     def max_positions(self) -> int:
-        """How long a text may become for all models to read it; beyond it a smaller one guesses nothing."""
+        """How long a text may become for all models to read it; beyond it a smaller one guesses
+        nothing.
+        """
         return min(model.max_positions for model in self.models)
 
-    def match(self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked") -> MatchTable:
-        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this sampler or under the nearest that was:
+    def match(
+        self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
+    ) -> MatchTable:
+        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this
+        sampler or under the nearest that was:
         the nearest in temperature, then one with the same top-k; top-p is not looked at.
 
-        Its name says which.  Raises ValueError where no table of these models and siblings was measured.
+        Its name says which.  Raises ValueError where no table of these models and siblings was
+        measured.
         """
-        fitting = [one for one in self.measured if (one.guesser, one.obeyed, one.siblings) == (guesser, obeyed, siblings)]
+        fitting = [
+            one
+            for one in self.measured
+            if (one.guesser, one.obeyed, one.siblings) == (guesser, obeyed, siblings)
+        ]
         if not fitting:
-            known = sorted({f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured})
-            raise ValueError(f"no match table of {guesser} for {obeyed}, {siblings}, was measured; there are: {'; '.join(known) or 'none'}")
+            known = sorted(
+                {f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured}
+            )
+            raise ValueError(
+                f"no match table of {guesser} for {obeyed}, {siblings}, was measured; there are:"
+                f" {'; '.join(known) or 'none'}"
+            )
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
@@ -97,7 +125,8 @@ class Ladder:
 
     @functools.cached_property
     def quantised(self) -> "FastModel":
-        """The target with weights of eight bits, on the fast runtime: a guesser that nobody had to train.
+        """The target with weights of eight bits, on the fast runtime: a guesser that nobody had to
+        train.
 
         Raises ValueError where the fast runtime does not know the target.
         """
@@ -109,7 +138,10 @@ class Ladder:
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
             smallest = min(self.models, key=lambda model: model.max_positions)
-            raise ValueError(f"{named} has {len(tokens):,} tokens, and {smallest.name} reads at most {smallest.max_positions:,}")
+            raise ValueError(
+                f"{named} has {len(tokens):,} tokens, and {smallest.name} reads at most"
+                f" {smallest.max_positions:,}"
+            )
         return tokens
 
     def text(self, token: int) -> str:
@@ -119,12 +151,16 @@ class Ladder:
 
 @contextmanager
 def neutral(ladder: Ladder) -> Iterator[None]:
-    """Within it, Hugging Face's `generate` obeys the sampler alone: a model's own generation configuration may hold penalties and cut-offs."""
+    """Within it, Hugging Face's `generate` obeys the sampler alone: a model's own generation
+    configuration may hold penalties and cut-offs.
+    """
     networks = [model.model for model in ladder.models]
     before = [network.generation_config for network in networks]
     for network, known in zip(networks, before, strict=True):
         network.generation_config = GenerationConfig(
-            bos_token_id=known.bos_token_id, eos_token_id=known.eos_token_id, pad_token_id=known.pad_token_id
+            bos_token_id=known.bos_token_id,
+            eos_token_id=known.eos_token_id,
+            pad_token_id=known.pad_token_id,
         )
     try:
         yield

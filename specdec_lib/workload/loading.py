@@ -31,23 +31,35 @@ def load_ladder(
 ) -> Ladder:
     """The embedded ladder, every file checked against its card; or one of your own models.
 
-    target, draft, middle    models of your own: folders in hub format or names on the hub, such as "openai-community/gpt2-large"; target and draft
-                             at least. Such a ladder has no Katz table, and the default match table
-    tokenizer                where the target's folder has none: a folder with it. It then counts for every model that has none
+    target, draft, middle    models of your own: folders in hub format or names on the hub, such as
+                             "openai-community/gpt2-large"; target and draft at least. Such a ladder
+                             has no Katz table, and the default match table
+    tokenizer                where the target's folder has none: a folder with it. It then counts
+                             for every model that has none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
-    runtime                  "reference"; "fast": float32 on the CPU, several times faster, and the very bits of a row whatever is computed beside
-                             it; or "auto", which measures once which is faster for each model
+    runtime                  "reference"; "fast": float32 on the CPU, several times faster, and the
+                             very bits of a row whatever is computed beside it; or "auto", which
+                             measures once which is faster for each model
 
-    Own models must share the target's tokenizer, which is compared token by token; rows that their embeddings have beyond it may differ, see
-    `models.resized`. The stop tokens are those of the target's generation configuration, else the tokenizer's end of text.
-    Raises ValueError if a file is missing or damaged, a tokenizer is another, or device, dtype or runtime are unknown or do not go together.
+    Own models must share the target's tokenizer, which is compared token by token; rows that their
+    embeddings have beyond it may differ, see `models.resized`. The stop tokens are those of the
+    target's generation configuration, else the tokenizer's end of text.
+    Raises ValueError if a file is missing or damaged, a tokenizer is another, or device, dtype or
+    runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)
     if target is None or draft is None:
-        raise ValueError(f"a ladder of your own has a target and a draft at least, got target={target!s} and draft={draft!s}")
-    sources = {name: source for name, source in (("target", target), ("middle", middle), ("draft", draft)) if source is not None}
+        raise ValueError(
+            f"a ladder of your own has a target and a draft at least, got target={target!s} and"
+            f" draft={draft!s}"
+        )
+    sources = {
+        name: source
+        for name, source in (("target", target), ("middle", middle), ("draft", draft))
+        if source is not None
+    }
     return _own(sources, tokenizer, {"device": device, "dtype": dtype, "runtime": runtime})
 
 
@@ -59,7 +71,8 @@ def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str
         models[name] = load_model(source, name, vocabulary=rows, **options)
         if models[name].vocabulary < len(own):
             raise ValueError(
-                f"the tokenizer knows {len(own):,} tokens, and the {name} embeds {models[name].vocabulary:,}: they do not belong together"
+                f"the tokenizer knows {len(own):,} tokens, and the {name} embeds"
+                f" {models[name].vocabulary:,}: they do not belong together"
             )
     return Ladder(
         target=models["target"],
@@ -75,14 +88,35 @@ def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str
 
 def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
     card = checked_card(folder)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
-    models = {name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime) for name in ("target", "middle", "draft")}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
+    )
+    models = {
+        name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime)
+        for name in ("target", "middle", "draft")
+    }
     katz = Katz.load(folder / "katz.npz")
-    measured = tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8")))) if MATCH in card["files"] else ()
-    return Ladder(**models, katz=katz, tokenizer=tokenizer, stop_tokens=(tokenizer.eos_token_id,), card=card, measured=measured)
+    measured = (
+        tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8"))))
+        if MATCH in card["files"]
+        else ()
+    )
+    return Ladder(
+        **models,
+        katz=katz,
+        tokenizer=tokenizer,
+        stop_tokens=(tokenizer.eos_token_id,),
+        card=card,
+        measured=measured,
+    )
 
 
 def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:
     """The default match table for every two models of the ladder, the smaller one guessing."""
-    pairs = [(guesser, obeyed) for place, obeyed in enumerate(names) for guesser in names[place + 1 :]]
-    return tuple(Measured(guesser, obeyed, siblings, Sampler(), 0, MatchTable()) for (guesser, obeyed), siblings in product(pairs, SIBLINGS))
+    pairs = [
+        (guesser, obeyed) for place, obeyed in enumerate(names) for guesser in names[place + 1 :]
+    ]
+    return tuple(
+        Measured(guesser, obeyed, siblings, Sampler(), 0, MatchTable())
+        for (guesser, obeyed), siblings in product(pairs, SIBLINGS)
+    )

@@ -1,4 +1,6 @@
-"""A pair of encoder-decoder models: the embedded T5 target and draft that write the docstring of a function, or one's own."""
+"""A pair of encoder-decoder models: the embedded T5 target and draft that write the docstring of a
+function, or one's own.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +35,9 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A prompt as the encoder's source, and the token that the decoder starts from; the pair was trained on sources of up to 192 tokens."""
+        """A prompt as the encoder's source, and the token that the decoder starts from; the pair
+        was trained on sources of up to 192 tokens.
+        """
         source = self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
@@ -53,24 +57,42 @@ def load_pair(
 ) -> Pair:
     """The embedded pair, every file checked against its card; or one of your own T5 models.
 
-    target, draft    models of your own: folders in hub format or names on the hub, such as "google/flan-t5-small"
-    tokenizer        where the target's folder has none: a folder with it. It then counts for every model that has none
+    target, draft    models of your own: folders in hub format or names on the hub, such as
+                     "google/flan-t5-small"
+    tokenizer        where the target's folder has none: a folder with it. It then counts for every
+                     model that has none
     device           "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype            "float32", "float64" or "bfloat16"
 
-    Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or device or dtype are unknown.
+    Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or
+    device or dtype are unknown.
     """
     sources: dict[str, Source] = {"target": folder / "target", "draft": folder / "draft"}
     if target is None and draft is None and tokenizer is None:
-        card = checked_card(folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors"))
-        shared = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>")
+        card = checked_card(
+            folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors")
+        )
+        shared = PreTrainedTokenizerFast(
+            tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
+        )
     elif target is None or draft is None:
-        raise ValueError(f"a pair of your own has a target and a draft, got target={target!s} and draft={draft!s}")
+        raise ValueError(
+            f"a pair of your own has a target and a draft, got target={target!s} and"
+            f" draft={draft!s}"
+        )
     else:
         card, sources = None, {"target": target, "draft": draft}
         shared = shared_tokenizer(sources, tokenizer)
-    models = {name: load_seq2seq(source, name, device=device, dtype=dtype) for name, source in sources.items()}
+    models = {
+        name: load_seq2seq(source, name, device=device, dtype=dtype)
+        for name, source in sources.items()
+    }
     if models["target"].vocabulary != models["draft"].vocabulary:
-        raise ValueError(f"the target has {models['target'].vocabulary:,} tokens, padding included, and the draft {models['draft'].vocabulary:,}")
+        raise ValueError(
+            f"the target has {models['target'].vocabulary:,} tokens, padding included, and the"
+            f" draft {models['draft'].vocabulary:,}"
+        )
     stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
-    return Pair(**models, tokenizer=shared, stop_tokens=stops, card=card or own_card(sources, models))
+    return Pair(
+        **models, tokenizer=shared, stop_tokens=stops, card=card or own_card(sources, models)
+    )

@@ -41,40 +41,55 @@ def load_prompts(
 ) -> list[Prompt]:
     """The prompts of one set and split, in a fixed order.
 
-    domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair; "humaneval", "gsm8k", "mmlu", "spec-bench" through the package
-              `datasets`; or a file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or prompts of your own
-    split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and all of a file
+    domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair; "humaneval",
+              "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a file, .jsonl,
+              .jsonl.gz or .json: one of those sets as it was published, or prompts of your own
+    split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
+              all of a file
     limit     the first so many; None is all
-    source    a local file that holds the published set, in place of the hub; for MMLU also SUBJECT_test.csv
+    source    a local file that holds the published set, in place of the hub; for MMLU also
+              SUBJECT_test.csv
 
-    A prompt of your own is a line {"text": …} with `name`, `domain`, `split` and `origin` where you have them; else it is called after the file
-    and its line. What comes without a split has one that follows from a hash of its name, half of all names each. Texts are put to the model
-    as `schemas` says: HumanEval's prompt and Spec-Bench's first turn as they stand, `Question: …\\nAnswer:` for GSM8K, the question with lettered
-    choices for MMLU.
-    Raises ValueError if there is no such set, split or file, the limit is below 1, the set cannot be had, or a line is not what it should be: not
-    JSON, a field missing, of another type or empty, a name that was there before. It names the line.
+    A prompt of your own is a line {"text": …} with `name`, `domain`, `split` and `origin` where you
+    have them; else it is called after the file and its line. What comes without a split has one
+    that follows from a hash of its name, half of all names each. Texts are put to the model as
+    `schemas` says: HumanEval's prompt and Spec-Bench's first turn as they stand, `Question:
+    …\\nAnswer:` for GSM8K, the question with lettered choices for MMLU.
+    Raises ValueError if there is no such set, split or file, the limit is below 1, the set cannot
+    be had, or a line is not what it should be: not JSON, a field missing, of another type or empty,
+    a name that was there before. It names the line.
     """
     is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
     split = split or (WHOLE if is_file else "held-out")
     _check(domain, split, limit, source, is_file)
-    found = _own(folder / f"{domain}.jsonl", domain) if domain in OURS else _foreign(domain, source, is_file)
+    found = (
+        _own(folder / f"{domain}.jsonl", domain)
+        if domain in OURS
+        else _foreign(domain, source, is_file)
+    )
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
     if not chosen:
-        raise ValueError(f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all')
+        raise ValueError(
+            f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all'
+        )
     return chosen
 
 
-def _check(domain: str | Path, split: str, limit: int | None, source: str | Path | None, is_file: bool) -> None:
+def _check(
+    domain: str | Path, split: str, limit: int | None, source: str | Path | None, is_file: bool
+) -> None:
     if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
         raise ValueError(
-            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a file that ends in {', '.join(ENDINGS)}, and splits"
+            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a file that ends in"
+            f" {', '.join(ENDINGS)}, and splits"
             f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
         )
     if limit is not None and limit < 1:
         raise ValueError(f"a limit is at least 1 or None for all, got {limit}")
     if source is not None and domain not in PUBLISHED:
         raise ValueError(
-            f"a source is a file of {', '.join(PUBLISHED)}, got one for {domain!s}; a file of your own is given in place of the set's name"
+            f"a source is a file of {', '.join(PUBLISHED)}, got one for {domain!s}; a file of your"
+            " own is given in place of the set's name"
         )
 
 
@@ -83,11 +98,19 @@ def _own(path: Path, domain: str) -> list[Prompt]:
     if not path.is_file():
         raise ValueError(f"prompt file {path} is missing; {REMEDY}")
     try:
-        found = list(_distinct((where, Prompt(*(field(where, line, name) for name in Prompt.__annotations__))) for where, line in lines(path)))
+        found = list(
+            _distinct(
+                (where, Prompt(*(field(where, line, name) for name in Prompt.__annotations__)))
+                for where, line in lines(path)
+            )
+        )
     except ValueError as error:
         raise ValueError(f"prompt file {path} is damaged ({error}); {REMEDY}") from error
     if not all(prompt.domain == domain and prompt.split in SPLITS for prompt in found):
-        raise ValueError(f"prompt file {path} is damaged (it holds {len(found)} prompts, or one of another set); {REMEDY}")
+        raise ValueError(
+            f"prompt file {path} is damaged (it holds {len(found)} prompts, or one of another set);"
+            f" {REMEDY}"
+        )
     return found
 
 
@@ -102,7 +125,9 @@ def _foreign(domain: str | Path, source: str | Path | None, is_file: bool) -> li
     return list(_distinct(_made(given, name, path)))
 
 
-def _made(given: Iterable[tuple[str, Line]], name: str | None, path: Path | None) -> Iterator[tuple[str, Prompt]]:
+def _made(
+    given: Iterable[tuple[str, Line]], name: str | None, path: Path | None
+) -> Iterator[tuple[str, Prompt]]:
     """A prompt of each line; what a file holds is told by the fields of its first line.
 
     name    of the published set; None where the file is to tell
@@ -113,7 +138,16 @@ def _made(given: Iterable[tuple[str, Line]], name: str | None, path: Path | None
         if name:
             schema = SCHEMAS[name]
             called, category = schema.name(where, line, number), schema.category(where, line)
-            yield where, Prompt(called, schema.text(where, line), f"{name}/{category}".rstrip("/"), split_of(called), where)
+            yield (
+                where,
+                Prompt(
+                    called,
+                    schema.text(where, line),
+                    f"{name}/{category}".rstrip("/"),
+                    split_of(called),
+                    where,
+                ),
+            )
         else:
             yield where, _written(where, line, f"{path.name}/{number}", path.name)
 
@@ -122,32 +156,49 @@ def _written(where: str, line: Line, called: str, domain: str) -> Prompt:
     """A prompt of somebody's own."""
     if unknown := set(line) - set(OWN):
         raise ValueError(
-            f"{where}: a prompt of your own has the field 'text' and, where wanted, {', '.join(map(repr, OWN[1:]))}; got {sorted(unknown)}"
+            f"{where}: a prompt of your own has the field 'text' and, where wanted,"
+            f" {', '.join(map(repr, OWN[1:]))}; got {sorted(unknown)}"
             f" (a published set has the fields of {', '.join(PUBLISHED)})"
         )
     usual = {"name": called, "domain": domain, "origin": where}
     said = usual | {name: field(where, line, name) for name in OWN if name in line}
-    prompt = Prompt(text=field(where, line, "text"), split=said.pop("split", "") or split_of(said["name"]), **{name: said[name] for name in usual})
+    prompt = Prompt(
+        text=field(where, line, "text"),
+        split=said.pop("split", "") or split_of(said["name"]),
+        **{name: said[name] for name in usual},
+    )
     if prompt.split not in SPLITS:
         raise ValueError(f"{where}: a split is one of {', '.join(SPLITS)}, got {prompt.split!r}")
     return prompt
 
 
 def _distinct(given: Iterable[tuple[str, Prompt]]) -> Iterator[Prompt]:
-    """The prompts.  Raises ValueError for a name that was there before: seeds and kept rows go by it."""
+    """The prompts.  Raises ValueError for a name that was there before: seeds and kept rows go by
+    it.
+    """
     first: dict[str, str] = {}
     for where, prompt in given:
         if prompt.name in first:
-            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({first[prompt.name].rpartition(', ')[2]}); names differ")
+            raise ValueError(
+                f"{where}: the name {prompt.name!r} was there before"
+                f" ({first[prompt.name].rpartition(', ')[2]}); names differ"
+            )
         first[prompt.name] = where
         yield prompt
 
 
 def split_of(name: str) -> str:
-    """The split of a prompt that came without one: it follows from its name alone, and each takes half of all names."""
+    """The split of a prompt that came without one: it follows from its name alone, and each takes
+    half of all names.
+    """
     return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
-    """A seed per prompt that follows from its name and `seed`: prompts never share noise, whatever is run beside them."""
-    return [int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big") for prompt in prompts]
+    """A seed per prompt that follows from its name and `seed`: prompts never share noise, whatever
+    is run beside them.
+    """
+    return [
+        int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big")
+        for prompt in prompts
+    ]

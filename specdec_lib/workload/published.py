@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _items() -> dict:
-    return json.loads((REPOSITORY / "data" / "paper_numbers.json").read_text(encoding="utf-8"))["items"]
+    return json.loads((REPOSITORY / "data" / "paper_numbers.json").read_text(encoding="utf-8"))[
+        "items"
+    ]
 
 
 def published(item: str) -> "DataFrame":
-    """The rows of one table or figure, such as "staged.table1".  Raises ValueError if there is no such item."""
+    """The rows of one table or figure, such as "staged.table1".
+
+    Raises ValueError if there is no such item.
+    """
     import pandas as pd
 
     if item not in _items():
@@ -28,7 +33,8 @@ def published(item: str) -> "DataFrame":
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """One number: that of the row whose first column is `key`, in `column` (the second, if none is named).
+    """One number: that of the row whose first column is `key`, in `column` (the second, if none is
+    named).
 
     Raises ValueError if there is no such row or column.
     """
@@ -37,15 +43,18 @@ def number(item: str, key: str, column: str | None = None) -> float:
     rows = table[table.iloc[:, 0] == key]
     if len(rows) != 1 or column not in table.columns:
         raise ValueError(
-            f"{item} has the rows {', '.join(map(str, table.iloc[:, 0]))} and columns {', '.join(table.columns)}; got {key!r}, {column!r}"
+            f"{item} has the rows {', '.join(map(str, table.iloc[:, 0]))} and columns"
+            f" {', '.join(table.columns)}; got {key!r}, {column!r}"
         )
     return float(rows.iloc[0][column])
 
 
 def price_list(name: str) -> dict[str, float]:
-    """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in previous work; who has no price is left out.
+    """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
+    previous work; who has no price is left out.
 
-    As its code has them: 70000 for llama-7b under "ms" is ten times too much (7000 million parameters), which makes its drafters look ten times
+    As its code has them: 70000 for llama-7b under "ms" is ten times too much (7000 million
+    parameters), which makes its drafters look ten times
     cheaper than they are.  Raises ValueError if there is no such list.
     """
     table = published("cascade.text.prices").set_index("model")
@@ -54,11 +63,16 @@ def price_list(name: str) -> dict[str, float]:
     return {model: float(price) for model, price in table[name].dropna().items()}
 
 
-def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]) -> "DataFrame":
-    """A published table of one number per sampling and method, with ours: `sampling`, `method`, `paper`, `ours`, `ours_low`, `ours_high`.
+def beside(
+    item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]
+) -> "DataFrame":
+    """A published table of one number per sampling and method, with ours: `sampling`, `method`,
+    `paper`, `ours`, `ours_low`, `ours_high`.
 
-    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as `sweep.relative` makes them
-    methods      the paper's column to our draft's name; a method that the paper has not gets no number of it
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as
+                 `sweep.relative` makes them
+    methods      the paper's column to our draft's name; a method that the paper has not gets no
+                 number of it
     samplings    the paper's word for the sampler to ours
 
     Raises ValueError if one of ours is missing.
@@ -70,8 +84,19 @@ def beside(item: str, ours: "DataFrame", *, methods: Mapping[str, str], sampling
         for method, draft in methods.items():
             found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
             if len(found) != 1:
-                raise ValueError(f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}")
+                raise ValueError(
+                    f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
+                )
             row = found.iloc[0]
             paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
-            rows.append({"sampling": sampling, "method": method, "paper": paper, "ours": row.value, "ours_low": row.low, "ours_high": row.high})
+            rows.append(
+                {
+                    "sampling": sampling,
+                    "method": method,
+                    "paper": paper,
+                    "ours": row.value,
+                    "ours_low": row.low,
+                    "ours_high": row.high,
+                }
+            )
     return pd.DataFrame(rows)

@@ -1,8 +1,10 @@
-"""Published prompt sets in their published form: where each lies on the hub, and how one of its lines becomes the text of a prompt.
+"""Published prompt sets in their published form: where each lies on the hub, and how one of its
+lines becomes the text of a prompt.
 
-No example is put before a question (zero-shot), and no chat template around it: `tokenizer.apply_chat_template` makes one of a prompt's text.
-Sources: Chen et al. 2021 (HumanEval), Cobbe et al. 2021 (GSM8K), Hendrycks et al. 2021 (MMLU; its own wording, without the examples), Xia et al.
-2024 (Spec-Bench).
+No example is put before a question (zero-shot), and no chat template around it:
+`tokenizer.apply_chat_template` makes one of a prompt's text.
+Sources: Chen et al. 2021 (HumanEval), Cobbe et al. 2021 (GSM8K), Hendrycks et al. 2021 (MMLU; its
+own wording, without the examples), Xia et al. 2024 (Spec-Bench).
 """
 
 import csv
@@ -14,14 +16,17 @@ from pathlib import Path
 from specdec_lib.workload.jsonl import Line, entries, field, whole
 
 LETTERS = "ABCD"
-QUESTIONS = "https://raw.githubusercontent.com/hemingkx/Spec-Bench/main/data/spec_bench/question.jsonl"
+QUESTIONS = (
+    "https://raw.githubusercontent.com/hemingkx/Spec-Bench/main/data/spec_bench/question.jsonl"
+)
 
 
 @dataclass(frozen=True)
 class Schema:
     """A published set.
 
-    hub       repository, configuration and split for `datasets.load_dataset`; or "json", the address of a JSONL file, and "train"
+    hub       repository, configuration and split for `datasets.load_dataset`; or "json", the
+              address of a JSONL file, and "train"
     fields    that tell a line of this set from one of another
     name      of a line's prompt, from where it stands, the line and its number from 0
     text      what the model is given
@@ -53,9 +58,14 @@ def _mmlu(where: str, line: Line) -> str:
     choices = entries(where, line, "choices", str, least=len(LETTERS), filled=False)
     answer = field(where, line, "answer", int)
     if len(choices) > len(LETTERS) or not 0 <= answer < len(choices):
-        raise ValueError(f"{where}: there are 4 choices and the answer is the number of one, 0 to 3; got {len(choices)} and {answer}")
+        raise ValueError(
+            f"{where}: there are 4 choices and the answer is the number of one, 0 to 3; got"
+            f" {len(choices)} and {answer}"
+        )
     subject = field(where, line, "subject").replace("_", " ")
-    listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True))
+    listed = "\n".join(
+        f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True)
+    )
     return f"The following is a multiple choice question (with answer) about {subject}.\n\n{field(where, line, 'question')}\n{listed}\nAnswer:"
 
 
@@ -71,7 +81,12 @@ SCHEMAS = {
         lambda where, line, number: field(where, line, "task_id"),
         _humaneval,
     ),
-    "gsm8k": Schema(("openai/gsm8k", "main", "test"), ("question", "answer"), lambda where, line, number: f"gsm8k/{number}", _gsm8k),
+    "gsm8k": Schema(
+        ("openai/gsm8k", "main", "test"),
+        ("question", "answer"),
+        lambda where, line, number: f"gsm8k/{number}",
+        _gsm8k,
+    ),
     "mmlu": Schema(
         ("cais/mmlu", "all", "test"),
         ("question", "subject", "choices"),
@@ -89,13 +104,16 @@ SCHEMAS = {
 
 
 def told(line: Line) -> str | None:
-    """The published set that a line belongs to by its fields, the most particular one; None for no published set."""
+    """The published set that a line belongs to by its fields, the most particular one; None for no
+    published set.
+    """
     fitting = [name for name, schema in SCHEMAS.items() if set(schema.fields) <= line.keys()]
     return max(fitting, key=lambda name: len(SCHEMAS[name].fields), default=None)
 
 
 def mmlu_table(path: Path) -> Iterator[tuple[str, Line]]:
-    """The lines of MMLU as it was first published: no heading, a question, four choices, the letter of the answer; the file is SUBJECT_test.csv.
+    """The lines of MMLU as it was first published: no heading, a question, four choices, the letter
+    of the answer; the file is SUBJECT_test.csv.
 
     Raises ValueError for a row with other columns.
     """
@@ -105,7 +123,18 @@ def mmlu_table(path: Path) -> Iterator[tuple[str, Line]]:
         for row in reader:
             where = f"{path}, line {reader.line_num}"
             if len(row) != len(LETTERS) + 2 or row[-1] not in tuple(LETTERS):
-                raise ValueError(f"{where}: a row of MMLU has a question, 4 choices and a letter, A to D; got {len(row)} columns, last {row[-1:]}")
-            yield where, {"question": row[0], "subject": subject, "choices": row[1:-1], "answer": LETTERS.index(row[-1])}
+                raise ValueError(
+                    f"{where}: a row of MMLU has a question, 4 choices and a letter, A to D; got"
+                    f" {len(row)} columns, last {row[-1:]}"
+                )
+            yield (
+                where,
+                {
+                    "question": row[0],
+                    "subject": subject,
+                    "choices": row[1:-1],
+                    "answer": LETTERS.index(row[-1]),
+                },
+            )
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: it is not CSV ({error})") from error

@@ -32,36 +32,75 @@ START_SECONDS = 120
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
     """A browser with a profile of its own."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = (
+        os.environ.get("CHROMIUM")
+        or shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if not found:
-        pytest.fail("browser tests need Chromium: `apt install chromium`, or name one in the environment variable CHROMIUM")
+        pytest.fail(
+            "browser tests need Chromium: `apt install chromium`, or name one in the environment"
+            " variable CHROMIUM"
+        )
     with sync_playwright() as driver:
         profile = tmp_path_factory.mktemp("profile")
         window = {"viewport": {"width": 1500, "height": 1100}, "reduced_motion": "reduce"}
-        context = driver.chromium.launch_persistent_context(profile, executable_path=found, headless=True, args=list(FLAGS), **window)
+        context = driver.chromium.launch_persistent_context(
+            profile, executable_path=found, headless=True, args=list(FLAGS), **window
+        )
         yield context
         context.close()
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a JupyterLab over copies, up and answering; what it said is kept beside the screenshots."""
+    """The address of a JupyterLab over copies, up and answering; what it said is kept beside the
+    screenshots.
+    """
     place = tmp_path_factory.mktemp("lab")
-    shutil.copytree(ROOT / "notebooks", place / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
-    shutil.copytree(ROOT / "figures", place / "figures", ignore=shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js"))
+    shutil.copytree(
+        ROOT / "notebooks", place / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints")
+    )
+    shutil.copytree(
+        ROOT / "figures",
+        place / "figures",
+        ignore=shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js"),
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     token = secrets.token_hex(16)
     made = {
-        name: tmp_path_factory.mktemp(name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "SPECDEC_FIGURES")
+        name: tmp_path_factory.mktemp(name.lower())
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "SPECDEC_FIGURES",
+        )
     }
-    surroundings = os.environ | {name: str(path) for name, path in made.items()} | {"HF_HUB_OFFLINE": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
-    options = ["--no-browser", "--allow-root", "--expose-app-in-browser", f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
+    surroundings = (
+        os.environ
+        | {name: str(path) for name, path in made.items()}
+        | {"HF_HUB_OFFLINE": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
+    )
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+        f"--ServerApp.port={port}",
+        "--ServerApp.ip=127.0.0.1",
+    ]
     options += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={place}"]
     log = place / "lab.log"
     with log.open("w") as said:
-        process = subprocess.Popen([sys.executable, "-m", "jupyterlab", *options], env=surroundings, stdout=said, stderr=said)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env=surroundings,
+            stdout=said,
+            stderr=said,
+        )
     try:
         _wait(f"http://127.0.0.1:{port}/api?token={token}", process, log)
         yield f"http://127.0.0.1:{port}/lab/workspaces/{{name}}/tree/notebooks/{{name}}.ipynb?token={token}&reset"

@@ -15,7 +15,9 @@ REST = 0.7  # seconds without a change: nothing more is to come
 
 @dataclass
 class Lab:
-    """A window; `problems` are errors that the page itself reported, and requests that went elsewhere."""
+    """A window; `problems` are errors that the page itself reported, and requests that went
+    elsewhere.
+    """
 
     page: Page
     address: str
@@ -29,7 +31,9 @@ class Lab:
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.problems.append(f"console: {message.text[:300]} ({message.location.get('url', '')[:200]})")
+            self.problems.append(
+                f"console: {message.text[:300]} ({message.location.get('url', '')[:200]})"
+            )
 
     def _asked(self, request: Request) -> None:
         if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
@@ -42,7 +46,9 @@ class Lab:
 
     def run_all(self) -> list[str]:
         """Run all cells; what went wrong comes back."""
-        self._command("notebook:clear-all-cell-outputs")  # else the stored ones could be taken for new ones
+        self._command(
+            "notebook:clear-all-cell-outputs"
+        )  # else the stored ones could be taken for new ones
         self.page.wait_for_function("() => seen.cleared()", timeout=MINUTES)
         self._command("notebook:run-all-cells")
         return self._finished()
@@ -59,20 +65,28 @@ class Lab:
         return self.page.evaluate("() => seen.errors()")
 
     def _command(self, name: str, **arguments: str) -> None:
-        self.page.evaluate("([name, args]) => { jupyterapp.commands.execute(name, args) }", [name, arguments])
+        self.page.evaluate(
+            "([name, args]) => { jupyterapp.commands.execute(name, args) }", [name, arguments]
+        )
 
     def panels(self) -> list[int]:
         """The cells that show an explorer, by number."""
         return self.page.evaluate("() => seen.panels()")
 
     def panel(self, cell: int) -> ElementHandle:
-        """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still growing is scrolled until it stays there."""
+        """The explorer of a cell, scrolled to and every figure of it drawn; a page that is still
+        growing is scrolled until it stays there.
+        """
         place = f".jp-Notebook .jp-Cell[data-windowed-list-index='{cell}'] .specdec-panel"
         deadline = time.monotonic() + 4 * MINUTES / 1000
         while True:
-            self.page.evaluate("cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell)
+            self.page.evaluate(
+                "cell => jupyterapp.shell.currentWidget.content.scrollToItem(cell, 'start')", cell
+            )
             try:
-                self.page.wait_for_function("place => seen.drawn(document.querySelector(place))", arg=place, timeout=5000)
+                self.page.wait_for_function(
+                    "place => seen.drawn(document.querySelector(place))", arg=place, timeout=5000
+                )
                 return self.page.query_selector(place)
             except TimeoutError:
                 if time.monotonic() > deadline:
@@ -99,18 +113,27 @@ class Lab:
         return self.pictures(panel) == pictures
 
     def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
-        """Seconds until the panel shows something else after a key was pressed on a knob; None if it stays as it is."""
+        """Seconds until the panel shows something else after a key was pressed on a knob; None if
+        it stays as it is.
+        """
         knob.focus()
         return self._until_changed(panel, lambda: self.page.keyboard.press(key))
 
-    def slide(self, panel: ElementHandle, slider: ElementHandle, after: Sequence[ElementHandle] = ()) -> float | None:
-        """The same after a slider was moved by one step, or where that makes no difference, to one of its ends.
+    def slide(
+        self, panel: ElementHandle, slider: ElementHandle, after: Sequence[ElementHandle] = ()
+    ) -> float | None:
+        """The same after a slider was moved by one step, or where that makes no difference, to one
+        of its ends.
 
-        after    sliders that are moved first: a seed makes a difference only where there is a temperature
+        after    sliders that are moved first: a seed makes a difference only where there is a
+                 temperature
         """
         for other in after:
             self.press(panel, other, "ArrowRight")
-        return next(filter(None, (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))), None)
+        return next(
+            filter(None, (self.press(panel, slider, key) for key in ("ArrowRight", "Home", "End"))),
+            None,
+        )
 
     def type(self, panel: ElementHandle, knob: ElementHandle, text: str) -> float | None:
         """The same after a text was typed into a knob, which was then left with the Tab key."""
@@ -119,7 +142,9 @@ class Lab:
         return self._until_changed(panel, lambda: self.page.keyboard.press("Tab"))
 
     def at_rest(self, panel: ElementHandle) -> str:
-        """What it shows once that stays the same: what was asked for before may still be on its way."""
+        """What it shows once that stays the same: what was asked for before may still be on its
+        way.
+        """
         shown, since, deadline = self.shows(panel), time.monotonic(), time.monotonic() + PATIENCE
         while time.monotonic() < min(since + REST, deadline):
             time.sleep(0.05)
@@ -140,7 +165,9 @@ class Lab:
     def theme(self, name: str) -> None:
         """Another theme, "JupyterLab Light" or "JupyterLab Dark"."""
         self._command("apputils:change-theme", theme=name)
-        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name, timeout=MINUTES)
+        self.page.wait_for_function(
+            "name => document.body.dataset.jpThemeName === name", arg=name, timeout=MINUTES
+        )
 
     def picture(self, name: str) -> None:
         """A screenshot into the folder of pictures, of what the page has come to rest at."""

@@ -1,16 +1,22 @@
-"""Every notebook in JupyterLab, in a real browser: it runs, its explorers answer the keyboard, and both themes show them."""
+"""Every notebook in JupyterLab, in a real browser: it runs, its explorers answer the keyboard, and
+both themes show them.
+"""
 
 from pathlib import Path
 
 import pytest
 from lab import Lab
 
-NOTEBOOKS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted(
+    path.stem for path in (Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb")
+)
 SLIDER = ".noUi-handle"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: pytest.CaptureFixture) -> None:
+def test_every_explorer_answers_the_keyboard(
+    lab: Lab, notebook: str, capsys: pytest.CaptureFixture
+) -> None:
     lab.open(notebook)
     assert lab.run_all() == []
     cells = lab.panels()
@@ -27,12 +33,18 @@ def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys: py
             turned = turned or lab.pictures(panel) != first
             lab.picture(f"{notebook}_{number}_after")  # of the last slider
             assert lab.reset(panel, first), f"{which} does not go back to where it began"
-        texts = [lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")]
+        texts = [
+            lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")
+        ]
         with capsys.disabled():
-            print(f"\n{which}: seconds until it shows something else, by slider: {sliders}, by text: {texts}")
+            print(
+                f"\n{which}: seconds until it shows something else, by slider: {sliders}, by text: {texts}"
+            )
         assert sliders and all(sliders), f"a slider of {which} changes nothing"
         assert turned, f"the sliders of {which} change no figure"
-        assert all(texts) and not lab.refused(panel), f"{which}: {lab.refused(panel) or 'a text of my own changes nothing'}"
+        assert all(texts) and not lab.refused(panel), (
+            f"{which}: {lab.refused(panel) or 'a text of my own changes nothing'}"
+        )
         assert lab.reset(panel, first), f"{which} does not go back to where it began"
     lab.theme("JupyterLab Dark")
     for number, cell in enumerate(cells, 1):

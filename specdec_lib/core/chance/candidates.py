@@ -1,6 +1,8 @@
-"""The tokens that a warped law allows, and their log-probabilities, where logits lie on the CPU: a few dozen numbers instead of a vocabulary.
+"""The tokens that a warped law allows, and their log-probabilities, where logits lie on the CPU: a
+few dozen numbers instead of a vocabulary.
 
-NumPy, because on rows of a few thousand numbers its calls cost a tenth of PyTorch's, whose threads are woken for each.
+NumPy, because on rows of a few thousand numbers its calls cost a tenth of PyTorch's, whose threads
+are woken for each.
 """
 
 import math
@@ -11,13 +13,17 @@ from jaxtyping import Float, Int
 
 
 class Candidates(NamedTuple):
-    """What a law allows: tokens, rising (None where it allows the whole vocabulary), and the logarithm of each one's probability."""
+    """What a law allows: tokens, rising (None where it allows the whole vocabulary), and the
+    logarithm of each one's probability.
+    """
 
     tokens: Int[np.ndarray, " kept"] | None
     log_probs: Float[np.ndarray, " kept"]
 
 
-def warped(logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float) -> Candidates:
+def warped(
+    logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
+) -> Candidates:
     """The law of a temperature above 0, top-k (with whatever ties with the last of them) and top-p."""
     tokens, law = None, logits
     if top_k is not None and top_k < len(law):
@@ -35,7 +41,9 @@ def warped(logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int |
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
-    """The places of the k largest values and the values, best first; a tie goes to the lower place, −inf is left out."""
+    """The places of the k largest values and the values, best first; a tie goes to the lower place,
+    −inf is left out.
+    """
     if k == 1:
         place = int(values.argmax())
         return ([place], [float(values[place])]) if values[place] > -math.inf else ([], [])
@@ -45,7 +53,11 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
         places = np.arange(len(values))
     found = values[places]
     order = np.argsort(-found, kind="stable")[:k]
-    pairs = [(place, value) for place, value in zip(places[order].tolist(), found[order].tolist(), strict=True) if value > -math.inf]
+    pairs = [
+        (place, value)
+        for place, value in zip(places[order].tolist(), found[order].tolist(), strict=True)
+        if value > -math.inf
+    ]
     return [place for place, _ in pairs], [value for _, value in pairs]
 
 

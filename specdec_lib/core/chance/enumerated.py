@@ -1,4 +1,6 @@
-"""A `Chance` that visits every branch: the exact law of whatever the real code does with it, by enumeration and not by sampling."""
+"""A `Chance` that visits every branch: the exact law of whatever the real code does with it, by
+enumeration and not by sampling.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +14,9 @@ from specdec_lib.core.chance.sampler import Sampler
 
 @dataclass
 class Branches:
-    """The decisions of one run: a script that is followed, then first branches, and the probability of all of them."""
+    """The decisions of one run: a script that is followed, then first branches, and the probability
+    of all of them.
+    """
 
     script: list[int]
     taken: list[tuple[int, int]] = field(default_factory=list)
@@ -20,9 +24,13 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """The branch taken for `key`.  Raises ValueError if the key was asked for before: two decisions would share one draw."""
+        """The branch taken for `key`.  Raises ValueError if the key was asked for before: two
+        decisions would share one draw.
+        """
         if key in self.keys:
-            raise ValueError(f"every decision of a run needs a key of its own, asked twice for {key}")
+            raise ValueError(
+                f"every decision of a run needs a key of its own, asked twice for {key}"
+            )
         self.keys.add(key)
         possible = [branch for branch, probability in enumerate(probabilities) if probability > 0]
         choice = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
@@ -52,18 +60,28 @@ class EveryBranch(Chance):
         self._refuse_noise()
         return super().choose(logits, position)
 
-    def rank(self, logits: Float[Tensor, " vocab"], position: int, k: int) -> tuple[list[int], list[float]]:
+    def rank(
+        self, logits: Float[Tensor, " vocab"], position: int, k: int
+    ) -> tuple[list[int], list[float]]:
         """The k largest logits."""
         self._refuse_noise()
         return super().rank(logits, position, k)
 
-    def gaps(self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]) -> list[float]:
+    def gaps(
+        self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
+    ) -> list[float]:
         """How far these tokens lie below the largest logit."""
         self._refuse_noise()
         return super().gaps(logits, position, tokens)
 
     def rank_among(
-        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
+        self,
+        tokens: Sequence[int],
+        log_probs: Sequence[float],
+        position: int,
+        k: int,
+        *,
+        vocabulary: int,
     ) -> tuple[list[int], list[float]]:
         """The k likeliest of these tokens."""
         self._refuse_noise()
@@ -72,19 +90,30 @@ class EveryBranch(Chance):
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Both sides in turn, where both are possible."""
         heads = min(1.0, max(0.0, probability))
-        return bool(self.branches.decide(("coin", self.nesting, committed, slots), [1 - heads, heads]))
+        return bool(
+            self.branches.decide(("coin", self.nesting, committed, slots), [1 - heads, heads])
+        )
 
     def draw(self, use: str, law: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
         """Every possible token in turn."""
-        return self.branches.decide((use, self.nesting, committed, slots), (law / law.sum()).tolist())
+        return self.branches.decide(
+            (use, self.nesting, committed, slots), (law / law.sum()).tolist()
+        )
 
     def _refuse_noise(self) -> None:
         if self.sampler.temperature > 0:
-            raise ValueError(f"noise cannot be enumerated; use siblings without noise, or temperature 0 instead of {self.sampler.temperature}")
+            raise ValueError(
+                "noise cannot be enumerated; use siblings without noise, or temperature 0 instead"
+                f" of {self.sampler.temperature}"
+            )
 
 
-def every_outcome(run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler) -> dict[tuple[int, ...], float]:
-    """The exact law of what `run` returns for a chance: outcome to probability, every branch of the real code visited once."""
+def every_outcome(
+    run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
+) -> dict[tuple[int, ...], float]:
+    """The exact law of what `run` returns for a chance: outcome to probability, every branch of the
+    real code visited once.
+    """
     law: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:

@@ -1,10 +1,12 @@
 """A distribution, a position and a seed become a token.
 
-All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by (seed, absolute position), the same
-for every model that looks at that position; and coins and draws for the ratio rules, keyed by (use, nesting, committed length, slots).
-Neither depends on the order of calls, on batch shape or on the device.
+All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by
+(seed, absolute position), the same for every model that looks at that position; and coins and draws
+for the ratio rules, keyed by (use, nesting, committed length, slots). Neither depends on the order
+of calls, on batch shape or on the device.
 
-Source: the noise is the Gumbel-max trick with a counter-based generator (SplitMix64, Steele et al. 2014).
+Source: the noise is the Gumbel-max trick with a counter-based generator (SplitMix64, Steele et al.
+2014).
 """
 
 import functools
@@ -41,12 +43,20 @@ class Chance:
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
             raise ValueError(f"a seed is a whole number, got {self.seed!r}")
-        object.__setattr__(self, "seed", int(self.seed))  # a NumPy integer prints, and so hashes, differently
+        object.__setattr__(
+            self, "seed", int(self.seed)
+        )  # a NumPy integer prints, and so hashes, differently
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position` (absolute): a sample of the warped law that all models with the same law agree on."""
+        """The token at `position` (absolute): a sample of the warped law that all models with the
+        same law agree on.
+        """
         if self.sampler.temperature == 0 and logits.device.type == "cpu":
-            values = logits.detach().numpy() if logits.dtype == torch.float32 else logits.detach().double().numpy()
+            values = (
+                logits.detach().numpy()
+                if logits.dtype == torch.float32
+                else logits.detach().double().numpy()
+            )
             place = int(values.argmax())
             check_highest(values[place])
             return place
@@ -54,28 +64,52 @@ class Chance:
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])
 
-    def rank(self, logits: Float[Tensor, " vocab"], position: int, k: int) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, and each one's gap to the best in nats.
+    def rank(
+        self, logits: Float[Tensor, " vocab"], position: int, k: int
+    ) -> tuple[list[int], list[float]]:
+        """The k best tokens for `position` under the same noise, and each one's gap to the best in
+        nats.
 
-        The first is what `choose` returns; fewer than k come back where the warped law has fewer tokens. Temperature 0 has noise 0, so
-        these are the k largest logits, and the gaps are those of unwarped log-probabilities.
+        The first is what `choose` returns; fewer than k come back where the warped law has fewer
+        tokens. Temperature 0 has noise 0, so these are the k largest logits, and the gaps are those
+        of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
-        return places if allowed is None else allowed[places].tolist(), [values[0] - value for value in values]
+        return places if allowed is None else allowed[places].tolist(), [
+            values[0] - value for value in values
+        ]
 
-    def gaps(self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]) -> list[float]:
-        """How many nats each of these tokens lies below what `choose` returns, under the same noise; inf where the warped law excludes it."""
+    def gaps(
+        self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
+    ) -> list[float]:
+        """How many nats each of these tokens lies below what `choose` returns, under the same
+        noise; inf where the warped law excludes it.
+        """
         allowed, perturbed = self._perturbed(logits, position)
         best_value = float(perturbed.max())
-        known = None if allowed is None else dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
-        return [best_value - (float(perturbed[token]) if known is None else known.get(token, -math.inf)) for token in tokens]
+        known = (
+            None
+            if allowed is None
+            else dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
+        )
+        return [
+            best_value - (float(perturbed[token]) if known is None else known.get(token, -math.inf))
+            for token in tokens
+        ]
 
     def rank_among(
-        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int, *, vocabulary: int
+        self,
+        tokens: Sequence[int],
+        log_probs: Sequence[float],
+        position: int,
+        k: int,
+        *,
+        vocabulary: int,
     ) -> tuple[list[int], list[float]]:
-        """`rank` for a law that only these tokens have, without a dense row: for tables that know a few likely tokens.
+        """`rank` for a law that only these tokens have, without a dense row: for tables that know a
+        few likely tokens.
 
         log_probs    of these tokens, warped already; at temperature 0 unwarped
         """
@@ -87,13 +121,16 @@ class Chance:
         return [token for token, _ in found], [found[0][1] - value for _, value in found]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Heads with this probability, for the child at `slots` under a root at position `committed`; strict, so 0 is never heads."""
+        """Heads with this probability, for the child at `slots` under a root at position
+        `committed`; strict, so 0 is never heads.
+        """
         return self._uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, law: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
         """A token of `law` by inversion.
 
-        use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below the node at `slots`
+        use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
+               the node at `slots`
 
         Raises ValueError if `use` is another word.
         """
@@ -101,7 +138,9 @@ class Chance:
             raise ValueError(f'a draw is for "sibling" or "emit", got {use!r}')
         cumulative = law.double().cumsum(-1)
         aim = self._uniform(use, committed, slots) * cumulative[-1]
-        return int(torch.searchsorted(cumulative, aim, right=True).clamp(max=int(law.nonzero()[-1])))
+        return int(
+            torch.searchsorted(cumulative, aim, right=True).clamp(max=int(law.nonzero()[-1]))
+        )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
         """The same noise for a part of a composite draft, with coins and draws of its own."""
@@ -110,11 +149,18 @@ class Chance:
         return longer
 
     def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
-        """What `choose` and `rank` add to these tokens' log-probabilities at a position: for who wants to see it; 0 at temperature 0."""
-        return [0.0] * len(tokens) if self.sampler.temperature == 0 else _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
+        """What `choose` and `rank` add to these tokens' log-probabilities at a position: for who
+        wants to see it; 0 at temperature 0.
+        """
+        return (
+            [0.0] * len(tokens)
+            if self.sampler.temperature == 0
+            else _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
+        )
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """The number in [0, 1) behind a "coin", or behind a draw for a "sibling" or to "emit": for who wants to see it.
+        """The number in [0, 1) behind a "coin", or behind a draw for a "sibling" or to "emit": for
+        who wants to see it.
 
         Raises ValueError if `use` is another word.
         """
@@ -123,27 +169,46 @@ class Chance:
         return self._uniform(use, committed, slots)
 
     def noise_key(self, position: int) -> int:
-        """The 64 bits that all noise of a position follows from: for a runtime that makes the noise itself, as `gumbel_noise` does."""
+        """The 64 bits that all noise of a position follows from: for a runtime that makes the noise
+        itself, as `gumbel_noise` does.
+        """
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
-        """What is compared: unwarped logits at temperature 0, else log-probabilities and noise, of the tokens that the law allows."""
+        """What is compared: unwarped logits at temperature 0, else log-probabilities and noise, of
+        the tokens that the law allows.
+        """
         if self.sampler.temperature == 0:
             return Candidates(None, checked(logits).cpu().numpy())
         if logits.device.type != "cpu":
             law = self.sampler.log_probs(logits)
-            return Candidates(None, (law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device))).cpu().numpy())
+            return Candidates(
+                None,
+                (law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device)))
+                .cpu()
+                .numpy(),
+            )
         tokens, law = self.sampler.candidates(logits)
-        noise = _whole_noise(self.seed, int(position), len(law)) if tokens is None else _noise(self.seed, int(position), tokens)
+        noise = (
+            _whole_noise(self.seed, int(position), len(law))
+            if tokens is None
+            else _noise(self.seed, int(position), tokens)
+        )
         return Candidates(tokens, law.astype(np.float64) + noise)
 
     def _uniform(self, use: str, committed: int, slots: Slots) -> float:
-        return (_key("uniform", self.seed, use, self.nesting, int(committed), slots) >> 11) * 2.0**-53
+        return (
+            _key("uniform", self.seed, use, self.nesting, int(committed), slots) >> 11
+        ) * 2.0**-53
 
 
-def _noise(seed: int, position: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:
+def _noise(
+    seed: int, position: int, tokens: Int[np.ndarray, " some"]
+) -> Float64[np.ndarray, " some"]:
     """`gumbel_noise` of these tokens alone."""
-    state = np.uint64(_key("noise", seed, position)) + (tokens.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    state = np.uint64(_key("noise", seed, position)) + (
+        tokens.astype(np.uint64) + np.uint64(1)
+    ) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     bits = (state ^ (state >> np.uint64(31))) >> np.uint64(12)
@@ -156,8 +221,12 @@ def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarra
 
 
 @functools.lru_cache(maxsize=64)
-def gumbel_noise(seed: int, position: int, vocabulary: int, device: str = "cpu") -> Float[Tensor, " vocab"]:
-    """Standard Gumbel noise in float64 for every token of one position; its bits are integer arithmetic, equal on every device."""
+def gumbel_noise(
+    seed: int, position: int, vocabulary: int, device: str = "cpu"
+) -> Float[Tensor, " vocab"]:
+    """Standard Gumbel noise in float64 for every token of one position; its bits are integer
+    arithmetic, equal on every device.
+    """
     start = _signed(_key("noise", seed, position))
     state = start + (torch.arange(1, vocabulary + 1, device=device) * _signed(0x9E3779B97F4A7C15))
     state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)

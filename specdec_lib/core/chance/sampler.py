@@ -21,7 +21,8 @@ class Sampler:
 
     temperature    0 is the point mass at the argmax (the lowest token of a tie)
     top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
-    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0, 1]
+    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0,
+                   1]
 
     Raises ValueError if a value is out of range.
     """
@@ -32,14 +33,23 @@ class Sampler:
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
-            raise ValueError(f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got {self.temperature}")
-        if self.top_k is not None and (isinstance(self.top_k, bool) or not isinstance(self.top_k, Integral) or self.top_k < 1):
-            raise ValueError(f"top_k must be a whole number of at least 1, or None for all tokens, got {self.top_k!r}")
+            raise ValueError(
+                f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got"
+                f" {self.temperature}"
+            )
+        if self.top_k is not None and (
+            isinstance(self.top_k, bool) or not isinstance(self.top_k, Integral) or self.top_k < 1
+        ):
+            raise ValueError(
+                "top_k must be a whole number of at least 1, or None for all tokens, got"
+                f" {self.top_k!r}"
+            )
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
     def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else float32.
+        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else
+        float32.
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
@@ -50,11 +60,17 @@ class Sampler:
             return law
         if logits.device.type == "cpu":
             kept = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
-            return torch.from_numpy(kept.log_probs) if kept.tokens is None else spread(kept, len(logits))
+            return (
+                torch.from_numpy(kept.log_probs)
+                if kept.tokens is None
+                else spread(kept, len(logits))
+            )
         return self._log_probs(logits)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The warped law of logits on the CPU as the few tokens it allows, at a temperature above 0.  Raises ValueError as `log_probs` does."""
+        """The warped law of logits on the CPU as the few tokens it allows, at a temperature above
+        0.  Raises ValueError as `log_probs` does.
+        """
         return warped(checked(logits).numpy(), self.temperature, self.top_k, self.top_p)
 
     def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
@@ -77,7 +93,10 @@ class Sampler:
 
 
 def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-    """Logits as float64 if they are, else float32, apart from gradients.  Raises ValueError if one is NaN or +inf, or if none is finite."""
+    """Logits as float64 if they are, else float32, apart from gradients.
+
+    Raises ValueError if one is NaN or +inf, or if none is finite.
+    """
     logits = logits.detach()
     logits = logits if logits.dtype == torch.float64 else logits.float()
     check_highest(logits.numpy().max() if logits.device.type == "cpu" else logits.max())
@@ -87,18 +106,27 @@ def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
 def check_highest(highest: Real | Tensor | np.floating) -> None:
     """Raises ValueError unless the largest of some logits is finite: it is NaN where one is."""
     if not math.isfinite(highest):
-        raise ValueError(f"logits must hold no NaN or +inf and at least one finite value, their maximum is {float(highest)}")
+        raise ValueError(
+            "logits must hold no NaN or +inf and at least one finite value, their maximum is"
+            f" {float(highest)}"
+        )
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The k tokens of the largest logits, and their unwarped probabilities.  Raises ValueError as `Sampler.log_probs` does."""
+    """The k tokens of the largest logits, and their unwarped probabilities.
+
+    Raises ValueError as `Sampler.log_probs` does.
+    """
     values = checked(logits).cpu().numpy()
     tokens, found = largest(values, k)
     return tokens, _unwarped(values, found)
 
 
 def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
-    """The unwarped probabilities of these tokens, to the bit those of `likeliest`.  Raises ValueError as `Sampler.log_probs` does."""
+    """The unwarped probabilities of these tokens, to the bit those of `likeliest`.
+
+    Raises ValueError as `Sampler.log_probs` does.
+    """
     values = checked(logits).cpu().numpy()
     return _unwarped(values, values[list(tokens)].tolist())
 
@@ -117,5 +145,7 @@ def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
 
 
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The tokens of the k largest values and the values, best first; a tie goes to the lower token, −inf is left out."""
+    """The tokens of the k largest values and the values, best first; a tie goes to the lower token,
+    −inf is left out.
+    """
     return largest(values.detach().cpu().numpy(), k)

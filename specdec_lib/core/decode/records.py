@@ -15,7 +15,8 @@ class Round:
     path          the accepted nodes, from below the root down
     emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
     sources       who guessed each emitted token; "target" for the correction or bonus
-    tried         depths at which something was proposed and looked at: accepted, and one more where all children failed
+    tried         depths at which something was proposed and looked at: accepted, and one more where
+                  all children failed
     usage         per model: passes, rows and seconds of this round
     seconds       of the whole round
     """

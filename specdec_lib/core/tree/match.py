@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MatchTable:
-    """P(a child is accepted | its rank among its siblings, and optionally its gap), given that its parent was.
+    """P(a child is accepted | its rank among its siblings, and optionally its gap), given that its
+    parent was.
 
     rates    by rank, whatever the gap; beyond the last rank it halves
     edges    gaps in nats that part the bins, rising; none where gaps are not looked at
     binned   per bin, one more than there are edges, rates by rank
 
-    The gap of a later sibling is how far its noisy log-probability lies below the first's; that of the first is how far the second lies below it.
-    Raises ValueError unless all rates are probabilities, `rates` never rises, and there is one bin more than edges.
+    The gap of a later sibling is how far its noisy log-probability lies below the first's; that of
+    the first is how far the second lies below it.
+    Raises ValueError unless all rates are probabilities, `rates` never rises, and there is one bin
+    more than edges.
     """
 
     rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
@@ -23,21 +26,44 @@ class MatchTable:
     binned: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.rates or not all(0 <= rate <= 1 for rate in self.rates) or list(self.rates) != sorted(self.rates, reverse=True):
-            raise ValueError(f"match rates are probabilities that never rise with the rank, got {self.rates}")
-        if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != (len(self.edges) + 1 if self.edges else 0):
-            raise ValueError(f"a match table has rising edges and one bin more than edges, got {self.edges} and {len(self.binned)} bins")
-        if not all(len(row) == len(self.rates) and all(0 <= rate <= 1 for rate in row) for row in self.binned):
-            raise ValueError(f"each bin of a match table holds {len(self.rates)} probabilities, one per rank, got {self.binned}")
+        if (
+            not self.rates
+            or not all(0 <= rate <= 1 for rate in self.rates)
+            or list(self.rates) != sorted(self.rates, reverse=True)
+        ):
+            raise ValueError(
+                f"match rates are probabilities that never rise with the rank, got {self.rates}"
+            )
+        if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != (
+            len(self.edges) + 1 if self.edges else 0
+        ):
+            raise ValueError(
+                f"a match table has rising edges and one bin more than edges, got {self.edges} and"
+                f" {len(self.binned)} bins"
+            )
+        if not all(
+            len(row) == len(self.rates) and all(0 <= rate <= 1 for rate in row)
+            for row in self.binned
+        ):
+            raise ValueError(
+                f"each bin of a match table holds {len(self.rates)} probabilities, one per rank,"
+                f" got {self.binned}"
+            )
 
     def rate(self, rank: int, gap: float | None = None) -> float:
         """For rank 0, 1, … and, where the table looks at gaps, the child's gap in nats."""
-        rates = self.rates if gap is None or not self.edges else self.binned[bisect.bisect_right(self.edges, gap)]
+        rates = (
+            self.rates
+            if gap is None or not self.edges
+            else self.binned[bisect.bisect_right(self.edges, gap)]
+        )
         last = len(rates) - 1
         return rates[rank] if rank <= last else rates[last] * 0.5 ** (rank - last)
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k of at least two ranked tokens, the first's gap being its lead: how far the second lies below it."""
+    """The first k of at least two ranked tokens, the first's gap being its lead: how far the second
+    lies below it.
+    """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

@@ -1,7 +1,8 @@
-"""Many continuations of one context: tokens, parents, sources, scores, optional rows; the rest is derived.
+"""Many continuations of one context: tokens, parents, sources, scores, optional rows; the rest is
+derived.
 
-Node 0 is the root, the context's last token. Nodes stand in any order in which a parent precedes its children; the children of a node
-stand in the order in which they were drawn.
+Node 0 is the root, the context's last token. Nodes stand in any order in which a parent precedes
+its children; the children of a node stand in the order in which they were drawn.
 """
 
 import functools
@@ -27,11 +28,14 @@ class TokenTree:
     tokens           one per node, the root's first
     parents          the number of each node's parent, −1 for the root
     sources          which drafter guessed it, "context" for the root
-    scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never above the parent's
-    rows             per node the law [vocab] that its token was drawn from, given its earlier siblings; None for a token chosen without chance
+    scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never
+                     above the parent's
+    rows             per node the law [vocab] that its token was drawn from, given its earlier
+                     siblings; None for a token chosen without chance
 
     `len(tree)` counts the root, `tree.guesses` does not.
-    Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or a token is negative.
+    Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or
+    a token is negative.
     """
 
     root_position: int
@@ -46,19 +50,35 @@ class TokenTree:
         if self.root_position < 0:
             raise ValueError(f"root_position counts from 0, got {self.root_position}")
         if self.parents[ROOT] != NO_PARENT:
-            raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {self.parents[ROOT]}")
+            raise ValueError(
+                f"node 0 is the root and has parent {NO_PARENT}, got {self.parents[ROOT]}"
+            )
 
     def _check_nodes(self, first: int) -> None:
-        """Raises ValueError unless the columns are of one length and the nodes from `first` on are sound."""
-        lengths = {name: len(getattr(self, name)) for name in ("tokens", "parents", "sources", "scores", "rows")}
+        """Raises ValueError unless the columns are of one length and the nodes from `first` on are
+        sound.
+        """
+        lengths = {
+            name: len(getattr(self, name))
+            for name in ("tokens", "parents", "sources", "scores", "rows")
+        }
         if len(set(lengths.values())) != 1 or not self.tokens:
-            raise ValueError(f"a tree needs one token, parent, source, score and row per node, and a root; got {lengths}")
+            raise ValueError(
+                "a tree needs one token, parent, source, score and row per node, and a root; got"
+                f" {lengths}"
+            )
         for node in range(max(1, first), len(self.tokens)):
             parent = self.parents[node]
             if not 0 <= parent < node:
-                raise ValueError(f"a parent must precede its child: node {node} has parent {parent}, allowed are 0…{node - 1}")
+                raise ValueError(
+                    f"a parent must precede its child: node {node} has parent {parent}, allowed are"
+                    f" 0…{node - 1}"
+                )
             if not 0 <= self.scores[node] <= self.scores[parent]:
-                raise ValueError(f"a score lies between 0 and the parent's {self.scores[parent]}: node {node} has {self.scores[node]}")
+                raise ValueError(
+                    f"a score lies between 0 and the parent's {self.scores[parent]}: node {node}"
+                    f" has {self.scores[node]}"
+                )
         if min(self.tokens[first:], default=0) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
 
@@ -76,7 +96,8 @@ class TokenTree:
         scores: Sequence[float],
         rows: Sequence[Tensor | None] | None = None,
     ) -> "TokenTree":
-        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is one for all or one for each.
+        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is
+        one for all or one for each.
 
         Raises ValueError as for a tree that is made whole.
         """
@@ -84,7 +105,10 @@ class TokenTree:
         columns = {
             "tokens": (*self.tokens, *tokens),
             "parents": (*self.parents, *parents),
-            "sources": (*self.sources, *((source,) * len(tokens) if isinstance(source, str) else source)),
+            "sources": (
+                *self.sources,
+                *((source,) * len(tokens) if isinstance(source, str) else source),
+            ),
             "scores": (*self.scores, *scores),
             "rows": (*self.rows, *([None] * len(tokens) if rows is None else rows)),
         }
@@ -145,22 +169,30 @@ class TokenTree:
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
-        """The child ranks along `path`: a name for the place of a node that does not depend on any token."""
+        """The child ranks along `path`: a name for the place of a node that does not depend on any
+        token.
+        """
         return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
 
     def ancestry(self) -> Bool[Tensor, "nodes nodes"]:
-        """[i, j] is true where node i sees node j: itself and its ancestors, never a sibling or cousin."""
+        """[i, j] is true where node i sees node j: itself and its ancestors, never a sibling or
+        cousin.
+        """
         sees = torch.eye(len(self), dtype=torch.bool)
         for node, parent in enumerate(self.parents[1:], 1):
             sees[node] |= sees[parent]
         return sees
 
     def without_rows(self) -> "TokenTree":
-        """The same nodes without their laws: small enough to keep in a record, no longer fit for a ratio rule."""
+        """The same nodes without their laws: small enough to keep in a record, no longer fit for a
+        ratio rule.
+        """
         return replace(self, rows=(None,) * len(self))
 
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
-        """The tree of these nodes and their ancestors, and the number that each kept node has in it."""
+        """The tree of these nodes and their ancestors, and the number that each kept node has in
+        it.
+        """
         found = {ROOT}
         for node in nodes:
             while node not in found:
@@ -171,21 +203,28 @@ class TokenTree:
 
     def cut(self, depth: int) -> "TokenTree":
         """Without the nodes deeper than `depth`: fair with rows too, because it looks at no token."""
-        return self if max(self.depths) <= depth else self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
+        return (
+            self
+            if max(self.depths) <= depth
+            else self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
+        )
 
     def truncated(self, budget: int) -> "TokenTree":
         """The `budget` best-scored guesses and the root; a tie goes to the earlier node.
 
-        Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would bias the ratio rules).
+        Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would
+        bias the ratio rules).
         """
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """Equal siblings made one, with the higher score and the source of the first; their subtrees are joined.
+        """Equal siblings made one, with the higher score and the source of the first; their
+        subtrees are joined.
 
-        Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it would bias the ratio rules).
+        Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it
+        would bias the ratio rules).
         """
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
@@ -203,7 +242,10 @@ class TokenTree:
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
-            raise ValueError(f"a tree with rows cannot be {verb}: its tokens were drawn, and dropping or merging drawn tokens is biased")
+            raise ValueError(
+                f"a tree with rows cannot be {verb}: its tokens were drawn, and dropping or merging"
+                " drawn tokens is biased"
+            )
 
     def _kept(self, nodes: list[int]) -> "TokenTree":
         if len(nodes) == len(self):
@@ -211,7 +253,14 @@ class TokenTree:
         number = {node: new for new, node in enumerate(nodes)}
         return self._picked(nodes, [NO_PARENT, *(number[self.parents[node]] for node in nodes[1:])])
 
-    def _picked(self, nodes: list[int], parents: list[int], scores: list[float] | None = None) -> "TokenTree":
-        picked = {name: tuple(getattr(self, name)[node] for node in nodes) for name in ("tokens", "sources", "rows")}
-        picked["scores"] = tuple(self.scores[node] for node in nodes) if scores is None else tuple(scores)
+    def _picked(
+        self, nodes: list[int], parents: list[int], scores: list[float] | None = None
+    ) -> "TokenTree":
+        picked = {
+            name: tuple(getattr(self, name)[node] for node in nodes)
+            for name in ("tokens", "sources", "rows")
+        }
+        picked["scores"] = (
+            tuple(self.scores[node] for node in nodes) if scores is None else tuple(scores)
+        )
         return replace(self, parents=tuple(parents), **picked)

@@ -13,19 +13,26 @@ from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
 class Shape:
     """Slots for guesses below a root.
 
-    parents    the number of each node's parent, root first with −1; a parent precedes its children, siblings stand in the order of their ranks
+    parents    the number of each node's parent, root first with −1; a parent precedes its children,
+               siblings stand in the order of their ranks
 
-    `len(shape)` counts the root, `shape.guesses` does not.  Raises ValueError if there is no root or a child stands before its parent.
+    `len(shape)` counts the root, `shape.guesses` does not.  Raises ValueError if there is no root
+    or a child stands before its parent.
     """
 
     parents: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if not self.parents or self.parents[ROOT] != NO_PARENT:
-            raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got parents {self.parents[:1]}")
+            raise ValueError(
+                f"node 0 is the root and has parent {NO_PARENT}, got parents {self.parents[:1]}"
+            )
         for node, parent in enumerate(self.parents[1:], 1):
             if not 0 <= parent < node:
-                raise ValueError(f"a parent must precede its child: node {node} has parent {parent}, allowed are 0…{node - 1}")
+                raise ValueError(
+                    f"a parent must precede its child: node {node} has parent {parent}, allowed are"
+                    f" 0…{node - 1}"
+                )
 
     @classmethod
     def of(cls, tree: TokenTree) -> "Shape":
@@ -34,7 +41,10 @@ class Shape:
 
     @classmethod
     def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
-        """A tree with so many children per node at depth 0, 1, …; of no widths, the root alone.  Raises ValueError if a width is below 1."""
+        """A tree with so many children per node at depth 0, 1, …; of no widths, the root alone.
+
+        Raises ValueError if a width is below 1.
+        """
         parents, level = [NO_PARENT], [ROOT]
         for width in widths:
             below = [node for node in level for _ in range(_whole("a width", width, least=1))]
@@ -49,14 +59,24 @@ class Shape:
 
     @classmethod
     def chains(cls, count: Integral, length: Integral) -> "Shape":
-        """So many chains, independent below the root.  Raises ValueError if there is no chain or the length is negative."""
+        """So many chains, independent below the root.
+
+        Raises ValueError if there is no chain or the length is negative.
+        """
         length = _whole("a length", length, least=0)
-        return cls.of_widths((_whole("a count of chains", count, least=1), *(1,) * (length - 1)) if length else ())
+        return cls.of_widths(
+            (_whole("a count of chains", count, least=1), *(1,) * (length - 1)) if length else ()
+        )
 
     @classmethod
     def full(cls, arity: Integral, depth: Integral) -> "Shape":
-        """Every node down to `depth` has `arity` children.  Raises ValueError if the arity is below 1 or the depth negative."""
-        return cls.of_widths((_whole("an arity", arity, least=1),) * _whole("a depth", depth, least=0))
+        """Every node down to `depth` has `arity` children.
+
+        Raises ValueError if the arity is below 1 or the depth negative.
+        """
+        return cls.of_widths(
+            (_whole("an arity", arity, least=1),) * _whole("a depth", depth, least=0)
+        )
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -96,12 +116,15 @@ class Shape:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """How many guesses stand at depth 1, 2, …; not what `of_widths` takes, which is children per node."""
+        """How many guesses stand at depth 1, 2, …; not what `of_widths` takes, which is children
+        per node.
+        """
         counts = Counter(self.depths)
         return tuple(counts[depth] for depth in range(1, self.depth + 1))
 
     def cut(self, budget: Integral) -> "Shape":
-        """The root and the first `budget` guesses, level by level and numbered so: makes regular shapes comparable at any budget.
+        """The root and the first `budget` guesses, level by level and numbered so: makes regular
+        shapes comparable at any budget.
 
         A budget beyond the tree keeps all.  Raises ValueError if it is negative.
         """

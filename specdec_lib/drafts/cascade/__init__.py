@@ -1,4 +1,6 @@
-"""Drafts made of drafts: reviewed by a bigger one (vertical), taking turns (horizontal); the K matrix spelled as nesting."""
+"""Drafts made of drafts: reviewed by a bigger one (vertical), taking turns (horizontal); the K
+matrix spelled as nesting.
+"""
 
 from specdec_lib.drafts.cascade.matrix import CONVENTIONS, converted, from_matrix
 from specdec_lib.drafts.cascade.relay import Relay

@@ -1,9 +1,12 @@
 """The K matrix: a whole cascade as one upper triangular table of counts.
 
-Row 0 says how many tokens each drafter contributes to what the target verifies, row r to what drafter r − 1 reviews; column c stands for drafter
-c, strongest first. A drafter with a row of zeros below it reviews nothing and guesses token by token. The paper counts along a row what is there
-so far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14 of the second are (5, 19) and (5, 14).
-Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, where a tail of 10 copied tokens is always understood.
+Row 0 says how many tokens each drafter contributes to what the target verifies, row r to what
+drafter r − 1 reviews; column c stands for drafter c, strongest first. A drafter with a row of zeros
+below it reviews nothing and guesses token by token. The paper counts along a row what is there so
+far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14 of
+the second are (5, 19) and (5, 14).
+Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, where a tail of 10
+copied tokens is always understood.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,30 +41,47 @@ def from_matrix(
 ) -> Relay:
     """The nesting that a K matrix describes.
 
-    drafters      strongest first; models, of which the last may be another draft, such as Max-Gram, whose length is then the matrix's
+    drafters      strongest first; models, of which the last may be another draft, such as Max-Gram,
+                  whose length is then the matrix's
     convention    "increments" or "cumulative", see the module
     lenience, exempt_max_gram, siblings, match    of every review
     width         of the outermost reviews: the combs that the target verifies
 
-    Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular and of whole numbers of 0 or more (in the
-    cumulative convention not falling along a row), if its first row is 0, if a drafter that is not the last is no model, if a comb is asked for
-    where the target is handed no review, or as `Reviewed` does.
+    Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular
+    and of whole numbers of 0 or more (in the cumulative convention not falling along a row), if its
+    first row is 0, if a drafter that is not the last is no model, if a comb is asked for where the
+    target is handed no review, or as `Reviewed` does.
     """
     check_review(lenience, siblings, width)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     if len(drafters) != len(increments):
-        raise ValueError(f"a K matrix has a row and a column per drafter: {len(drafters)} drafters, {len(increments)} rows")
+        raise ValueError(
+            f"a K matrix has a row and a column per drafter: {len(drafters)} drafters,"
+            f" {len(increments)} rows"
+        )
     if not isinstance(drafters[-1], LanguageModel | Draft):
         raise ValueError(f"a drafter is a model or a draft, got {drafters[-1]!r}")
     for drafter in drafters[:-1]:
         if not isinstance(drafter, LanguageModel):
-            raise ValueError(f"only a model can review, so only the last drafter may be another draft; got {type(drafter).__name__} before it")
-    review = partial(Reviewed, lenience=lenience, exempt_max_gram=exempt_max_gram, siblings=siblings, match=match)
-    cascade = _Nesting(drafters, increments, review, partial(ChainDraft, siblings=siblings, match=match)).level(0, width)
+            raise ValueError(
+                "only a model can review, so only the last drafter may be another draft; got"
+                f" {type(drafter).__name__} before it"
+            )
+    review = partial(
+        Reviewed, lenience=lenience, exempt_max_gram=exempt_max_gram, siblings=siblings, match=match
+    )
+    cascade = _Nesting(
+        drafters, increments, review, partial(ChainDraft, siblings=siblings, match=match)
+    ).level(0, width)
     if width > 1 and not any(increments[0][:-1]):
-        raise ValueError(f"a comb of width {width} is made by reviews, and the first row of the K matrix asks for none: {increments[0]}")
+        raise ValueError(
+            f"a comb of width {width} is made by reviews, and the first row of the K matrix asks"
+            f" for none: {increments[0]}"
+        )
     if isinstance(cascade, NoDraft):
-        raise ValueError(f"an empty cascade proposes nothing: the first row of the K matrix is {increments[0]}")
+        raise ValueError(
+            f"an empty cascade proposes nothing: the first row of the K matrix is {increments[0]}"
+        )
     return cascade
 
 
@@ -76,8 +96,19 @@ class _Nesting:
 
     def level(self, row: int, width: int = 1) -> Relay | NoDraft:
         """What the reviewer of this row reviews."""
-        asked = {column: length for column, length in enumerate(self.matrix[row]) if length} if row < len(self.matrix) else {}
-        return Relay(tuple(self.part(column, length, width) for column, length in asked.items()), tuple(asked.values())) if asked else NoDraft()
+        asked = (
+            {column: length for column, length in enumerate(self.matrix[row]) if length}
+            if row < len(self.matrix)
+            else {}
+        )
+        return (
+            Relay(
+                tuple(self.part(column, length, width) for column, length in asked.items()),
+                tuple(asked.values()),
+            )
+            if asked
+            else NoDraft()
+        )
 
     def part(self, column: int, length: int, width: int) -> Draft:
         """What one drafter contributes."""
@@ -90,29 +121,56 @@ class _Nesting:
 
 
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
-    """A checked K matrix in the other convention (or the same).  Raises ValueError as `from_matrix` does."""
+    """A checked K matrix in the other convention (or the same).
+
+    Raises ValueError as `from_matrix` does.
+    """
     for name in (convention, to):
         if name not in CONVENTIONS:
-            raise ValueError(f"the conventions of a K matrix are {' and '.join(CONVENTIONS)}, got {name!r}")
+            raise ValueError(
+                f"the conventions of a K matrix are {' and '.join(CONVENTIONS)}, got {name!r}"
+            )
     if not isinstance(matrix, Iterable) or not all(isinstance(row, Iterable) for row in matrix):
-        raise ValueError(f"a K matrix is a row of counts per drafter, such as ((2, 10), (0, 10)), got {matrix!r}")
+        raise ValueError(
+            f"a K matrix is a row of counts per drafter, such as ((2, 10), (0, 10)), got {matrix!r}"
+        )
     rows = [tuple(row) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")
     for number, row in enumerate(rows):
         if len(row) != len(rows):
-            raise ValueError(f"a K matrix is square: {len(rows)} rows, row {number} has {len(row)} entries")
-        if not all(isinstance(entry, Integral) and not isinstance(entry, bool) and entry >= 0 for entry in row):
-            raise ValueError(f"the entries of a K matrix are whole numbers of 0 or more, row {number} is {row}")
+            raise ValueError(
+                f"a K matrix is square: {len(rows)} rows, row {number} has {len(row)} entries"
+            )
+        if not all(
+            isinstance(entry, Integral) and not isinstance(entry, bool) and entry >= 0
+            for entry in row
+        ):
+            raise ValueError(
+                f"the entries of a K matrix are whole numbers of 0 or more, row {number} is {row}"
+            )
         if any(row[:number]):
-            raise ValueError(f"a K matrix is upper triangular: the first {number} entries of row {number} are 0, got {row}")
-        if convention == "cumulative" and any(later < earlier for earlier, later in pairwise(row[number:])):
-            raise ValueError(f"a cumulative row never falls from the diagonal on, row {number} is {row}")
-    return tuple((0,) * number + _row(row[number:], convention, to) for number, row in enumerate(rows))
+            raise ValueError(
+                f"a K matrix is upper triangular: the first {number} entries of row {number} are 0,"
+                f" got {row}"
+            )
+        if convention == "cumulative" and any(
+            later < earlier for earlier, later in pairwise(row[number:])
+        ):
+            raise ValueError(
+                f"a cumulative row never falls from the diagonal on, row {number} is {row}"
+            )
+    return tuple(
+        (0,) * number + _row(row[number:], convention, to) for number, row in enumerate(rows)
+    )
 
 
 def _row(row: tuple[int, ...], convention: str, to: str) -> tuple[int, ...]:
     row = tuple(map(int, row))
     if convention == to:
         return row
-    return tuple(accumulate(row)) if to == "cumulative" else tuple(later - earlier for earlier, later in pairwise((0, *row)))
+    return (
+        tuple(accumulate(row))
+        if to == "cumulative"
+        else tuple(later - earlier for earlier, later in pairwise((0, *row)))
+    )

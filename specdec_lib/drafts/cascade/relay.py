@@ -1,7 +1,8 @@
 """The horizontal cascade: drafts take turns along one path, the strongest first.
 
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.2 and Algorithm 1, with the stop criterion of the published code: tokens are
-counted over all drafts, so what one hands up beyond its share is taken from the next.
+Source: Chen et al. 2024 (cascade speculative drafting), section 3.2 and Algorithm 1, with the stop
+criterion of the published code: tokens are counted over all drafts, so what one hands up beyond its
+share is taken from the next.
 """
 
 from dataclasses import dataclass
@@ -16,14 +17,17 @@ from specdec_lib.drafts.cascade.reviewed import check_parts
 
 @dataclass(frozen=True)
 class Relay:
-    """A path that `parts` lengthen in turn: part i is asked while fewer than lengths[0] + … + lengths[i] tokens are there.
+    """A path that `parts` lengthen in turn: part i is asked while fewer than lengths[0] + … +
+    lengths[i] tokens are there.
 
     parts      strongest first; one that has nothing more to say hands over to the next
-    lengths    tokens per part, 0 or more; a part may overshoot, and later ones are then asked for less or skipped
+    lengths    tokens per part, 0 or more; a part may overshoot, and later ones are then asked for
+               less or skipped
 
-    It goes on at the best-scored leaf of what was added last (the deeper of a tie); the tokens there are that leaf's depth. All other guesses of
-    a branching part stay where they are.
-    Raises ValueError if there is no part, not one length per part, a length is negative or all are 0, or vocabularies differ.
+    It goes on at the best-scored leaf of what was added last (the deeper of a tie); the tokens
+    there are that leaf's depth. All other guesses of a branching part stay where they are.
+    Raises ValueError if there is no part, not one length per part, a length is negative or all are
+    0, or vocabularies differ.
     """
 
     parts: tuple[Draft, ...]
@@ -32,10 +36,17 @@ class Relay:
     def __post_init__(self) -> None:
         if not self.parts:
             raise ValueError("an empty cascade proposes nothing: give at least one draft")
-        if len(self.parts) != len(self.lengths) or not all(isinstance(length, Integral) and length >= 0 for length in self.lengths):
-            raise ValueError(f"a relay of {len(self.parts)} drafts has as many lengths, whole numbers, each 0 or more, got {self.lengths}")
+        if len(self.parts) != len(self.lengths) or not all(
+            isinstance(length, Integral) and length >= 0 for length in self.lengths
+        ):
+            raise ValueError(
+                f"a relay of {len(self.parts)} drafts has as many lengths, whole numbers, each 0 or"
+                f" more, got {self.lengths}"
+            )
         if not any(self.lengths):
-            raise ValueError(f"an empty cascade proposes nothing: all lengths are 0, {self.lengths}")
+            raise ValueError(
+                f"an empty cascade proposes nothing: all lengths are 0, {self.lengths}"
+            )
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -44,7 +55,9 @@ class Relay:
         for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
             wanted += length
             while (depth := tree.depths[leaf]) < wanted:
-                inner = chance.inner("part", (tree.root_position, number, depth))  # what an earlier round drew here must not decide again
+                inner = chance.inner(
+                    "part", (tree.root_position, number, depth)
+                )  # what an earlier round drew here must not decide again
                 guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
                 if not guessed.guesses:
                     break

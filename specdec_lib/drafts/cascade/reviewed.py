@@ -1,7 +1,9 @@
-"""The vertical cascade: a model that never guesses token by token, it reviews what a cheaper draft hands up.
+"""The vertical cascade: a model that never guesses token by token, it reviews what a cheaper draft
+hands up.
 
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is handed up carries the whole law of each token, so
-that sampling stays exact with lenience too, and the reviewed draft may be a tree.
+Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is
+handed up carries the whole law of each token, so that sampling stays exact with lenience too, and
+the reviewed draft may be a tree.
 """
 
 import math
@@ -26,21 +28,28 @@ VIA = " via "
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What `reviewer` makes of the guesses of `draft`, in one pass: the a guesses it keeps and one more token of its own.
+    """What `reviewer` makes of the guesses of `draft`, in one pass: the a guesses it keeps and one
+    more token of its own.
 
     draft              any draft, a reviewed one or a relay included
-    lenience           l ≥ 1: how much more than its own law the reviewer lets through; the target is never lenient
+    lenience           l ≥ 1: how much more than its own law the reviewer lets through; the target
+                       is never lenient
     exempt_max_gram    no lenience towards copies that nobody has reviewed yet
-    siblings           "ranked": the reviewer follows its choices under the shared noise, and what it hands up has no rows; "iid": it accepts and
-                       draws by the ratio rule, and hands up the law of each token
-    width              children per position of what is handed up: the token itself, which goes on, and so many less one of the reviewer's
-                       likeliest others as leaves (a comb); a relay goes on at the best-scored leaf, which may be one of those
-    match              turns ranks into scores; but at temperature 0 a score is the product of the reviewer's probabilities
+    siblings           "ranked": the reviewer follows its choices under the shared noise, and what
+                       it hands up has no rows; "iid": it accepts and draws by the ratio rule, and
+                       hands up the law of each token
+    width              children per position of what is handed up: the token itself, which goes on,
+                       and so many less one of the reviewer's likeliest others as leaves (a comb); a
+                       relay goes on at the best-scored leaf, which may be one of those
+    match              turns ranks into scores; but at temperature 0 a score is the product of the
+                       reviewer's probabilities
 
-    A kept guess is named "<who guessed it> via <reviewer>". A reviewer whose context is full hands up nothing.
-    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does for a lenience above 1 under "iid" where the
-    draft branches.
-    Source: Chen et al. 2024, section 3.1 and appendix B (the exemption, and the comb with 8 children).
+    A kept guess is named "<who guessed it> via <reviewer>". A reviewer whose context is full hands
+    up nothing.
+    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
+    for a lenience above 1 under "iid" where the draft branches.
+    Source: Chen et al. 2024, section 3.1 and appendix B (the exemption, and the comb with 8
+    children).
     """
 
     reviewer: LanguageModel
@@ -64,7 +73,10 @@ class Reviewed:
         inner = chance.inner("review", (tree.root_position,))
         guessed = self.draft.propose(context, inner.inner("guess")).cut(room)
         logits = self.reviewer.score(context, guessed)
-        leniences = [1.0 if self.exempt_max_gram and source in ORIGINS else self.lenience for source in guessed.sources]
+        leniences = [
+            1.0 if self.exempt_max_gram and source in ORIGINS else self.lenience
+            for source in guessed.sources
+        ]
         if self.siblings == "ranked":
             verdict, rows = look_up_leniently(guessed, logits, inner, leniences), None
         else:
@@ -72,58 +84,118 @@ class Reviewed:
         return self._handed(tree, guessed, verdict, rows, logits, inner)
 
     def _handed(
-        self, tree: TokenTree, guessed: TokenTree, verdict: Verdict, rows: Sequence[Tensor] | None, logits: Tensor, chance: Chance
+        self,
+        tree: TokenTree,
+        guessed: TokenTree,
+        verdict: Verdict,
+        rows: Sequence[Tensor] | None,
+        logits: Tensor,
+        chance: Chance,
     ) -> TokenTree:
         tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        sources = [*(f"{guessed.sources[node]}{VIA}{self.reviewer.name}" for node in verdict.path), self.reviewer.name]
+        sources = [
+            *(f"{guessed.sources[node]}{VIA}{self.reviewer.name}" for node in verdict.path),
+            self.reviewer.name,
+        ]
         last = ROOT
-        for place, (node, token, source) in enumerate(zip((ROOT, *verdict.path), tokens, sources, strict=True)):
+        for place, (node, token, source) in enumerate(
+            zip((ROOT, *verdict.path), tokens, sources, strict=True)
+        ):
             position = guessed.position(node) + 1
             if rows is None:
                 children = self._ranked(logits[node], position, token, source, chance)
             else:
-                factor = float(UNWARPED.probs(logits[node])[token]) if chance.sampler.temperature == 0 else self.match.rate(0)
-                children = self._drawn(chance.sampler.probs(logits[node]), Child(token, factor, rows[place], source), place, tree, chance)
+                factor = (
+                    float(UNWARPED.probs(logits[node])[token])
+                    if chance.sampler.temperature == 0
+                    else self.match.rate(0)
+                )
+                children = self._drawn(
+                    chance.sampler.probs(logits[node]),
+                    Child(token, factor, rows[place], source),
+                    place,
+                    tree,
+                    chance,
+                )
             first = len(tree)
             tree = tree.grown(
                 [child.token for child in children],
                 [last] * len(children),
                 source=[child.source for child in children],
-                scores=[tree.scores[last] * min(1.0, child.factor) for child in children],  # a rounded probability may lie above 1
+                scores=[
+                    tree.scores[last] * min(1.0, child.factor) for child in children
+                ],  # a rounded probability may lie above 1
                 rows=[child.row for child in children],
             )
             last = first
         return tree
 
-    def _ranked(self, logits: Tensor, position: int, token: int, source: str, chance: Chance) -> list[Child]:
+    def _ranked(
+        self, logits: Tensor, position: int, token: int, source: str, chance: Chance
+    ) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
         if chance.sampler.temperature == 0:
             probs = UNWARPED.probs(logits)
-            others = [other for other in chance.rank(logits, position, self.width)[0] if other != token] if self.width > 1 else []
+            others = (
+                [other for other in chance.rank(logits, position, self.width)[0] if other != token]
+                if self.width > 1
+                else []
+            )
             found = [token, *others[: self.width - 1]]
-            return [Child(one, float(probs[one]), None, source if one == token else self.reviewer.name) for one in found]
+            return [
+                Child(one, float(probs[one]), None, source if one == token else self.reviewer.name)
+                for one in found
+            ]
         tokens, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
-        ranks = {one: self.match.rate(rank, gap) for rank, (one, gap) in enumerate(zip(tokens, gaps, strict=True))}
+        ranks = {
+            one: self.match.rate(rank, gap)
+            for rank, (one, gap) in enumerate(zip(tokens, gaps, strict=True))
+        }
         kept = Child(token, ranks.get(token, self.match.rate(len(tokens))), None, source)
-        return [kept, *(Child(one, factor, None, self.reviewer.name) for one, factor in ranks.items() if one != token)][: self.width]
+        return [
+            kept,
+            *(
+                Child(one, factor, None, self.reviewer.name)
+                for one, factor in ranks.items()
+                if one != token
+            ),
+        ][: self.width]
 
-    def _drawn(self, law: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance) -> list[Child]:
+    def _drawn(
+        self, law: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance
+    ) -> list[Child]:
         """The token that goes on, and independent draws of the reviewer."""
         slots = [((0,) * place + (rank,)) for rank in range(1, self.width)]
         drawn = [chance.draw("sibling", law, tree.root_position, slot) for slot in slots]
-        return [kept, *(Child(token, self.match.rate(rank), law, self.reviewer.name) for rank, token in enumerate(drawn, 1))]
+        return [
+            kept,
+            *(
+                Child(token, self.match.rate(rank), law, self.reviewer.name)
+                for rank, token in enumerate(drawn, 1)
+            ),
+        ]
 
 
 def check_parts(parts: Sequence[object]) -> None:
-    """Raises ValueError unless all models and tables in these drafts have one vocabulary (a part that has none fits all), and no model is called
+    """Raises ValueError unless all models and tables in these drafts have one vocabulary (a part
+    that has none fits all), and no model is called
     as Max-Gram's guesses are, which a review tells apart by their source.
     """
-    found = [(getattr(part, "name", type(part).__name__), getattr(part, "vocabulary", None)) for part in parts_of(*parts)]
+    found = [
+        (getattr(part, "name", type(part).__name__), getattr(part, "vocabulary", None))
+        for part in parts_of(*parts)
+    ]
     sized = [(name, size) for name, size in found if size is not None]
     if len({size for _, size in sized}) > 1:
-        raise ValueError(f"the drafts of a cascade share one vocabulary, got {', '.join(f'{name} with {size} tokens' for name, size in sized)}")
+        raise ValueError(
+            "the drafts of a cascade share one vocabulary, got"
+            f" {', '.join(f'{name} with {size} tokens' for name, size in sized)}"
+        )
     if taken := sorted({name for name, _ in found} & set(ORIGINS)):
-        raise ValueError(f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r} otherwise")
+        raise ValueError(
+            f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r}"
+            " otherwise"
+        )
 
 
 def check_review(lenience: float, siblings: str, width: int) -> None:
@@ -131,6 +203,10 @@ def check_review(lenience: float, siblings: str, width: int) -> None:
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
     if siblings not in ("ranked", "iid"):
-        raise ValueError(f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}')
+        raise ValueError(
+            f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}'
+        )
     if not isinstance(width, Integral) or width < 1:
-        raise ValueError(f"a comb has at least 1 child per position, a whole number, got width={width}")
+        raise ValueError(
+            f"a comb has at least 1 child per position, a whole number, got width={width}"
+        )

@@ -14,7 +14,9 @@ def slots_of(shape: Shape) -> SlotWidths:
     """The slots of a fixed shape."""
     places: list[Slots] = [()]
     widths: SlotWidths = {}
-    for parent, rank, depth in zip(shape.parents[1:], shape.ranks[1:], shape.depths[1:], strict=True):
+    for parent, rank, depth in zip(
+        shape.parents[1:], shape.ranks[1:], shape.depths[1:], strict=True
+    ):
         places.append((*places[parent], rank))
         widths.setdefault(depth - 1, {})[places[parent]] = rank + 1
     return widths
@@ -24,7 +26,8 @@ def slots_of(shape: Shape) -> SlotWidths:
 def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
     """The best `budget` slots when a slot's score depends on ranks alone.
 
-    Best-first, which is optimal because a later rank and a deeper slot never score higher.  A tie goes to the shallower, earlier slot.
+    Best-first, which is optimal because a later rank and a deeper slot never score higher.  A tie
+    goes to the shallower, earlier slot.
     """
     shape: SlotWidths = {}
     heap = [(-match.rate(0), 1, (0,), 1.0)] if depth > 0 else []

@@ -1,8 +1,10 @@
-"""`python -m specdec_lib.measure.acceptance`: theory against measurement at full size, for notebook 02.
+"""`python -m specdec_lib.measure.acceptance`: theory against measurement at full size, for notebook
+02.
 
-A wide tree on the development code prompts predicts what a dozen other trees yield on the held-out ones, and `data/measured/predicted.csv` is
-what comes of it. Each prompt is decoded once; its ranks settle every round of every fixed tree (see `replay`), so what a tree yields is counted
-along the text. `--decode` decodes with every tree instead.
+A wide tree on the development code prompts predicts what a dozen other trees yield on the held-out
+ones, and `data/measured/predicted.csv` is what comes of it. Each prompt is decoded once; its ranks
+settle every round of every fixed tree (see `replay`), so what a tree yields is counted along the
+text. `--decode` decodes with every tree instead.
 """
 
 import argparse
@@ -20,7 +22,12 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.prediction import compared, errors, predictions, shapes
 from specdec_lib.measure.acceptance.rates import tokens
 from specdec_lib.measure.acceptance.records import collect
-from specdec_lib.measure.acceptance.replay import Taken, replayed_guesses, replayed_tokens, taken_ranks
+from specdec_lib.measure.acceptance.replay import (
+    Taken,
+    replayed_guesses,
+    replayed_tokens,
+    taken_ranks,
+)
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
@@ -34,33 +41,59 @@ COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "
 
 
 def played(
-    ladder: Ladder, drafts: Mapping[str, TreeDraft], prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int
+    ladder: Ladder,
+    drafts: Mapping[str, TreeDraft],
+    prompts: Sequence[Prompt],
+    sampler: Sampler,
+    *,
+    seed: int,
+    max_new_tokens: int,
 ) -> Iterator[tuple[dict[str, object], Generation, Chance]]:
     """Every prompt decoded with every draft, under its labels and with its chance."""
     from tqdm.auto import tqdm
 
-    for prompt, prompt_seed in zip(tqdm(prompts, desc=f"T = {sampler.temperature:g}", mininterval=1), seeds(prompts, seed), strict=True):
+    for prompt, prompt_seed in zip(
+        tqdm(prompts, desc=f"T = {sampler.temperature:g}", mininterval=1),
+        seeds(prompts, seed),
+        strict=True,
+    ):
         chance = Chance(prompt_seed, sampler)
         for name, draft in drafts.items():
             limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-            yield {"draft": name, "prompt": prompt.name}, decode(ladder.target, draft, ladder.encode(prompt), chance, **limits), chance
+            yield (
+                {"draft": name, "prompt": prompt.name},
+                decode(ladder.target, draft, ladder.encode(prompt), chance, **limits),
+                chance,
+            )
 
 
-def texts(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int) -> list[Taken]:
+def texts(
+    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int
+) -> list[Taken]:
     """`taken_ranks` of the target's text for each prompt."""
     draft = TreeDraft(ladder.draft, widths=QUICK)
-    decoded = played(ladder, {"": draft}, prompts, sampler, seed=seed, max_new_tokens=max_new_tokens)
+    decoded = played(
+        ladder, {"": draft}, prompts, sampler, seed=seed, max_new_tokens=max_new_tokens
+    )
     return [taken_ranks(generation, draft, chance) for _, generation, chance in decoded]
 
 
 def predicted_from(known: Sequence[Taken]) -> tuple[dict[str, Shape], "DataFrame"]:
-    """The trees, and what the development texts say of them; the wide tree is replayed along these texts."""
+    """The trees, and what the development texts say of them; the wide tree is replayed along these
+    texts.
+    """
     trees = shapes(known)
     return trees, predictions(trees, replayed_guesses(Shape.of_widths(WIDE), known), known)
 
 
 def decoded_tokens(
-    ladder: Ladder, trees: Mapping[str, Shape], prompts: Sequence[Prompt], sampler: Sampler, *, seed: int, max_new_tokens: int
+    ladder: Ladder,
+    trees: Mapping[str, Shape],
+    prompts: Sequence[Prompt],
+    sampler: Sampler,
+    *,
+    seed: int,
+    max_new_tokens: int,
 ) -> "DataFrame":
     """`tokens` of each tree, every prompt decoded with every tree."""
     drafts = {name: TreeDraft(ladder.draft, shape=shape) for name, shape in trees.items()}
@@ -72,12 +105,25 @@ def main() -> None:
     """Parse the command line, measure, print the errors and write the table."""
     import pandas as pd
 
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.measure.acceptance", description=__doc__)
-    parser.add_argument("--prompts", type=int, default=120, help="the first so many prompts of each split (default: all 120)")
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.measure.acceptance", description=__doc__
+    )
+    parser.add_argument(
+        "--prompts",
+        type=int,
+        default=120,
+        help="the first so many prompts of each split (default: all 120)",
+    )
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--decode", action="store_true", help="decode every held-out prompt with every tree: the same numbers, much later")
-    parser.add_argument("--dry-run", action="store_true", help="print the table and leave data/measured alone")
+    parser.add_argument(
+        "--decode",
+        action="store_true",
+        help="decode every held-out prompt with every tree: the same numbers, much later",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the table and leave data/measured alone"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")

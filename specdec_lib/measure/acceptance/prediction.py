@@ -1,12 +1,15 @@
-"""Tokens per round of any tree, predicted from one wide tree and its texts in five ways, and held against what was measured.
+"""Tokens per round of any tree, predicted from one wide tree and its texts in five ways, and held
+against what was measured.
 
-The first three predictors know what the wide tree saw in its own rounds, the other two know the whole texts:
+The first three predictors know what the wide tree saw in its own rounds, the other two know the
+whole texts:
 
 - "root": the rates per rank below the root, for all depths;
 - "depth and rank": the plain one, survivors at each depth apart;
 - "depth, rank and parent": also whether the parent was its own parent's first guess;
 - "every position": a rate per rank over all positions of the texts, as in the match tables;
-- "replay": the tree's rounds along each text, with all the dependence between positions that the text has.
+- "replay": the tree's rounds along each text, with all the dependence between positions that the
+text has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +30,17 @@ BUDGETS = (8, 16, 32)
 
 
 def shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
-    """The trees to predict: chains, regular trees, and the best fixed trees for the rates of these texts."""
+    """The trees to predict: chains, regular trees, and the best fixed trees for the rates of these
+    texts.
+    """
     rates = monotone([position_rates(texts).rate.tolist()])
-    widths = {"8": (8,), "3·3": (3, 3), "2·2·2": (2, 2, 2), "2·1·1·1": (2, 1, 1, 1), "4·2·1·1": (4, 2, 1, 1)}
+    widths = {
+        "8": (8,),
+        "3·3": (3, 3),
+        "2·2·2": (2, 2, 2),
+        "2·1·1·1": (2, 1, 1, 1),
+        "4·2·1·1": (4, 2, 1, 1),
+    }
     return (
         {f"chain of {length}": Shape.chain(length) for length in (1, 2, 4, 6, 8)}
         | {name: Shape.of_widths(each) for name, each in widths.items()}
@@ -37,7 +48,9 @@ def shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
     )
 
 
-def predictions(trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Sequence[Taken]) -> "DataFrame":
+def predictions(
+    trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Sequence[Taken]
+) -> "DataFrame":
     """Tokens per round of each tree by each predictor: name, predictor, predicted.
 
     looked_at    rows of guesses of a wide tree
@@ -55,12 +68,15 @@ def predictions(trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Seque
             expected_tokens(shape, every),
             sum(map(len, texts)) / sum(rounds),
         )
-        rows += [(name, predictor, value) for predictor, value in zip(PREDICTORS, values, strict=True)]
+        rows += [
+            (name, predictor, value) for predictor, value in zip(PREDICTORS, values, strict=True)
+        ]
     return pd.DataFrame(rows, columns=["name", "predictor", "predicted"])
 
 
 def compared(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
-    """Both side by side, a row per tree and predictor: name, predictor, predicted, measured, low, high, error (of the prediction, as a share).
+    """Both side by side, a row per tree and predictor: name, predictor, predicted, measured, low,
+    high, error (of the prediction, as a share).
 
     measured    `tokens` by "draft", the trees' names; all of them
 
@@ -68,30 +84,50 @@ def compared(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
     """
     if missing := set(predicted["name"]) - set(measured["draft"]):
         raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    columns = {"draft": "name", "tokens_per_round": "measured", "tokens_per_round_low": "low", "tokens_per_round_high": "high"}
-    found = predicted.merge(measured.rename(columns=columns)[list(columns.values())], on="name", how="left")
+    columns = {
+        "draft": "name",
+        "tokens_per_round": "measured",
+        "tokens_per_round_low": "low",
+        "tokens_per_round_high": "high",
+    }
+    found = predicted.merge(
+        measured.rename(columns=columns)[list(columns.values())], on="name", how="left"
+    )
     return found.assign(error=found.predicted / found.measured - 1)
 
 
 def errors(table: "DataFrame", by: Sequence[str] = ("predictor",)) -> "DataFrame":
-    """Per group of `compared` how good the predictions are: median_error and largest_error, without their signs, and share_inside the intervals."""
+    """Per group of `compared` how good the predictions are: median_error and largest_error, without
+    their signs, and share_inside the intervals.
+    """
     import pandas as pd
 
     rows = []
     for key, group in table.groupby(list(by), sort=False):
         inside = (group.low <= group.predicted) & (group.predicted <= group.high)
-        sizes = {"median_error": float(np.median(abs(group.error))), "largest_error": float(abs(group.error).max())}
-        rows.append(dict(zip(by, key, strict=True)) | sizes | {"share_inside": float(inside.mean())})
+        sizes = {
+            "median_error": float(np.median(abs(group.error))),
+            "largest_error": float(abs(group.error).max()),
+        }
+        rows.append(
+            dict(zip(by, key, strict=True)) | sizes | {"share_inside": float(inside.mean())}
+        )
     return pd.DataFrame(rows)
 
 
 def _expected_by_parent(shape: Shape, looked_at: "DataFrame") -> float:
-    """As `expected_tokens`, the rates below depth 1 also told apart by whether the parent was a first guess."""
+    """As `expected_tokens`, the rates below depth 1 also told apart by whether the parent was a
+    first guess.
+    """
     deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
     root = rank_rates(looked_at[looked_at.depth == 1])
-    after = {first: _rates_or_none(deeper[(deeper.parent_rank == 0) == first]) for first in (True, False)}
+    after = {
+        first: _rates_or_none(deeper[(deeper.parent_rank == 0) == first]) for first in (True, False)
+    }
     paths = [1.0]
-    for parent, depth, rank in zip(shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True):
+    for parent, depth, rank in zip(
+        shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True
+    ):
         rates = root if depth == 1 else after[shape.ranks[parent] == 0]
         vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
         paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
@@ -103,5 +139,7 @@ def _rates_or_none(rows: "DataFrame") -> Rates:
 
 
 def _laws(rates: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The rates, scaled where a depth's sum is above 1: depths of different width were counted as one there."""
+    """The rates, scaled where a depth's sum is above 1: depths of different width were counted as
+    one there.
+    """
     return [[rate / max(1.0, sum(vector)) for rate in vector] for vector in rates]

@@ -1,4 +1,6 @@
-"""The tables of records in, acceptance by depth, rank, source and confidence out, with at-risk counts and intervals."""
+"""The tables of records in, acceptance by depth, rank, source and confidence out, with at-risk
+counts and intervals.
+"""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -17,13 +19,19 @@ OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in the
 DIGITS = 12  # a confidence is a quotient of products: equal ones differ in the last digits
 
 
-def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess", seed: int = 0) -> "DataFrame":
-    """How often a guess is accepted, per group of the rows of guesses: the columns of `by`, at_risk, accepted, rate, low, high, prompts.
+def rates(
+    table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess", seed: int = 0
+) -> "DataFrame":
+    """How often a guess is accepted, per group of the rows of guesses: the columns of `by`,
+    at_risk, accepted, rate, low, high, prompts.
 
-    by     columns; groups come in ascending order of numbers, and in the table's own order of anything else
-    per    "guess": each row counts once; "node": each node that was reached and had children counts once, and is accepted where one of them was
+    by     columns; groups come in ascending order of numbers, and in the table's own order of
+           anything else
+    per    "guess": each row counts once; "node": each node that was reached and had children counts
+           once, and is accepted where one of them was
 
-    Per node the table must hold whole nodes, and nothing by which siblings differ can be told apart.
+    Per node the table must hold whole nodes, and nothing by which siblings differ can be told
+    apart.
     Raises ValueError for an empty table, a column that is unknown or named twice, or another `per`.
     """
     import pandas as pd
@@ -31,27 +39,48 @@ def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess", see
     if per not in ("node", "guess"):
         raise ValueError(f'per is "node" or "guess", got {per!r}')
     if per == "node" and (differing := [name for name in by if name in OF_A_GUESS]):
-        raise ValueError(f"siblings differ in {', '.join(differing)}: such a rate is per guess, not per node")
+        raise ValueError(
+            f"siblings differ in {', '.join(differing)}: such a rate is per guess, not per node"
+        )
     _check(table, by)
     counted = table.assign(at_risk=table["rank"].eq(0) if per == "node" else True)
-    return pd.DataFrame([group | _rate(sums, seed) for group, sums in _by_prompt(counted, by, ["at_risk", "accepted"])])
+    return pd.DataFrame(
+        [
+            group | _rate(sums, seed)
+            for group, sums in _by_prompt(counted, by, ["at_risk", "accepted"])
+        ]
+    )
 
 
 def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
-    """`rates` per node by depth: P(a guess at this depth is accepted | there was one to look at), and `survival`, their product so far.
+    """`rates` per node by depth: P(a guess at this depth is accepted | there was one to look at),
+    and `survival`, their product so far.
 
-    `survival` is P(a round gets so deep) if rounds whose tree ended were like those that went on; a tree that ends where it is unsure is not.
+    `survival` is P(a round gets so deep) if rounds whose tree ended were like those that went on; a
+    tree that ends where it is unsure is not.
     Source: Kaplan and Meier 1958, with a tree's end as censoring.
     """
     found = rates(table, [*by, "depth"], per="node", seed=seed)
-    return found.assign(survival=(found.groupby(list(by), dropna=False) if by else found)["rate"].cumprod())
+    return found.assign(
+        survival=(found.groupby(list(by), dropna=False) if by else found)["rate"].cumprod()
+    )
 
 
-def calibration(table: "DataFrame", *, bins: int = 10, quantile: bool = False, by: Sequence[str] = (), seed: int = 0) -> "DataFrame":
-    """What guesses of like confidence come to: `by`, low_edge, high_edge, the mean confidence, and the columns of `rates` per guess.
+def calibration(
+    table: "DataFrame",
+    *,
+    bins: int = 10,
+    quantile: bool = False,
+    by: Sequence[str] = (),
+    seed: int = 0,
+) -> "DataFrame":
+    """What guesses of like confidence come to: `by`, low_edge, high_edge, the mean confidence, and
+    the columns of `rates` per guess.
 
-    bins        how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both
-    quantile    equally full ones instead, over all groups together: fewer where many confidences are equal
+    bins        how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last
+                both
+    quantile    equally full ones instead, over all groups together: fewer where many confidences
+                are equal
 
     An empty bin has no row.  Raises ValueError as `rates` does, and for less than 1 bin.
     """
@@ -62,16 +91,32 @@ def calibration(table: "DataFrame", *, bins: int = 10, quantile: bool = False, b
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
     places = np.arange(bins)
-    lows = np.unique(np.sort(confidence)[places * len(table) // bins] if quantile else (places / bins).round(DIGITS))
+    lows = np.unique(
+        np.sort(confidence)[places * len(table) // bins]
+        if quantile
+        else (places / bins).round(DIGITS)
+    )
     highs = np.append(lows[1:], confidence.max() if quantile else 1.0)
     place = np.searchsorted(lows, confidence, side="right") - 1
-    counted = table.assign(at_risk=True, confidence=confidence, low_edge=lows[place], high_edge=highs[place])
-    grouped = _by_prompt(counted, [*by, "low_edge", "high_edge"], ["at_risk", "accepted", "confidence"])
-    return pd.DataFrame([group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums, seed) for group, sums in grouped])
+    counted = table.assign(
+        at_risk=True, confidence=confidence, low_edge=lows[place], high_edge=highs[place]
+    )
+    grouped = _by_prompt(
+        counted, [*by, "low_edge", "high_edge"], ["at_risk", "accepted", "confidence"]
+    )
+    return pd.DataFrame(
+        [
+            group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums, seed)
+            for group, sums in grouped
+        ]
+    )
 
 
-def expected_calibration_error(table: "DataFrame", *, bins: int = 10, quantile: bool = False) -> float:
-    """The mean distance of confidence and acceptance rate over the bins of `calibration`, weighted by how many guesses they hold.
+def expected_calibration_error(
+    table: "DataFrame", *, bins: int = 10, quantile: bool = False
+) -> float:
+    """The mean distance of confidence and acceptance rate over the bins of `calibration`, weighted
+    by how many guesses they hold.
 
     Source: Guo et al. 2017, equation 3.
     """
@@ -80,17 +125,25 @@ def expected_calibration_error(table: "DataFrame", *, bins: int = 10, quantile: 
 
 
 def rank_rates(
-    table: "DataFrame", *, by_depth: bool = True, depth: int | None = None, ranks: int | None = None, least: int = 30
+    table: "DataFrame",
+    *,
+    by_depth: bool = True,
+    depth: int | None = None,
+    ranks: int | None = None,
+    least: int = 30,
 ) -> list[list[float]]:
-    """P(the child at a rank is accepted | its parent was reached and had one there): [depth − 1][rank].
+    """P(the child at a rank is accepted | its parent was reached and had one there): [depth −
+    1][rank].
 
     by_depth    False: all depths are counted as one
     depth       how many depths to return; the last one that was counted stands for those below it
     ranks       at most so many per depth
-    least       the first depth with fewer reached nodes, and all below it, are counted with the last that had enough; the first rank that was
-                there less often ends its list, rank 0 apart
+    least       the first depth with fewer reached nodes, and all below it, are counted with the
+                last that had enough; the first rank that was there less often ends its list, rank 0
+                apart
 
-    Where nodes of one depth have different numbers of children, each rank has nodes of its own, and a depth's rates may sum above 1.
+    Where nodes of one depth have different numbers of children, each rank has nodes of its own, and
+    a depth's rates may sum above 1.
     Raises ValueError for an empty table, or if depth, ranks or least is below 1.
     """
     _check(table, ())
@@ -98,20 +151,30 @@ def rank_rates(
         raise ValueError(f"depth, ranks and least are at least 1, got {depth}, {ranks} and {least}")
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
     reached = level[table["rank"] == 0].value_counts().to_dict()
-    last = max(1, sum(1 for _ in takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))))
+    last = max(
+        1,
+        sum(
+            1 for _ in takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
+        ),
+    )
     counted: list[list[float]] = []
     for at in range(1, last + 1):
         group = table[level.clip(upper=last) == at].groupby("rank").accepted.agg(["mean", "count"])
-        enough = 1 + sum(1 for _ in takewhile(lambda count: count >= least, group["count"].iloc[1:]))
+        enough = 1 + sum(
+            1 for _ in takewhile(lambda count: count >= least, group["count"].iloc[1:])
+        )
         counted.append([float(rate) for rate in group["mean"].iloc[:enough]][:ranks])
     return [counted[min(at, last - 1)] for at in range(last if depth is None else depth)]
 
 
 def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
-    """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from the rows of rounds, with intervals.
+    """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from
+    the rows of rounds, with intervals.
 
-    The columns are: those of `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with _low and _high. They differ by 1, less
-    where a stop token cut what was emitted.  Raises ValueError for an empty table, or a column that is unknown or named twice.
+    The columns are: those of `by`, rounds, prompts, tokens_per_round and accepted_per_round, each
+    with _low and _high. They differ by 1, less
+    where a stop token cut what was emitted.  Raises ValueError for an empty table, or a column that
+    is unknown or named twice.
     """
     import pandas as pd
 
@@ -119,7 +182,10 @@ def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Dat
     rows = []
     for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
         row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
-        for name, counts in (("tokens_per_round", sums.emitted), ("accepted_per_round", sums.accepted)):
+        for name, counts in (
+            ("tokens_per_round", sums.emitted),
+            ("accepted_per_round", sums.accepted),
+        ):
             ratio, low, high = interval(counts, sums.rounds, seed)
             row |= {name: ratio, f"{name}_low": low, f"{name}_high": high}
         rows.append(row)
@@ -134,14 +200,18 @@ def _check(table: "DataFrame", by: Sequence[str]) -> None:
         raise ValueError("a rate needs at least 1 row, got an empty table")
 
 
-def _by_prompt(table: "DataFrame", by: Sequence[str], counts: list[str]) -> "Iterator[tuple[dict, DataFrame]]":
+def _by_prompt(
+    table: "DataFrame", by: Sequence[str], counts: list[str]
+) -> "Iterator[tuple[dict, DataFrame]]":
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
     keys = list(dict.fromkeys([*by, "prompt"]))
     sums = table.groupby(keys, sort=False, dropna=False, observed=True)[counts].sum().reset_index()
     if not by:
         yield {}, sums
         return
-    for key, group in sums.sort_values(list(by), key=_order, kind="stable").groupby(list(by), sort=False, dropna=False):
+    for key, group in sums.sort_values(list(by), key=_order, kind="stable").groupby(
+        list(by), sort=False, dropna=False
+    ):
         yield dict(zip(by, key, strict=True)), group
 
 
@@ -149,7 +219,11 @@ def _order(column: "Series") -> "Series":
     """What to sort a column by: numbers by size, all else by when it first came."""
     import pandas as pd
 
-    return column if pd.api.types.is_numeric_dtype(column) else pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
+    return (
+        column
+        if pd.api.types.is_numeric_dtype(column)
+        else pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
+    )
 
 
 def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:
@@ -159,7 +233,9 @@ def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}
 
 
-def interval(numerator: Collection[Real], denominator: Collection[Real], seed: int) -> tuple[float, float, float]:
+def interval(
+    numerator: Collection[Real], denominator: Collection[Real], seed: int
+) -> tuple[float, float, float]:
     """`bootstrap`, without an interval where there is one prompt only."""
     ratio, low, high = bootstrap(numerator, denominator, seed=seed)
     return (ratio, low, high) if len(numerator) > 1 else (ratio, math.nan, math.nan)

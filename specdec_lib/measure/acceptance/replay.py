@@ -1,7 +1,8 @@
 """A text's ranks in, the rounds of any fixed tree along it out: exact, and without a model.
 
-Under `look_up` the text is the target's own, whatever guesses are made, and a guess of rank r at a position is the same token in every tree that
-comes there. So the rank that the text takes at each position settles every round of every tree of ranked siblings.
+Under `look_up` the text is the target's own, whatever guesses are made, and a guess of rank r at a
+position is the same token in every tree that comes there. So the rank that the text takes at each
+position settles every round of every tree of ranked siblings.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,30 +23,44 @@ if TYPE_CHECKING:
 RANKS = 16
 
 Taken = Sequence[int | None]
-"""Per token of a text the rank at which it would have been guessed, from 0; None where it is not among the first `RANKS`."""
+"""Per token of a text the rank at which it would have been guessed, from 0; None where it is not
+among the first `RANKS`.
+"""
 
 
-def taken_ranks(generation: Generation, draft: Draft, chance: Chance, *, ranks: int = RANKS) -> tuple[int | None, ...]:
+def taken_ranks(
+    generation: Generation, draft: Draft, chance: Chance, *, ranks: int = RANKS
+) -> tuple[int | None, ...]:
     """The rank of each generated token among the children that `draft` would give its context.
 
-    draft     a tree's own widths do not matter, it is asked for so many `ranks` in one pass over the text; another draft is asked at each
-              position, and its own width below the root is what is known
+    draft     a tree's own widths do not matter, it is asked for so many `ranks` in one pass over
+              the text; another draft is asked at each position, and its own width below the root is
+              what is known
     chance    the one that the text was generated with
 
     Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
     """
     if (siblings := getattr(draft, "siblings", "ranked")) not in ("ranked", "top"):
-        raise ValueError(f'only "ranked" or "top" siblings are the same in every tree, got {siblings!r}')
+        raise ValueError(
+            f'only "ranked" or "top" siblings are the same in every tree, got {siblings!r}'
+        )
     tokens = generation.tokens
     prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
     guessed = _guessed(draft, prompt, tokens, chance, ranks)
-    return tuple(each.index(token) if token in each else None for each, token in zip(guessed, tokens, strict=True))
+    return tuple(
+        each.index(token) if token in each else None
+        for each, token in zip(guessed, tokens, strict=True)
+    )
 
 
-def _guessed(draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance, ranks: int) -> Iterator[list[int]]:
+def _guessed(
+    draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance, ranks: int
+) -> Iterator[list[int]]:
     """What would be guessed for each of the tokens, best first."""
     if isinstance(draft, TreeDraft):
-        chain = TokenTree.rooted(prompt).grown(tokens[:-1], range(len(tokens) - 1), source="", scores=[0.0] * (len(tokens) - 1))
+        chain = TokenTree.rooted(prompt).grown(
+            tokens[:-1], range(len(tokens) - 1), source="", scores=[0.0] * (len(tokens) - 1)
+        )
         for node, logits in enumerate(draft.model.score(prompt, chain)):
             yield [child.token for child in draft.children(chain, node, logits, chance, ranks)]
         return
@@ -54,25 +69,37 @@ def _guessed(draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chanc
         yield [tree.tokens[child] for child in tree.children(ROOT)][:ranks]
 
 
-def texts_of(played: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0) -> dict[float, list[tuple[int | None, ...]]]:
-    """`taken_ranks` of what `sweep.generations` yields, by temperature; `seed` is the one given to it."""
+def texts_of(
+    played: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0
+) -> dict[float, list[tuple[int | None, ...]]]:
+    """`taken_ranks` of what `sweep.generations` yields, by temperature; `seed` is the one given to
+    it.
+    """
     found: dict[float, list[tuple[int | None, ...]]] = {}
     for setting, prompt, generation in played:
         chance = Chance(seeds([prompt], seed)[0], setting.sampler)
-        found.setdefault(setting.sampler.temperature, []).append(taken_ranks(generation, draft, chance))
+        found.setdefault(setting.sampler.temperature, []).append(
+            taken_ranks(generation, draft, chance)
+        )
     return found
 
 
 def replayed(shape: Shape, taken: Taken) -> list[int]:
-    """How many tokens each round of a tree of this shape emits along the text, the correction or bonus included.
+    """How many tokens each round of a tree of this shape emits along the text, the correction or
+    bonus included.
 
-    The walk goes on where the rank taken has a slot; else the round ends with that token. The text's end cuts the last round.
+    The walk goes on where the rank taken has a slot; else the round ends with that token. The
+    text's end cuts the last round.
     """
     return [min(len(walk), len(taken) - start) for start, walk in _walks(shape, taken)]
 
 
-def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed: int = 0) -> "DataFrame":
-    """`tokens` of each tree along the texts, a prompt each, with its interval: draft, tokens_per_round, _low and _high, rounds, prompts."""
+def replayed_tokens(
+    trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed: int = 0
+) -> "DataFrame":
+    """`tokens` of each tree along the texts, a prompt each, with its interval: draft,
+    tokens_per_round, _low and _high, rounds, prompts.
+    """
     import pandas as pd
 
     rows = []
@@ -80,13 +107,25 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed:
         rounds = [len(replayed(shape, taken)) for taken in texts]
         ratio, low, high = interval([len(taken) for taken in texts], rounds, seed)
         rows.append((name, ratio, low, high, sum(rounds), len(texts)))
-    return pd.DataFrame(rows, columns=["draft", "tokens_per_round", "tokens_per_round_low", "tokens_per_round_high", "rounds", "prompts"])
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "draft",
+            "tokens_per_round",
+            "tokens_per_round_low",
+            "tokens_per_round_high",
+            "rounds",
+            "prompts",
+        ],
+    )
 
 
 def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> "DataFrame":
-    """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts: prompt, depth, rank, parent_rank, accepted.
+    """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
+    prompt, depth, rank, parent_rank, accepted.
 
-    The last token of a text has no guesses: a limit takes them away. Where a stop token ended the text they were there, and are left out.
+    The last token of a text has no guesses: a limit takes them away. Where a stop token ended the
+    text they were there, and are left out.
     """
     import pandas as pd
 
@@ -95,12 +134,16 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> "DataFrame":
         for start, walk in _walks(shape, taken):
             for depth, node in enumerate(walk[: max(0, len(taken) - 1 - start)], 1):
                 taken_here = taken[start + depth - 1]
-                rows += [(prompt, depth, rank, shape.ranks[node] if node else -1, rank == taken_here) for rank in range(len(children[node]))]
+                rows += [
+                    (prompt, depth, rank, shape.ranks[node] if node else -1, rank == taken_here)
+                    for rank in range(len(children[node]))
+                ]
     return pd.DataFrame(rows, columns=["prompt", "depth", "rank", "parent_rank", "accepted"])
 
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0) -> "DataFrame":
-    """How often each rank was taken, over all positions of the texts, wherever rounds start: rank, at_risk, rate, low, high.
+    """How often each rank was taken, over all positions of the texts, wherever rounds start: rank,
+    at_risk, rate, low, high.
 
     Raises ValueError if there is no position.
     """
@@ -117,7 +160,9 @@ def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0)
 
 
 def _walks(shape: Shape, taken: Taken) -> Iterator[tuple[int, list[int]]]:
-    """Per round where it starts, and the nodes it comes to, root first: as many as it emits, one more where the text ends below the last."""
+    """Per round where it starts, and the nodes it comes to, root first: as many as it emits, one
+    more where the text ends below the last.
+    """
     children, start = _children(shape), 0
     while start < len(taken):
         walk = [ROOT]

@@ -1,4 +1,6 @@
-"""Does speculation pay for this pair? Every method on the same prompts, interleaved, against plain decoding, with a verdict."""
+"""Does speculation pay for this pair? Every method on the same prompts, interleaved, against plain
+decoding, with a verdict.
+"""
 
 from specdec_lib.measure.compare.methods import FOREIGN, PLAIN, contenders, drafts
 from specdec_lib.measure.compare.timing import timed

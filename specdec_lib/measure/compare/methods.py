@@ -1,4 +1,6 @@
-"""What is compared on any pair: a handful of usual settings, none of them tuned, and what Hugging Face offers for the same two models."""
+"""What is compared on any pair: a handful of usual settings, none of them tuned, and what Hugging
+Face offers for the same two models.
+"""
 
 from collections.abc import Mapping
 
@@ -16,7 +18,11 @@ from specdec_lib.workload import Ladder
 
 PLAIN = "plain"
 FOREIGN = ("Hugging Face, plain", "Hugging Face, prompt lookup", "Hugging Face, assisted")
-ASSISTED = (5, "constant", 0.4)  # tokens per round, schedule, confidence below which the draft stops
+ASSISTED = (
+    5,
+    "constant",
+    0.4,
+)  # tokens per round, schedule, confidence below which the draft stops
 LOOKED_UP = (10, 2)  # tokens per round, longest ending that is looked for
 
 
@@ -35,17 +41,31 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
         "best tree of 8": tree,
         "tree of 8 fed by Max-Gram": fed,
         "the same beside 8 copied tokens": MergedDraft((copies, fed)),
-        "cascade: draft reviews Max-Gram": from_matrix((ladder.draft, MaxGram(None, 4)), ((1, 4), (0, 4)), match=match),
+        "cascade: draft reviews Max-Gram": from_matrix(
+            (ladder.draft, MaxGram(None, 4)), ((1, 4), (0, 4)), match=match
+        ),
     }
     if ladder.katz is not None:
-        found["tree of 8 fed by n-grams"] = StagedTree(tree, stacks.scout(ladder, sampler, budget=4, depth=5), guided=1)
+        found["tree of 8 fed by n-grams"] = StagedTree(
+            tree, stacks.scout(ladder, sampler, budget=4, depth=5), guided=1
+        )
     return found
 
 
-def contenders(ladder: Ladder, tried: Mapping[str, Draft], sampler: Sampler) -> dict[str, Contender]:
-    """Our loop with each of these drafts, and Hugging Face's `generate`: plain, with prompt lookup, and assisted by the same draft."""
-    found = {name: ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned") for name, draft in tried.items()}
+def contenders(
+    ladder: Ladder, tried: Mapping[str, Draft], sampler: Sampler
+) -> dict[str, Contender]:
+    """Our loop with each of these drafts, and Hugging Face's `generate`: plain, with prompt lookup,
+    and assisted by the same draft.
+    """
+    found = {
+        name: ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned")
+        for name, draft in tried.items()
+    }
     network, guesser = ladder.target.model, ladder.draft.model
     plain, looked_up, helped = FOREIGN
-    [prompts_copied], [guided] = looks_up(network, sampler, grid=(LOOKED_UP,)), assisted(network, guesser, sampler, grid=(ASSISTED,))
+    [prompts_copied], [guided] = (
+        looks_up(network, sampler, grid=(LOOKED_UP,)),
+        assisted(network, guesser, sampler, grid=(ASSISTED,)),
+    )
     return found | {plain: generates(network, sampler), looked_up: prompts_copied, helped: guided}

@@ -10,16 +10,19 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 LEAST = 4  # prompts below which an interval says nothing, and is not printed
-HARDLY = 1.02  # tokens per round up to which a method guesses nothing that helps, whatever the clock says
+# tokens per round up to which a method guesses nothing that helps, whatever the clock says
+HARDLY = 1.02
 
 
 def summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
-    """Per method: tokens per round, acceptance rate, milliseconds per token, and how many times less that is than plain decoding's.
+    """Per method: tokens per round, acceptance rate, milliseconds per token, and how many times
+    less that is than plain decoding's.
 
-    `speed_up` is total time per token ÷ total time per token against our plain decoding, on the same prompts, with its 95 % interval over prompts,
-    drawn together for both; `gain` the same against `baseline`, the faster of our plain decoding and Hugging Face's.
-    `same` says whether every text is the target's own: "yes", "no", "near ties" where they part at rounding alone, of the precision at hand, "–"
-    where noise differs.
+    `speed_up` is total time per token ÷ total time per token against our plain decoding, on the
+    same prompts, with its 95 % interval over prompts, drawn together for both; `gain` the same
+    against `baseline`, the faster of our plain decoding and Hugging Face's. `same` says whether
+    every text is the target's own: "yes", "no", "near ties" where they part at rounding alone, of
+    the precision at hand, "–" where noise differs.
     `looping` counts the prompts whose text repeats itself.
     """
     import pandas as pd
@@ -49,7 +52,9 @@ def _per_token(rows: "DataFrame") -> float:
 
 def _ratio(name: str, plain: "DataFrame", own: "DataFrame", seed: int) -> dict[str, float]:
     base = plain.loc[own.index]
-    found = paired_bootstrap(base.seconds, base.timed_tokens, own.seconds, own.timed_tokens, seed=seed)
+    found = paired_bootstrap(
+        base.seconds, base.timed_tokens, own.seconds, own.timed_tokens, seed=seed
+    )
     return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
 
 
@@ -62,13 +67,17 @@ def _same(rows: "DataFrame") -> str:
 
 
 def verdict(table: "DataFrame") -> str:
-    """What a table of `summary` comes to: which method to take, or that plain decoding is best, or that these prompts do not tell.
+    """What a table of `summary` comes to: which method to take, or that plain decoding is best, or
+    that these prompts do not tell.
 
-    The faster of both plain decoders is what a method has to beat. Methods whose text is not the target's own are passed over, and so are those of
-    which hardly a guess was accepted: what they gain is the clock's noise.
+    The faster of both plain decoders is what a method has to beat. Methods whose text is not the
+    target's own are passed over, and so are those of which hardly a guess was accepted: what they
+    gain is the clock's noise.
     """
     wrong = table.method[table.same == "no"].tolist()
-    fair = table[~table.method.isin((PLAIN, FOREIGN[0], *wrong)) & (table.tokens_per_round > HARDLY)]
+    fair = table[
+        ~table.method.isin((PLAIN, FOREIGN[0], *wrong)) & (table.tokens_per_round > HARDLY)
+    ]
     right = " that wrote the target's own text" if wrong else ""
     said = [f"Do not speculate: hardly a guess of any method{right} was accepted."]
     if {*table.method} <= {PLAIN, FOREIGN[0], *wrong}:
@@ -82,14 +91,21 @@ def verdict(table: "DataFrame") -> str:
             else "The winner was picked on the prompts it is judged on, so expect a little less."
         )
         if best.looping:
-            said.append(f"{best.looping} of {best.prompts} texts repeat themselves, which flatters whatever copies.")
+            said.append(
+                f"{best.looping} of {best.prompts} texts repeat themselves, which flatters whatever"
+                " copies."
+            )
     if wrong:
         said.append(f"Not the target's own text, by more than rounding: {', '.join(wrong)}.")
     return " ".join(said)
 
 
 def _advice(best: "Series") -> str:
-    against = "plain decoding" if best.baseline == PLAIN else "plain decoding by Hugging Face, the faster of both"
+    against = (
+        "plain decoding"
+        if best.baseline == PLAIN
+        else "plain decoding by Hugging Face, the faster of both"
+    )
     numbers = f"{best.gain:.2f} times as fast as {against}"
     if best.prompts >= LEAST:
         numbers += f" ({best.gain_low:.2f}–{best.gain_high:.2f})"
@@ -97,4 +113,6 @@ def _advice(best: "Series") -> str:
         return f"Speculate: {best.method} is {numbers}."
     if best.gain < 1:
         return f"Do not speculate: the best method, {best.method}, is {numbers}."
-    return f"No clear gain: the best method, {best.method}, is {numbers}; plain decoding is simpler."
+    return (
+        f"No clear gain: the best method, {best.method}, is {numbers}; plain decoding is simpler."
+    )

@@ -1,8 +1,9 @@
 """The overhead ledger: where the seconds of a round go, and what looking costs.
 
-Parts: "verify", the target's passes; "draft passes", those of each other model; "choice and noise", the rule and every decision of chance;
-"KV moves", what `score` does around a pass (finding paths, masks, moving keys and values); "tree", building, cutting and merging guesses, the
-softmax that orders greedy ones included; "n-gram", parts that guess without a model; "host", all else.
+Parts: "verify", the target's passes; "draft passes", those of each other model; "choice and noise",
+the rule and every decision of chance; "KV moves", what `score` does around a pass (finding paths,
+masks, moving keys and values); "tree", building, cutting and merging guesses, the softmax that
+orders greedy ones included; "n-gram", parts that guess without a model; "host", all else.
 """
 
 import time
@@ -55,31 +56,69 @@ def ledger(
     drafts     by name
     chances    one per prompt
 
-    The columns are: draft, temperature, top_k, prompt (its number), tokens, rounds; part, model ("" where it is no model's), seconds;
-    wall_seconds, of the whole generation with the ledger, and plain_seconds, of the same without it. Both runs follow each other, now one first,
-    now the other; the reading of the prompt is in neither. Each draft first decodes a little of the first prompt, which is not counted.
+    The columns are: draft, temperature, top_k, prompt (its number), tokens, rounds; part, model (""
+    where it is no model's), seconds; wall_seconds, of the whole generation with the ledger, and
+    plain_seconds, of the same without it. Both runs follow each other, now one first, now the
+    other; the reading of the prompt is in neither. Each draft first decodes a little of the first
+    prompt, which is not counted.
     Raises ValueError if there is no draft or prompt, or not one chance per prompt.
     """
     import pandas as pd
     from tqdm.auto import tqdm
 
     if not drafts or not prompts or len(prompts) != len(chances):
-        raise ValueError(f"a ledger needs a draft, a prompt and a chance per prompt, got {len(drafts)}, {len(prompts)} and {len(chances)}")
+        raise ValueError(
+            f"a ledger needs a draft, a prompt and a chance per prompt, got {len(drafts)},"
+            f" {len(prompts)} and {len(chances)}"
+        )
     found = []
-    settings = {"max_new_tokens": int(max_new_tokens), "rule": rule, "stop_tokens": tuple(stop_tokens), "clock": clock}
-    with tqdm(total=len(drafts) * len(prompts), desc="ledger", disable=not progress, mininterval=1) as bar:
+    settings = {
+        "max_new_tokens": int(max_new_tokens),
+        "rule": rule,
+        "stop_tokens": tuple(stop_tokens),
+        "clock": clock,
+    }
+    with tqdm(
+        total=len(drafts) * len(prompts), desc="ledger", disable=not progress, mininterval=1
+    ) as bar:
         for number, (prompt, chance) in enumerate(zip(prompts, chances, strict=True)):
             for place, (name, draft) in enumerate(drafts.items()):
                 if number == 0:
-                    run(target, draft, prompt, chance, **settings | {"max_new_tokens": min(WARM_TOKENS, int(max_new_tokens))})
-                labels = {"draft": name, "temperature": chance.sampler.temperature, "top_k": chance.sampler.top_k, "prompt": number}
-                found += _generation(target, draft, prompt, chance, settings, plain_first=(number + place) % 2 == 0, labels=labels)
+                    run(
+                        target,
+                        draft,
+                        prompt,
+                        chance,
+                        **settings | {"max_new_tokens": min(WARM_TOKENS, int(max_new_tokens))},
+                    )
+                labels = {
+                    "draft": name,
+                    "temperature": chance.sampler.temperature,
+                    "top_k": chance.sampler.top_k,
+                    "prompt": number,
+                }
+                found += _generation(
+                    target,
+                    draft,
+                    prompt,
+                    chance,
+                    settings,
+                    plain_first=(number + place) % 2 == 0,
+                    labels=labels,
+                )
                 bar.update()
     return pd.DataFrame(found)
 
 
 def _generation(
-    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int], chance: Chance, settings: dict, *, plain_first: bool, labels: dict
+    target: LanguageModel,
+    draft: Draft,
+    prompt: Context | Sequence[int],
+    chance: Chance,
+    settings: dict,
+    *,
+    plain_first: bool,
+    labels: dict,
 ) -> list[dict[str, object]]:
     """One generation with the ledger and one without, as rows."""
     watch = Stopwatch(settings["clock"])
@@ -87,12 +126,17 @@ def _generation(
     plain: list[float] = []
     if plain_first:
         plain.append(run(target, draft, prompt, chance, **settings)[2])
-    tokens, played, wall, lap = run(*watched(target, draft, watch), prompt, watched_chance(chance, watch), **settings | timed)
+    tokens, played, wall, lap = run(
+        *watched(target, draft, watch), prompt, watched_chance(chance, watch), **settings | timed
+    )
     if not plain_first:
         plain.append(run(target, draft, prompt, chance, **settings)[2])
     both = {"wall_seconds": wall, "plain_seconds": plain[0]}
     counts = {"tokens": tokens, "rounds": played}
-    return [labels | counts | {"part": part, "model": model, "seconds": seconds} | both for (part, model), seconds in lap.seconds.items()]
+    return [
+        labels | counts | {"part": part, "model": model, "seconds": seconds} | both
+        for (part, model), seconds in lap.seconds.items()
+    ]
 
 
 def run(
@@ -107,14 +151,24 @@ def run(
     clock: Clock,
     watch: Stopwatch | None = None,
 ) -> tuple[int, int, float, Lap | None]:
-    """Tokens, rounds and wall seconds of one generation after its prompt was read, and the stopwatch's lap."""
+    """Tokens, rounds and wall seconds of one generation after its prompt was read, and the
+    stopwatch's lap.
+    """
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     read_prompt(target, draft, context)
     tokens = played = 0
     if watch is not None:
         watch.lap()
     started = clock()
-    for one, _ in rounds(target, draft, context, chance, max_new_tokens=max_new_tokens, rule=rule, stop_tokens=stop_tokens):
+    for one, _ in rounds(
+        target,
+        draft,
+        context,
+        chance,
+        max_new_tokens=max_new_tokens,
+        rule=rule,
+        stop_tokens=stop_tokens,
+    ):
         tokens += len(one.emitted)
         played += 1
     wall = clock() - started
@@ -124,21 +178,37 @@ def run(
 def shares(table: "DataFrame", by: Sequence[str] = ("draft", "temperature")) -> "DataFrame":
     """Per group, part and model: round_seconds, and share of the wall time.
 
-    Also accounted, all parts of the group ÷ its wall time, and watch_cost, its wall time ÷ that without the ledger, less 1.
+    Also accounted, all parts of the group ÷ its wall time, and watch_cost, its wall time ÷ that
+    without the ledger, less 1.
     Raises ValueError if the table lacks a column of `ledger`.
     """
     import pandas as pd
 
-    if missing := {*by, "prompt", "part", "model", "seconds", "rounds", "wall_seconds", "plain_seconds"} - set(table.columns):
-        raise ValueError(f"shares are of the ledger's table, this one lacks {', '.join(sorted(missing))}")
+    if missing := {
+        *by,
+        "prompt",
+        "part",
+        "model",
+        "seconds",
+        "rounds",
+        "wall_seconds",
+        "plain_seconds",
+    } - set(table.columns):
+        raise ValueError(
+            f"shares are of the ledger's table, this one lacks {', '.join(sorted(missing))}"
+        )
     found = []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
         once = group.drop_duplicates("prompt")
-        rounds_played, wall, plain = (float(once[name].sum()) for name in ("rounds", "wall_seconds", "plain_seconds"))
+        rounds_played, wall, plain = (
+            float(once[name].sum()) for name in ("rounds", "wall_seconds", "plain_seconds")
+        )
         whole = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
         sums = group.fillna({"model": ""}).groupby(["part", "model"], sort=False).seconds.sum()
         for part, model in sorted(sums.index, key=lambda place: PARTS.index(place[0])):
             seconds = float(sums[part, model])
             labels = dict(zip(by, key, strict=True)) | {"part": part, "model": model}
-            found.append(labels | {"round_seconds": seconds / rounds_played, "share": seconds / wall} | whole)
+            found.append(
+                labels | {"round_seconds": seconds / rounds_played, "share": seconds / wall} | whole
+            )
     return pd.DataFrame(found)

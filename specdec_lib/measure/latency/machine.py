@@ -1,4 +1,6 @@
-"""What this machine moves and computes at best, by two short kernels, and what a pass would take if nothing else bounded it."""
+"""What this machine moves and computes at best, by two short kernels, and what a pass would take if
+nothing else bounded it.
+"""
 
 import platform
 import re
@@ -24,40 +26,77 @@ MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
 
 
 def machine_name(device: str = "cpu") -> str:
-    """A name for file names: of the GPU if the models are on one, else of the processor, with torch's threads: "amd-epyc-2-threads"."""
-    words = torch.cuda.get_device_name(device) if device.startswith("cuda") else f"{_processor()} {torch.get_num_threads()} threads"
+    """A name for file names: of the GPU if the models are on one, else of the processor, with
+    torch's threads: "amd-epyc-2-threads".
+    """
+    words = (
+        torch.cuda.get_device_name(device)
+        if device.startswith("cuda")
+        else f"{_processor()} {torch.get_num_threads()} threads"
+    )
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _processor() -> str:
     cpus = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*:\s*(.+)$", cpus.read_text(encoding="utf-8"), re.MULTILINE) if cpus.is_file() else None
+    found = (
+        re.search(r"^model name\s*:\s*(.+)$", cpus.read_text(encoding="utf-8"), re.MULTILINE)
+        if cpus.is_file()
+        else None
+    )
     return found.group(1) if found else platform.processor() or platform.machine()
 
 
-def copy_bandwidth(*, repeats: Integral = 7, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
-    """Bytes per second, read and written, of the fastest of some copies of a tensor that fits into no cache."""
+def copy_bandwidth(
+    *, repeats: Integral = 7, device: str = "cpu", clock: Clock = time.perf_counter
+) -> float:
+    """Bytes per second, read and written, of the fastest of some copies of a tensor that fits into
+    no cache.
+    """
     source = torch.ones(COPIED, device=device)
     to = torch.empty_like(source)
-    return 2 * source.numel() * source.element_size() / _least_seconds(lambda: to.copy_(source), int(repeats), device, clock)
+    return (
+        2
+        * source.numel()
+        * source.element_size()
+        / _least_seconds(lambda: to.copy_(source), int(repeats), device, clock)
+    )
 
 
-def peak_flops(*, repeats: Integral = 7, device: str = "cpu", dtype: torch.dtype = torch.float32, clock: Clock = time.perf_counter) -> float:
+def peak_flops(
+    *,
+    repeats: Integral = 7,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    clock: Clock = time.perf_counter,
+) -> float:
     """Operations per second of the fastest of some products of two large matrices."""
     matrix = torch.ones(MULTIPLIED, MULTIPLIED, device=device, dtype=dtype)
     to = torch.empty_like(matrix)
-    return 2 * MULTIPLIED**3 / _least_seconds(lambda: torch.matmul(matrix, matrix, out=to), int(repeats), device, clock)
+    return (
+        2
+        * MULTIPLIED**3
+        / _least_seconds(lambda: torch.matmul(matrix, matrix, out=to), int(repeats), device, clock)
+    )
 
 
 def measured_machine(*, repeats: Integral = 7, device: str = "cpu") -> Machine:
     """This machine by `copy_bandwidth` and `peak_flops`, with the threads that torch has now."""
-    return Machine(machine_name(device), copy_bandwidth(repeats=repeats, device=device), peak_flops(repeats=repeats, device=device))
+    return Machine(
+        machine_name(device),
+        copy_bandwidth(repeats=repeats, device=device),
+        peak_flops(repeats=repeats, device=device),
+    )
 
 
-def with_roofline(table: "DataFrame", models: Sequence[LanguageModel], machine: Machine) -> "DataFrame":
-    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations over the bandwidth, or operations over the peak.
+def with_roofline(
+    table: "DataFrame", models: Sequence[LanguageModel], machine: Machine
+) -> "DataFrame":
+    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations over
+    the bandwidth, or operations over the peak.
 
-    models    those of the table; a number has as many bytes as in the model's weights, packed ones where it has them
+    models    those of the table; a number has as many bytes as in the model's weights, packed ones
+              where it has them
 
     Raises ValueError if a model of the table is not among them, or is no Hugging Face decoder.
     """
@@ -65,19 +104,36 @@ def with_roofline(table: "DataFrame", models: Sequence[LanguageModel], machine: 
     seconds = []
     for row in table.fillna({"runtime": ""}).itertuples():
         if (row.model, row.runtime) not in shapes:
-            raise ValueError(f"{row.model} ({row.runtime}) was timed and is not among {', '.join(name for name, _ in shapes)}")
-        seconds.append(roofline_seconds(shapes[row.model, row.runtime], machine, rows=row.rows, context=row.context_tokens))
+            raise ValueError(
+                f"{row.model} ({row.runtime}) was timed and is not among"
+                f" {', '.join(name for name, _ in shapes)}"
+            )
+        seconds.append(
+            roofline_seconds(
+                shapes[row.model, row.runtime], machine, rows=row.rows, context=row.context_tokens
+            )
+        )
     return table.assign(roofline_seconds=seconds)
 
 
 def _shape(model: LanguageModel) -> ModelShape:
     inner = getattr(model, "model", None)
     if inner is None or not hasattr(inner, "config"):
-        raise ValueError(f"a roofline needs a Hugging Face decoder, {model.name} is a {type(model).__name__}")
+        raise ValueError(
+            f"a roofline needs a Hugging Face decoder, {model.name} is a {type(model).__name__}"
+        )
     config = inner.config.get_text_config()
-    shape = ModelShape(config.num_hidden_layers, config.hidden_size, model.vocabulary, float(inner.dtype.itemsize))
+    shape = ModelShape(
+        config.num_hidden_layers, config.hidden_size, model.vocabulary, float(inner.dtype.itemsize)
+    )
     packed = getattr(model, "weights", None)  # of the fast runtime
-    return shape if packed is None else replace(shape, bytes_per_number=packed.head[0].nbytes / (shape.vocabulary * shape.width))
+    return (
+        shape
+        if packed is None
+        else replace(
+            shape, bytes_per_number=packed.head[0].nbytes / (shape.vocabulary * shape.width)
+        )
+    )
 
 
 def _least_seconds(run: Callable[[], object], repeats: int, device: str, clock: Clock) -> float:

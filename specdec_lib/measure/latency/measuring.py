@@ -1,4 +1,5 @@
-"""The four tables of notebook 05, measured here or read as they were stored: curves, where the time goes, speeds, and sweeps.
+"""The four tables of notebook 05, measured here or read as they were stored: curves, where the time
+goes, speeds, and sweeps.
 
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
@@ -14,7 +15,15 @@ from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency.curves import CONTEXTS, ROWS, curves, runtime_of
 from specdec_lib.measure.latency.ledger import ledger, shares
 from specdec_lib.measure.latency.machine import machine_name, measured_machine, with_roofline
-from specdec_lib.measure.latency.speeds import Kinded, compared, few, grid, measured, raced, speed_ups
+from specdec_lib.measure.latency.speeds import (
+    Kinded,
+    compared,
+    few,
+    grid,
+    measured,
+    raced,
+    speed_ups,
+)
 from specdec_lib.workload import DOMAINS, Ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
@@ -33,7 +42,8 @@ class Ranges:
     rows, contexts    of the curves, and `repeats` passes per place
     temperatures      of the sweeps; the ledger and the speeds are at 0 and 1
     domains           of the sweeps; all else is on code prompts
-    prompts           of each split, for the speeds; half of them for the sweeps, a quarter for the ledger
+    prompts           of each split, for the speeds; half of them for the sweeps, a quarter for the
+                      ledger
     max_new_tokens    per prompt
     settings          (ladder, sampler) to the drafts whose speeds are predicted and measured
     """
@@ -53,7 +63,9 @@ class Ranges:
         return Sampler(0.0), Sampler(1.0)
 
 
-def all_measured(ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True) -> "dict[str, DataFrame]":
+def all_measured(
+    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+) -> "dict[str, DataFrame]":
     """The tables "latency", "ledger", "speeds" and "sweeps".
 
     ladders    by the name of their runtime; the last one's speeds are measured and swept
@@ -67,18 +79,38 @@ def all_measured(ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, pr
     }
 
 
-def timed_curves(ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True) -> "DataFrame":
-    """`curves` of every model of every ladder, with the roofline: `runtime` is the ladder's name, `ran` what that was in the model's words."""
-    models = [(name, model) for name, ladder in ladders.items() for model in (ladder.target, ladder.middle, ladder.draft)]
+def timed_curves(
+    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+) -> "DataFrame":
+    """`curves` of every model of every ladder, with the roofline: `runtime` is the ladder's name,
+    `ran` what that was in the model's words.
+    """
+    models = [
+        (name, model)
+        for name, ladder in ladders.items()
+        for model in (ladder.target, ladder.middle, ladder.draft)
+    ]
     whose = {(model.name, runtime_of(model)): name for name, model in models}
     every, machine = [model for _, model in models], measured_machine()
-    table = with_roofline(curves(every, ranges.rows, ranges.contexts, repeats=ranges.repeats, progress=progress), every, machine)
+    table = with_roofline(
+        curves(every, ranges.rows, ranges.contexts, repeats=ranges.repeats, progress=progress),
+        every,
+        machine,
+    )
     ran = table.runtime.fillna("")
-    peaks = {"bytes_per_second": machine.bytes_per_second, "flops_per_second": machine.flops_per_second, "machine": machine.name}
-    return table.assign(runtime=[whose[key] for key in zip(table.model, ran, strict=True)], ran=ran, **peaks)
+    peaks = {
+        "bytes_per_second": machine.bytes_per_second,
+        "flops_per_second": machine.flops_per_second,
+        "machine": machine.name,
+    }
+    return table.assign(
+        runtime=[whose[key] for key in zip(table.model, ran, strict=True)], ran=ran, **peaks
+    )
 
 
-def timed_ledger(ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True) -> "DataFrame":
+def timed_ledger(
+    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+) -> "DataFrame":
     """`shares` of one setting of each kind on development prompts, per runtime."""
     import pandas as pd
 
@@ -87,27 +119,51 @@ def timed_ledger(ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, pr
         for sampler in ranges.samplers():
             chances = [Chance(one, sampler) for one in seeds(asked, ranges.seed)]
             drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-            limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens, "progress": progress}
-            table = ledger(ladder.target, drafts, [ladder.encode(prompt) for prompt in asked], chances, **limits)
+            limits = {
+                "max_new_tokens": ranges.max_new_tokens,
+                "stop_tokens": ladder.stop_tokens,
+                "progress": progress,
+            }
+            table = ledger(
+                ladder.target,
+                drafts,
+                [ladder.encode(prompt) for prompt in asked],
+                chances,
+                **limits,
+            )
             found.append(shares(table).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
-def timed_speeds(ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True) -> "DataFrame":
+def timed_speeds(
+    ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True
+) -> "DataFrame":
     """Predicted and measured tokens per second of every setting under each sampler."""
     import pandas as pd
 
     found = []
     for sampler in ranges.samplers():
-        development, held_out = (load_prompts("code", split, ranges.prompts) for split in ("development", "held-out"))
-        limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
-        foresight, rows = raced(ladder, ranges.settings(ladder, sampler), sampler, development, held_out, **limits)
+        development, held_out = (
+            load_prompts("code", split, ranges.prompts) for split in ("development", "held-out")
+        )
+        limits = {
+            "seed": ranges.seed,
+            "max_new_tokens": ranges.max_new_tokens,
+            "progress": progress,
+        }
+        foresight, rows = raced(
+            ladder, ranges.settings(ladder, sampler), sampler, development, held_out, **limits
+        )
         found.append(compared(foresight, rows).assign(temperature=sampler.temperature))
     return pd.concat(found, ignore_index=True)
 
 
-def timed_sweeps(ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True) -> "DataFrame":
-    """Speed-ups of one setting of each kind at every temperature in every domain, on held-out prompts."""
+def timed_sweeps(
+    ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True
+) -> "DataFrame":
+    """Speed-ups of one setting of each kind at every temperature in every domain, on held-out
+    prompts.
+    """
     import pandas as pd
 
     found = []
@@ -115,14 +171,21 @@ def timed_sweeps(ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = 
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         for temperature in ranges.temperatures:
             sampler = Sampler(temperature)
-            limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
+            limits = {
+                "seed": ranges.seed,
+                "max_new_tokens": ranges.max_new_tokens,
+                "progress": progress,
+            }
             rows = measured(ladder, few(ladder, sampler), sampler, prompts, **limits)
             found.append(speed_ups(rows).assign(temperature=temperature, domain=domain))
     return pd.concat(found, ignore_index=True)
 
 
 def store(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
-    """The table under its name and this machine's, written whole or not at all.  Raises ValueError for another name."""
+    """The table under its name and this machine's, written whole or not at all.
+
+    Raises ValueError for another name.
+    """
     if name not in TABLES:
         raise ValueError(f"a table is one of {', '.join(TABLES)}, got {name!r}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,16 +197,23 @@ def store(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
 
 
 def stored(machine: str = "", *, folder: Path = PLACE) -> "dict[str, DataFrame]":
-    """The four tables of a machine as they were stored; "" takes the first machine by name that has all four.
+    """The four tables of a machine as they were stored; "" takes the first machine by name that has
+    all four.
 
     Raises ValueError if a table of that machine is missing, or no machine has all.
     """
     import pandas as pd
 
-    having = [{path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in TABLES]
+    having = [
+        {path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in TABLES
+    ]
     known = sorted(set.intersection(*having))
     if not known or (machine and machine not in known):
         raise ValueError(
-            f"no measurements of {machine or 'any machine'} in {folder}, there are {', '.join(known) or 'none'}; see specdec_lib.measure.latency"
+            f"no measurements of {machine or 'any machine'} in {folder}, there are"
+            f" {', '.join(known) or 'none'}; see specdec_lib.measure.latency"
         )
-    return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv", keep_default_na=True) for name in TABLES}
+    return {
+        name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv", keep_default_na=True)
+        for name in TABLES
+    }

@@ -1,4 +1,6 @@
-"""Tokens per second, predicted from what development prompts say and from measured pass times, and held against a clock on other prompts."""
+"""Tokens per second, predicted from what development prompts say and from measured pass times, and
+held against a clock on other prompts.
+"""
 
 import math
 import time
@@ -38,7 +40,11 @@ class Played:
 
     def __add__(self, other: "Played") -> "Played":
         """Both together."""
-        return Played(self.work + other.work, self.seconds + other.seconds, self.overhead_seconds + other.overhead_seconds)
+        return Played(
+            self.work + other.work,
+            self.seconds + other.seconds,
+            self.overhead_seconds + other.overhead_seconds,
+        )
 
     @property
     def tokens_per_second(self) -> float:
@@ -60,17 +66,23 @@ def observed(
     """Decode a prompt and count every pass by model, rows and context."""
     watch = Stopwatch(clock)
     limits = {"max_new_tokens": int(max_new_tokens), "rule": rule, "stop_tokens": stop_tokens}
-    tokens, played, wall, lap = run(*watched(target, draft, watch), prompt, chance, **limits, clock=clock, watch=watch)
+    tokens, played, wall, lap = run(
+        *watched(target, draft, watch), prompt, chance, **limits, clock=clock, watch=watch
+    )
     passes: Counter[tuple[str, int, int]] = Counter()
     for model, spent, before in lap.passes:
         passes[model, max(1, round(spent.rows / spent.passes)), before] += spent.passes
-    guesses = sum(count * rows for (model, rows, _), count in passes.items() if model == target.name) - played
+    guesses = (
+        sum(count * rows for (model, rows, _), count in passes.items() if model == target.name)
+        - played
+    )
     work = Work(tokens, played, max(0, guesses), dict(passes), target.name)
     return Played(work, wall, wall - sum(spent.seconds for _, spent, _ in lap.passes))
 
 
 def fitted_overhead(played: Sequence[Played]) -> Overhead:
-    """Seconds outside the models as a linear function of rounds, guesses and draft passes: least squares of the relative error, none below 0.
+    """Seconds outside the models as a linear function of rounds, guesses and draft passes: least
+    squares of the relative error, none below 0.
 
     played    of drafts of one kind, which do the same things more or less often
 
@@ -78,11 +90,15 @@ def fitted_overhead(played: Sequence[Played]) -> Overhead:
     """
     if not played:
         raise ValueError("an overhead is fitted to at least 1 draft, got none")
-    design = np.array([(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in played], dtype=float)
+    design = np.array(
+        [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in played], dtype=float
+    )
     seconds = np.array([max(one.overhead_seconds, 1e-9) for one in played])
     used = [column for column in range(3) if design[:, column].any()]
     while True:
-        found = np.linalg.lstsq(design[:, used] / seconds[:, None], np.ones(len(played)), rcond=None)[0]
+        found = np.linalg.lstsq(
+            design[:, used] / seconds[:, None], np.ones(len(played)), rcond=None
+        )[0]
         if (found >= 0).all() or len(used) == 1:
             break
         del used[int(found.argmin())]
@@ -90,11 +106,13 @@ def fitted_overhead(played: Sequence[Played]) -> Overhead:
     return Overhead(*(values.get(column, 0.0) for column in range(3)))
 
 
-def predicted(development: Mapping[str, Played], kinds: Mapping[str, str], tables: Mapping[str, PassTable]) -> "DataFrame":
+def predicted(
+    development: Mapping[str, Played], kinds: Mapping[str, str], tables: Mapping[str, PassTable]
+) -> "DataFrame":
     """Tokens per second of each draft, from its passes and tokens on development prompts.
 
-    The columns are: draft, kind, predicted, tokens_per_round, host_share (of the seconds, outside the models), and round_overhead, guess_overhead
-    and pass_overhead, the `Overhead` of its kind.
+    The columns are: draft, kind, predicted, tokens_per_round, host_share (of the seconds, outside
+    the models), and round_overhead, guess_overhead and pass_overhead, the `Overhead` of its kind.
 
     development    by name of the draft
     kinds          the kind of each draft: the overhead is fitted to all drafts of a kind together
@@ -107,14 +125,23 @@ def predicted(development: Mapping[str, Played], kinds: Mapping[str, str], table
     if missing := set(development) - set(kinds):
         raise ValueError(f"no kind is given for {', '.join(sorted(missing))}")
     overheads = {
-        kind: fitted_overhead([one for name, one in development.items() if kinds[name] == kind]) for kind in set(map(kinds.get, development))
+        kind: fitted_overhead([one for name, one in development.items() if kinds[name] == kind])
+        for kind in set(map(kinds.get, development))
     }
     rows = []
     for name, one in development.items():
         overhead = overheads[kinds[name]]
         seconds, inside = one.work.seconds(tables, overhead), one.work.model_seconds(tables)
-        found = {"predicted": one.work.tokens / seconds, "tokens_per_round": one.work.tokens_per_round, "host_share": 1 - inside / seconds}
-        parts = {"round_overhead": overhead.round, "guess_overhead": overhead.guess, "pass_overhead": overhead.draft_pass}
+        found = {
+            "predicted": one.work.tokens / seconds,
+            "tokens_per_round": one.work.tokens_per_round,
+            "host_share": 1 - inside / seconds,
+        }
+        parts = {
+            "round_overhead": overhead.round,
+            "guess_overhead": overhead.guess,
+            "pass_overhead": overhead.draft_pass,
+        }
         rows.append({"draft": name, "kind": kinds[name]} | found | parts)
     return pd.DataFrame(rows)
 

@@ -1,4 +1,6 @@
-"""Settings by the clock: some thirty drafts on held-out prompts beside what development prompts and latency tables said of them."""
+"""Settings by the clock: some thirty drafts on held-out prompts beside what development prompts and
+latency tables said of them.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,33 +41,68 @@ class Kinded(NamedTuple):
 
 
 def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
-    """Plain decoding, chains, trees, staged trees and cascades of the ladder's models, by name; small and large ones, good and bad."""
+    """Plain decoding, chains, trees, staged trees and cascades of the ladder's models, by name;
+    small and large ones, good and bad.
+    """
     match = ladder.match("draft", sampler)
     found = {PLAIN: Kinded(PLAIN, NoDraft())}
-    found |= {f"chain of {length}": Kinded("chain", ChainDraft(ladder.draft, length, match=match)) for length in LENGTHS}
+    found |= {
+        f"chain of {length}": Kinded("chain", ChainDraft(ladder.draft, length, match=match))
+        for length in LENGTHS
+    }
     middle = ladder.match("middle", sampler)
-    found |= {f"chain of {length}, middle": Kinded("chain", ChainDraft(ladder.middle, length, match=middle)) for length in (2, 4)}
-    trees = {f"{budget}, depth {depth}": TreeDraft(ladder.draft, budget=budget, depth=depth, match=match) for budget, depth in TREES}
+    found |= {
+        f"chain of {length}, middle": Kinded(
+            "chain", ChainDraft(ladder.middle, length, match=middle)
+        )
+        for length in (2, 4)
+    }
+    trees = {
+        f"{budget}, depth {depth}": TreeDraft(ladder.draft, budget=budget, depth=depth, match=match)
+        for budget, depth in TREES
+    }
     found |= {f"tree of {name}": Kinded("tree", tree) for name, tree in trees.items()}
     scout_match = ladder.match("n-gram", sampler, obeyed="draft")
     scouts = {
-        size: NgramDraft(ladder.katz, budget=size, depth=5, match=scout_match, counted_at=ladder.card["katz"]["temperature"]) for size in (4, 8)
+        size: NgramDraft(
+            ladder.katz,
+            budget=size,
+            depth=5,
+            match=scout_match,
+            counted_at=ladder.card["katz"]["temperature"],
+        )
+        for size in (4, 8)
     }
     for name in list(trees)[2:5]:
-        found[f"staged tree of {name}"] = Kinded("staged", StagedTree(trees[name], scouts[4], guided=1))
+        found[f"staged tree of {name}"] = Kinded(
+            "staged", StagedTree(trees[name], scouts[4], guided=1)
+        )
     chain = ChainDraft(ladder.draft, 4, match=match)
     found["staged chain of 4"] = Kinded("staged", StagedTree(chain, scouts[8], guided=1))
     copies = MaxGram(None, 4)
     for matrix in MATRICES:
-        found[f"cascade {written(matrix)}"] = Kinded("cascade", from_matrix((ladder.draft, copies), matrix, match=match))
-    found[f"cascade {written(DEEPER)}"] = Kinded("cascade", from_matrix((ladder.middle, ladder.draft, copies), DEEPER))
+        found[f"cascade {written(matrix)}"] = Kinded(
+            "cascade", from_matrix((ladder.draft, copies), matrix, match=match)
+        )
+    found[f"cascade {written(DEEPER)}"] = Kinded(
+        "cascade", from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
+    )
     return found
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """One setting of each kind, for sweeps over temperatures and domains."""
     every = grid(ladder, sampler)
-    return {name: every[name] for name in (PLAIN, "chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4")}
+    return {
+        name: every[name]
+        for name in (
+            PLAIN,
+            "chain of 3",
+            "tree of 8, depth 4",
+            "staged tree of 8, depth 4",
+            "cascade 1 4 / 0 4",
+        )
+    }
 
 
 def written(matrix: Sequence[Sequence[int]]) -> str:
@@ -85,27 +122,42 @@ def measured(
     clock: Clock = time.perf_counter,
     progress: bool = True,
 ) -> "DataFrame":
-    """Every prompt decoded with every draft, the drafts in turn within a prompt: draft, kind, prompt, tokens, rounds, seconds.
+    """Every prompt decoded with every draft, the drafts in turn within a prompt: draft, kind,
+    prompt, tokens, rounds, seconds.
 
     first    which draft the first prompt begins with; each prompt begins with another
 
-    The reading of the prompt is not timed. Where `first` is 0, each draft first decodes a little that is not counted.
+    The reading of the prompt is not timed. Where `first` is 0, each draft first decodes a little
+    that is not counted.
     """
     import pandas as pd
     from tqdm.auto import tqdm
 
     names = list(drafts)
-    with tqdm(total=len(prompts) * len(names), desc="clock", disable=not progress, mininterval=1) as bar:
+    with tqdm(
+        total=len(prompts) * len(names), desc="clock", disable=not progress, mininterval=1
+    ) as bar:
         found = []
-        for number, (prompt, tokens, chance) in enumerate(_asked(ladder, prompts, sampler, seed), first):
+        for number, (prompt, tokens, chance) in enumerate(
+            _asked(ladder, prompts, sampler, seed), first
+        ):
             limits = {"rule": look_up, "stop_tokens": ladder.stop_tokens, "clock": clock}
             for name in names if number == 0 else ():
                 run(ladder.target, drafts[name].draft, tokens, chance, max_new_tokens=8, **limits)
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
-                emitted, played, seconds, _ = run(ladder.target, drafts[name].draft, tokens, chance, max_new_tokens=int(max_new_tokens), **limits)
+                emitted, played, seconds, _ = run(
+                    ladder.target,
+                    drafts[name].draft,
+                    tokens,
+                    chance,
+                    max_new_tokens=int(max_new_tokens),
+                    **limits,
+                )
                 counts = {"tokens": emitted, "rounds": played, "seconds": seconds}
-                found.append({"draft": name, "kind": drafts[name].kind, "prompt": prompt.name} | counts)
+                found.append(
+                    {"draft": name, "kind": drafts[name].kind, "prompt": prompt.name} | counts
+                )
                 bar.update()
     return _in_order([pd.DataFrame(found)], drafts)
 
@@ -114,7 +166,9 @@ def _in_order(parts: "Sequence[DataFrame]", drafts: Mapping[str, Kinded]) -> "Da
     """The rows of all parts, draft by draft."""
     import pandas as pd
 
-    return pd.concat(parts).sort_values("draft", key=lambda column: column.map(list(drafts).index), kind="stable", ignore_index=True)
+    return pd.concat(parts).sort_values(
+        "draft", key=lambda column: column.map(list(drafts).index), kind="stable", ignore_index=True
+    )
 
 
 def raced(
@@ -130,10 +184,13 @@ def raced(
     max_new_tokens: Integral = 64,
     progress: bool = True,
 ) -> "tuple[DataFrame, DataFrame]":
-    """What development prompts and pass times say of every draft (`predicted`), and what the clock says on held-out ones (`measured`).
+    """What development prompts and pass times say of every draft (`predicted`), and what the clock
+    says on held-out ones (`measured`).
 
-    In turn, so that both see the same machine: a development prompt, one repeat of the curves of all models, a held-out prompt, and so on, as many
-    of each as there are held-out prompts; development prompts begin anew where there are fewer. The prediction knows nothing of the held-out ones.
+    In turn, so that both see the same machine: a development prompt, one repeat of the curves of
+    all models, a held-out prompt, and so on, as many of each as there are held-out prompts;
+    development prompts begin anew where there are fewer. The prediction knows nothing of the
+    held-out ones.
     """
     found, timed = [], []
     played: dict[str, Played] = {}
@@ -146,15 +203,30 @@ def raced(
             seen = observed(ladder.target, one.draft, tokens, chance, **limits)
             played[name] = played[name] + seen if name in played else seen
         timed += timed_once(models, rows, contexts, number)
-        found.append(measured(ladder, drafts, sampler, [prompt], seed=seed, max_new_tokens=max_new_tokens, first=number, progress=progress))
-    return predicted(played, {name: one.kind for name, one in drafts.items()}, tables(medians(timed))), _in_order(found, drafts)
+        found.append(
+            measured(
+                ladder,
+                drafts,
+                sampler,
+                [prompt],
+                seed=seed,
+                max_new_tokens=max_new_tokens,
+                first=number,
+                progress=progress,
+            )
+        )
+    return predicted(
+        played, {name: one.kind for name, one in drafts.items()}, tables(medians(timed))
+    ), _in_order(found, drafts)
 
 
 def compared(foresight: "DataFrame", rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
-    """A row per draft: what was predicted, and by the clock tokens per second and the speed-up over plain decoding, with intervals over prompts.
+    """A row per draft: what was predicted, and by the clock tokens per second and the speed-up over
+    plain decoding, with intervals over prompts.
 
-    The columns are: draft, kind, predicted, predicted_speed_up; measured, low, high; error, predicted ÷ measured − 1; speed_up, speed_up_low,
-    speed_up_high; tokens_per_round, foreseen_tokens_per_round, prompts; host_share and the overheads, as `predicted`.
+    The columns are: draft, kind, predicted, predicted_speed_up; measured, low, high; error,
+    predicted ÷ measured − 1; speed_up, speed_up_low, speed_up_high; tokens_per_round,
+    foreseen_tokens_per_round, prompts; host_share and the overheads, as `predicted`.
     Raises ValueError if a draft was not measured, or plain decoding was not.
     """
     import pandas as pd
@@ -166,15 +238,27 @@ def compared(foresight: "DataFrame", rows: "DataFrame", *, seed: int = 0) -> "Da
     found = []
     for one in foresight.itertuples():
         own = speeds.loc[one.draft]
-        labels = {"draft": one.draft, "kind": one.kind, "predicted": one.predicted, "predicted_speed_up": one.predicted / plain}
-        parts = {name: getattr(one, name) for name in ("host_share", "round_overhead", "guess_overhead", "pass_overhead")}
-        error = {"error": one.predicted / own.measured - 1, "foreseen_tokens_per_round": one.tokens_per_round} | parts
+        labels = {
+            "draft": one.draft,
+            "kind": one.kind,
+            "predicted": one.predicted,
+            "predicted_speed_up": one.predicted / plain,
+        }
+        parts = {
+            name: getattr(one, name)
+            for name in ("host_share", "round_overhead", "guess_overhead", "pass_overhead")
+        }
+        error = {
+            "error": one.predicted / own.measured - 1,
+            "foreseen_tokens_per_round": one.tokens_per_round,
+        } | parts
         found.append(labels | own.drop("kind").to_dict() | error)
     return pd.DataFrame(found)
 
 
 def speed_ups(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
-    """Per draft of `measured`: draft, kind, measured tokens per second, low, high; speed_up over plain decoding on the same prompts, speed_up_low,
+    """Per draft of `measured`: draft, kind, measured tokens per second, low, high; speed_up over
+    plain decoding on the same prompts, speed_up_low,
     speed_up_high; tokens_per_round, prompts.  Intervals are 95 %, by bootstrap over prompts."""
     import pandas as pd
 
@@ -184,12 +268,27 @@ def speed_ups(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
         own = group.set_index("prompt")
         base = plain.loc[own.index]
         speed, low, high = bootstrap(own.tokens, own.seconds, seed=seed)
-        gain, gain_low, gain_high = paired_bootstrap(own.tokens, own.seconds, base.tokens, base.seconds, seed=seed)
-        speeds = {"measured": speed, "low": low, "high": high, "speed_up": gain, "speed_up_low": gain_low, "speed_up_high": gain_high}
-        found.append({"draft": name, "kind": kind} | speeds | {"tokens_per_round": own.tokens.sum() / own.rounds.sum(), "prompts": len(own)})
+        gain, gain_low, gain_high = paired_bootstrap(
+            own.tokens, own.seconds, base.tokens, base.seconds, seed=seed
+        )
+        speeds = {
+            "measured": speed,
+            "low": low,
+            "high": high,
+            "speed_up": gain,
+            "speed_up_low": gain_low,
+            "speed_up_high": gain_high,
+        }
+        found.append(
+            {"draft": name, "kind": kind}
+            | speeds
+            | {"tokens_per_round": own.tokens.sum() / own.rounds.sum(), "prompts": len(own)}
+        )
     return pd.DataFrame(found)
 
 
-def _asked(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int) -> Iterator[tuple[Prompt, tuple[int, ...], Chance]]:
+def _asked(
+    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int
+) -> Iterator[tuple[Prompt, tuple[int, ...], Chance]]:
     for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
         yield prompt, ladder.encode(prompt), Chance(own, sampler)

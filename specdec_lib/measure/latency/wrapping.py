@@ -1,4 +1,5 @@
-"""Stopwatches around what a round is made of: models, drafts, chance and the rule, timed from outside and unchanged inside.
+"""Stopwatches around what a round is made of: models, drafts, chance and the rule, timed from
+outside and unchanged inside.
 
 Times are self-times on one stack: what a draft does while a model runs inside it is the model's.
 """
@@ -86,11 +87,16 @@ class Stopwatch:
 
 
 class TimedModel:
-    """A model under a stopwatch: its own passes are one part, what `score` does around them the KV moves; a model that counts no seconds is all
+    """A model under a stopwatch: its own passes are one part, what `score` does around them the KV
+    moves; a model that counts no seconds is all
     passes. Everything else is the model's."""
 
     def __init__(self, model: LanguageModel, part: Part, watch: Stopwatch) -> None:
-        self.name, self.vocabulary, self.max_positions = model.name, model.vocabulary, model.max_positions
+        self.name, self.vocabulary, self.max_positions = (
+            model.name,
+            model.vocabulary,
+            model.max_positions,
+        )
         self._model, self._part, self._watch = model, part, watch
 
     def __getattr__(self, name: str) -> Any:
@@ -119,14 +125,25 @@ class TimedModel:
 
 
 class TimedGrower(TimedModel):
-    """The same for a model that grows trees in one go: what it does around its passes there is the tree's."""
+    """The same for a model that grows trees in one go: what it does around its passes there is the
+    tree's.
+    """
 
     def grow(
-        self, context: Context, chance: Chance, *, widths: Sequence[int], budget: int | None, floor: float, match: MatchTable
+        self,
+        context: Context,
+        chance: Chance,
+        *,
+        widths: Sequence[int],
+        budget: int | None,
+        floor: float,
+        match: MatchTable,
     ) -> TokenTree | None:
         """As the model's."""
         with self._timed((TREE, ""), context):
-            return self._model.grow(context, chance, widths=widths, budget=budget, floor=floor, match=match)
+            return self._model.grow(
+                context, chance, widths=widths, budget=budget, floor=floor, match=match
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +169,12 @@ class TimedDraft:
 
 
 def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[LanguageModel, Draft]:
-    """The same target and draft with every model in them under the stopwatch, and every part that guesses without one.
+    """The same target and draft with every model in them under the stopwatch, and every part that
+    guesses without one.
 
-    A model that counts nothing, such as an n-gram table, runs no network: what is made of it alone guesses without a model. A draft is made
-    anew with `dataclasses.replace` wherever it holds a model, so it is a dataclass, as all drafts here are; another is timed as a whole.
+    A model that counts nothing, such as an n-gram table, runs no network: what is made of it alone
+    guesses without a model. A draft is made anew with `dataclasses.replace` wherever it holds a
+    model, so it is a dataclass, as all drafts here are; another is timed as a whole.
     """
     models: dict[int, TimedModel] = {id(target): _timed_model(target, (VERIFY, target.name), watch)}
 
@@ -166,7 +185,11 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[Lang
             return models.setdefault(id(part), _timed_model(part, (DRAFTING, part.name), watch))
         if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
             made = [timed(one) for one in part]
-            return part if all(new is old for new, old in zip(made, part, strict=True)) else type(part)(made)
+            return (
+                part
+                if all(new is old for new, old in zip(made, part, strict=True))
+                else type(part)(made)
+            )
         if not isinstance(part, Draft) or isinstance(part, NoDraft) or not is_dataclass(part):
             return part
         old = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
@@ -206,7 +229,9 @@ for _name, _method in vars(Chance).items():
 
 def watched_chance(chance: Chance, watch: Stopwatch) -> TimedChance:
     """The same decisions under the stopwatch."""
-    return TimedChance(**{one.name: getattr(chance, one.name) for one in fields(Chance) if one.init}, watch=watch)
+    return TimedChance(
+        **{one.name: getattr(chance, one.name) for one in fields(Chance) if one.init}, watch=watch
+    )
 
 
 def watched_rule(rule: Rule, watch: Stopwatch) -> Rule:

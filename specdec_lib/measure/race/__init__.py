@@ -1,6 +1,14 @@
 """Against what a user would pick instead: paired, interleaved, on the same prompts."""
 
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, BASELINES, OURS, Contender, Played, Portions, ours
+from specdec_lib.measure.race.contenders import (
+    AUTOREGRESSIVE,
+    BASELINES,
+    OURS,
+    Contender,
+    Played,
+    Portions,
+    ours,
+)
 from specdec_lib.measure.race.pairing import Timing, timed, warm
 from specdec_lib.measure.race.table import COLUMNS, raw, rows, write
 from specdec_lib.measure.race.texts import Text, divergence, first_difference, texts

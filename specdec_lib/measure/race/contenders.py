@@ -1,7 +1,9 @@
-"""Who takes part: a name, a method, a runtime, and a function that continues a prompt and says how long that took.
+"""Who takes part: a name, a method, a runtime, and a function that continues a prompt and says how
+long that took.
 
-Reading the prompt is left out of every time. Our own loop reads the prompt up to its last token before the clock starts; whatever hands out tokens
-one by one or in portions is timed from its first portion on, and only the tokens after it count.
+Reading the prompt is left out of every time. Our own loop reads the prompt up to its last token
+before the clock starts; whatever hands out tokens one by one or in portions is timed from its first
+portion on, and only the tokens after it count.
 """
 
 import time
@@ -39,14 +41,17 @@ class Played:
 
 
 Play = Callable[[tuple[int, ...], int, int], Played]
-"""(prompt, number of new tokens, seed) -> what was played: exactly so many tokens, a stop token among them ends nothing."""
+"""(prompt, number of new tokens, seed) -> what was played: exactly so many tokens, a stop token
+among them ends nothing.
+"""
 
 
 @dataclass(frozen=True)
 class Contender:
     """Somebody to be timed.
 
-    method     "autoregressive", "n-gram", "chain", "tree", "staged", "cascade", "hf_generate", "hf_assisted" or "hf_prompt_lookup"
+    method     "autoregressive", "n-gram", "chain", "tree", "staged", "cascade", "hf_generate",
+               "hf_assisted" or "hf_prompt_lookup"
     setting    what was chosen within the method, in words
     exact      its tokens must be the target's own for the seed
     """
@@ -65,12 +70,19 @@ class Contender:
 
 
 def ours(
-    target: LanguageModel, draft: Draft, sampler: Sampler, *, method: str, runtime: str, setting: str, clock: Clock = time.perf_counter
+    target: LanguageModel,
+    draft: Draft,
+    sampler: Sampler,
+    *,
+    method: str,
+    runtime: str,
+    setting: str,
+    clock: Clock = time.perf_counter,
 ) -> Contender:
     """Our loop with this draft.
 
-    The time runs from the start of the first round to the end of the last one, with what lies between rounds: no less than the sum of their own
-    seconds.
+    The time runs from the start of the first round to the end of the last one, with what lies
+    between rounds: no less than the sum of their own seconds.
     """
 
     def play(prompt: tuple[int, ...], count: int, seed: int) -> Played:
@@ -81,15 +93,22 @@ def ours(
             if not first:
                 first.append(played.seconds)
 
-        made = decode(target, draft, prompt, Chance(seed, sampler), max_new_tokens=count, on_round=mark)
+        made = decode(
+            target, draft, prompt, Chance(seed, sampler), max_new_tokens=count, on_round=mark
+        )
         counted = sum(one.accepted for one in made.rounds), sum(one.tried for one in made.rounds)
-        return Played(made.tokens, len(made.tokens), ends[-1] - ends[0] + first[0], len(ends), *counted)
+        return Played(
+            made.tokens, len(made.tokens), ends[-1] - ends[0] + first[0], len(ends), *counted
+        )
 
     return Contender(method, runtime, setting, sampler, play)
 
 
 class Portions:
-    """A streamer as Hugging Face calls it: when each portion of tokens came. The first one is the prompt, the second ends the reading of it."""
+    """A streamer as Hugging Face calls it: when each portion of tokens came.
+
+    The first one is the prompt, the second ends the reading of it.
+    """
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self.clock = clock
@@ -104,11 +123,20 @@ class Portions:
         self.times.append(self.clock())
 
     def played(self, tokens: tuple[int, ...]) -> Played:
-        """The generation without its first portion of new tokens: the pass that made it also read the prompt.
+        """The generation without its first portion of new tokens: the pass that made it also read
+        the prompt.
 
-        Raises ValueError unless the portions add up to the tokens and all but the first hold one or more.
+        Raises ValueError unless the portions add up to the tokens and all but the first hold one or
+        more.
         """
         new = self.sizes[1:]
-        if len(self.times) != len(self.sizes) + 1 or sum(new) != len(tokens) or min(new, default=0) < 1:
-            raise ValueError(f"{len(tokens)} tokens were to be timed portion by portion, got portions of {new} at {len(self.times)} times")
+        if (
+            len(self.times) != len(self.sizes) + 1
+            or sum(new) != len(tokens)
+            or min(new, default=0) < 1
+        ):
+            raise ValueError(
+                f"{len(tokens)} tokens were to be timed portion by portion, got portions of {new}"
+                f" at {len(self.times)} times"
+            )
         return Played(tokens, len(tokens) - new[0], self.times[-1] - self.times[1], len(new))

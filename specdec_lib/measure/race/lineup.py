@@ -25,7 +25,9 @@ REPEATS = 2
 
 @dataclass(frozen=True)
 class Lineup:
-    """The contenders under one sampler, and which of staged and cascade was faster on development prompts."""
+    """The contenders under one sampler, and which of staged and cascade was faster on development
+    prompts.
+    """
 
     contenders: tuple[Contender, ...]
     chosen: str
@@ -58,24 +60,49 @@ def lineup(
     best: dict[str, list[Ranked]] = {}
 
     def settle(grid: Sequence[Contender]) -> None:
-        best[grid[0].method] = tuned(thinned(grid, most), texts, ladder.target, stages=stages, seed=seed)
+        best[grid[0].method] = tuned(
+            thinned(grid, most), texts, ladder.target, stages=stages, seed=seed
+        )
         on_method(best[grid[0].method][0])
 
     for method in OURS:
-        built_on = {one.contender.setting: trees(ladder, sampler)[one.contender.setting] for one in best.get("tree", ())[:BUILT_ON]}
+        built_on = {
+            one.contender.setting: trees(ladder, sampler)[one.contender.setting]
+            for one in best.get("tree", ())[:BUILT_ON]
+        }
         grid = drafts(ladder, sampler, method, built_on or None)
-        settle([ours(ladder.target, draft, sampler, method=method, runtime=runtime, setting=name) for name, draft in grid.items()])
+        settle(
+            [
+                ours(ladder.target, draft, sampler, method=method, runtime=runtime, setting=name)
+                for name, draft in grid.items()
+            ]
+        )
     hugging, note = calibrated(plain, sampler, texts[0])
     settle(assisted(hugging, as_precise(plain.draft.model, hugging.dtype), sampler))
     settle(looks_up(hugging, sampler))
-    own = [ours(one.target, NoDraft(), sampler, method=AUTOREGRESSIVE, runtime=name, setting=PLAIN) for name, one in ladders.items()]
-    final = tuned([best[method][0].contender for method in ("staged", "cascade")], texts, ladder.target, stages=(sum(stages),), seed=seed)
-    contenders = (*own, _noted(generates(hugging, sampler), note), *(_told(ranked[0]) for ranked in best.values()))
+    own = [
+        ours(one.target, NoDraft(), sampler, method=AUTOREGRESSIVE, runtime=name, setting=PLAIN)
+        for name, one in ladders.items()
+    ]
+    final = tuned(
+        [best[method][0].contender for method in ("staged", "cascade")],
+        texts,
+        ladder.target,
+        stages=(sum(stages),),
+        seed=seed,
+    )
+    contenders = (
+        *own,
+        _noted(generates(hugging, sampler), note),
+        *(_told(ranked[0]) for ranked in best.values()),
+    )
     return Lineup(contenders, final[0].contender.method)
 
 
 def calibrated(ladder: Ladder, sampler: Sampler, text: Text) -> tuple[PreTrainedModel, str]:
-    """The target in the precision in which `model.generate` is faster here, and what the other one took, in words."""
+    """The target in the precision in which `model.generate` is faster here, and what the other one
+    took, in words.
+    """
     plain = ladder.target.model
     short = replace(text, tokens=text.tokens[:CALIBRATION])
     models = {"float32": plain, "bfloat16": as_precise(plain, torch.bfloat16)}
@@ -86,7 +113,11 @@ def calibrated(ladder: Ladder, sampler: Sampler, text: Text) -> tuple[PreTrained
             if repeat:
                 seconds[name] = min(seconds[name], played.seconds / max(1, played.timed_tokens))
     faster, slower = sorted(models, key=seconds.__getitem__)
-    return models[faster], f"{slower} took {seconds[slower] / seconds[faster]:.1f} times as long on {len(short.tokens)} tokens"
+    return (
+        models[faster],
+        f"{slower} took {seconds[slower] / seconds[faster]:.1f} times as long on"
+        f" {len(short.tokens)} tokens",
+    )
 
 
 def as_precise(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
@@ -102,7 +133,11 @@ def thinned(grid: Sequence[Contender], most: int | None) -> list[Contender]:
 
 
 def _told(best: Ranked) -> Contender:
-    return _noted(best.contender, f"the best of {best.tried} on development prompts, {best.ms_per_token:.2f} ms per token there")
+    return _noted(
+        best.contender,
+        f"the best of {best.tried} on development prompts, {best.ms_per_token:.2f} ms per token"
+        " there",
+    )
 
 
 def _noted(contender: Contender, note: str) -> Contender:

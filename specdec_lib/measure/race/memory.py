@@ -1,7 +1,9 @@
-"""Memory: the peak of a process that does nothing but decode by one method, and whether a long run stays where it is.
+"""Memory: the peak of a process that does nothing but decode by one method, and whether a long run
+stays where it is.
 
-`python -m specdec_lib.measure.race.memory` is such a process; `peaks` and `flatness` start it. What counts is the resident memory over that of an
-interpreter with torch; where the models are on a GPU, the most that was allocated there.
+`python -m specdec_lib.measure.race.memory` is such a process; `peaks` and `flatness` start it. What
+counts is the resident memory over that of an interpreter with torch; where the models are on a GPU,
+the most that was allocated there.
 """
 
 import json
@@ -30,7 +32,9 @@ LONG, STEP = 10_000, 1_000  # tokens
 
 @dataclass(frozen=True)
 class Peak:
-    """Bytes: at the peak over the bare interpreter, of the weights in use, and of keys and values of a full context."""
+    """Bytes: at the peak over the bare interpreter, of the weights in use, and of keys and values
+    of a full context.
+    """
 
     peak: int
     weights: int
@@ -42,8 +46,12 @@ class Peak:
         return self.weights + self.kv + ROOM
 
 
-def peaks(contenders: Sequence[Contender], *, device: str = "auto", tokens: int = 256) -> dict[tuple[str, str], Peak]:
-    """Per method and runtime, the peak of a process of its own that decodes under each sampler it has here; one sampler after the other."""
+def peaks(
+    contenders: Sequence[Contender], *, device: str = "auto", tokens: int = 256
+) -> dict[tuple[str, str], Peak]:
+    """Per method and runtime, the peak of a process of its own that decodes under each sampler it
+    has here; one sampler after the other.
+    """
     from tqdm.auto import tqdm
 
     asked: dict[tuple[str, str], list[Contender]] = {}
@@ -52,25 +60,38 @@ def peaks(contenders: Sequence[Contender], *, device: str = "auto", tokens: int 
     bare = _bare()
     found = {}
     for key, own in tqdm(asked.items(), desc="memory", mininterval=1):
-        answer = _child({"device": device, "tokens": tokens, "contenders": [_spelled(one) for one in own]})
-        found[key] = Peak(answer["peak"] - (0 if answer["on_gpu"] else bare), answer["weights"], answer["kv"])
+        answer = _child(
+            {"device": device, "tokens": tokens, "contenders": [_spelled(one) for one in own]}
+        )
+        found[key] = Peak(
+            answer["peak"] - (0 if answer["on_gpu"] else bare), answer["weights"], answer["kv"]
+        )
     return found
 
 
-def flatness(contender: Contender, *, device: str = "auto", tokens: int = LONG) -> list[tuple[int, int]]:
-    """Tokens so far and bytes in use, every 1,000 tokens of one process that goes through prompt after prompt."""
-    answer = _child({"device": device, "tokens": tokens, "contenders": [_spelled(contender)], "long": True})
+def flatness(
+    contender: Contender, *, device: str = "auto", tokens: int = LONG
+) -> list[tuple[int, int]]:
+    """Tokens so far and bytes in use, every 1,000 tokens of one process that goes through prompt
+    after prompt.
+    """
+    answer = _child(
+        {"device": device, "tokens": tokens, "contenders": [_spelled(contender)], "long": True}
+    )
     return [(count, used) for count, used in answer["used"]]
 
 
 def resident(name: str = "VmRSS", status: str | None = None) -> int:
     """Bytes of this process in memory now; "VmHWM" is the most there were.
 
-    The system's own record of the peak is inherited from whoever started the process, and is only used where there is nothing better.
+    The system's own record of the peak is inherited from whoever started the process, and is only
+    used where there is nothing better.
     """
     path = Path("/proc/self/status")
     if status is None and not path.is_file():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+            1 if sys.platform == "darwin" else 1024
+        )
     lines = (path.read_text() if status is None else status).splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
@@ -83,11 +104,25 @@ def _bare() -> int:
 
 
 def _child(order: Mapping[str, object]) -> dict:
-    return json.loads(_run(["-m", "specdec_lib.measure.race.memory", json.dumps(order | {"threads": torch.get_num_threads()})]))
+    return json.loads(
+        _run(
+            [
+                "-m",
+                "specdec_lib.measure.race.memory",
+                json.dumps(order | {"threads": torch.get_num_threads()}),
+            ]
+        )
+    )
 
 
 def _run(arguments: Sequence[str]) -> str:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=os.environ | {"HF_HUB_OFFLINE": "1"}, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"a process that measures memory failed: {done.stderr.strip()[-500:]}")
     return done.stdout
@@ -96,22 +131,39 @@ def _run(arguments: Sequence[str]) -> str:
 def _spelled(contender: Contender) -> dict[str, object]:
     sampler = contender.sampler
     setting = contender.setting.partition(NOTE)[0]
-    return {"method": contender.method, "runtime": contender.runtime, "setting": setting, "sampler": [sampler.temperature, sampler.top_k]}
+    return {
+        "method": contender.method,
+        "runtime": contender.runtime,
+        "setting": setting,
+        "sampler": [sampler.temperature, sampler.top_k],
+    }
 
 
-def _rebuilt(ladder: Ladder, spelled: Mapping[str, object]) -> tuple[Contender, list[torch.nn.Module]]:
+def _rebuilt(
+    ladder: Ladder, spelled: Mapping[str, object]
+) -> tuple[Contender, list[torch.nn.Module]]:
     """The contender that `_spelled` described, and the networks it uses."""
     temperature, top_k = spelled["sampler"]
     method, setting, sampler = spelled["method"], spelled["setting"], Sampler(temperature, top_k)
     target, draft = ladder.target.model, ladder.draft.model
     if method in HF:
         target = target.to(torch.bfloat16) if "bfloat16" in spelled["runtime"] else target
-        grids = {"hf_generate": lambda: [generates(target, sampler)], "hf_assisted": lambda: assisted(target, draft, sampler)}
+        grids = {
+            "hf_generate": lambda: [generates(target, sampler)],
+            "hf_assisted": lambda: assisted(target, draft, sampler),
+        }
         grid = grids.get(method, lambda: looks_up(target, sampler))()
-        return next(one for one in grid if one.setting == setting), [target, *([draft] if method == "hf_assisted" else [])]
+        return next(one for one in grid if one.setting == setting), [
+            target,
+            *([draft] if method == "hf_assisted" else []),
+        ]
     guesser = drafts(ladder, sampler, method)[setting]
-    made = ours(ladder.target, guesser, sampler, method=method, runtime=spelled["runtime"], setting=setting)
-    networks = [getattr(model, "model", None) for model in models_in(ladder.target, guesser).values()]
+    made = ours(
+        ladder.target, guesser, sampler, method=method, runtime=spelled["runtime"], setting=setting
+    )
+    networks = [
+        getattr(model, "model", None) for model in models_in(ladder.target, guesser).values()
+    ]
     return made, [network for network in networks if network is not None]  # a table is no network
 
 
@@ -126,14 +178,22 @@ def answer(order: Mapping[str, object]) -> dict[str, object]:
         contender, own = _rebuilt(ladder, spelled)
         networks |= {id(network): network for network in own}
         for number, prompt in enumerate(prompts * 100):
-            made += len(contender.play(prompt, min(order["tokens"], ladder.target.max_positions - len(prompt)), number).tokens)
+            made += len(
+                contender.play(
+                    prompt, min(order["tokens"], ladder.target.max_positions - len(prompt)), number
+                ).tokens
+            )
             if made >= STEP * (len(used) + 1):
                 used.append((made, resident()))
             if not order.get("long") or made >= order["tokens"]:
                 break
     device = ladder.target.model.device
     on_gpu = device.type == "cuda"
-    weights = sum(number.numel() * number.element_size() for network in networks.values() for number in network.parameters())
+    weights = sum(
+        number.numel() * number.element_size()
+        for network in networks.values()
+        for number in network.parameters()
+    )
     kv = sum(_kv(network.config, network.dtype.itemsize) for network in networks.values())
     peak = torch.cuda.max_memory_allocated(device) if on_gpu else resident("VmHWM")
     return {"peak": peak, "weights": weights, "kv": kv, "used": used, "on_gpu": on_gpu}

@@ -1,4 +1,6 @@
-"""Everybody continues every prompt, in a random order per prompt: what slows the machine for a while slows all."""
+"""Everybody continues every prompt, in a random order per prompt: what slows the machine for a
+while slows all.
+"""
 
 import math
 import os
@@ -20,7 +22,8 @@ class Timing:
     seconds         the median of the repeats
     least_seconds   the fastest repeat
     repetition      of the tokens it wrote
-    margin          of the first token that is not the target's own, NaN where there is none or nobody expects the target's own
+    margin          of the first token that is not the target's own, NaN where there is none or
+                    nobody expects the target's own
     load            how many processes wanted to run, averaged over a minute by the system
     """
 
@@ -46,10 +49,18 @@ def warm(contenders: Sequence[Contender], text: Text, target: LanguageModel) -> 
         _played(contender, text, target)
 
 
-def timed(contenders: Sequence[Contender], text: Text, target: LanguageModel, *, seed: int, repeats: int = 1) -> Iterator[Timing]:
+def timed(
+    contenders: Sequence[Contender],
+    text: Text,
+    target: LanguageModel,
+    *,
+    seed: int,
+    repeats: int = 1,
+) -> Iterator[Timing]:
     """Everybody on one text, the order new in each repeat and the same for a seed.
 
-    Raises ValueError if there is no repeat, an exact contender writes another text, or anybody another number of tokens.
+    Raises ValueError if there is no repeat, an exact contender writes another text, or anybody
+    another number of tokens.
     """
     if repeats < 1:
         raise ValueError(f"at least 1 repeat is needed, got {repeats}")
@@ -89,5 +100,8 @@ def _played(contender: Contender, text: Text, target: LanguageModel) -> tuple[Pl
     if contender.exact:
         return played, divergence(target, contender, text, played.tokens)
     if len(played.tokens) != len(text.tokens):
-        raise ValueError(f"{contender.name} wrote {len(played.tokens)} tokens of {text.name}, {len(text.tokens)} were asked for")
+        raise ValueError(
+            f"{contender.name} wrote {len(played.tokens)} tokens of {text.name}, {len(text.tokens)}"
+            " were asked for"
+        )
     return played, math.nan

@@ -1,4 +1,7 @@
-"""The bench's three tables: ratios, the times behind them per prompt, and memory. Each is written whole or not at all."""
+"""The bench's three tables: ratios, the times behind them per prompt, and memory.
+
+Each is written whole or not at all.
+"""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -29,24 +32,46 @@ def store(found: Sequence[Measured], folder: Path, machine: str, peaks: Peaks) -
     return table
 
 
-def store_memory(folder: Path, machine: str, peaks: Peaks, long: Sequence[tuple[int, int]], method: str) -> None:
-    """bench_<machine>_memory.csv: a row per method with its peak, and a row per 1,000 tokens of a long run of one of them; all in bytes."""
-    told = [{"method": name, "runtime": runtime, "allowed": peak.allowed} | asdict(peak) for (name, runtime), peak in peaks.items()]
-    told += [{"method": method, "runtime": "", "tokens": count, "bytes": used} for count, used in long]
+def store_memory(
+    folder: Path, machine: str, peaks: Peaks, long: Sequence[tuple[int, int]], method: str
+) -> None:
+    """bench_<machine>_memory.csv: a row per method with its peak, and a row per 1,000 tokens of a
+    long run of one of them; all in bytes.
+    """
+    told = [
+        {"method": name, "runtime": runtime, "allowed": peak.allowed} | asdict(peak)
+        for (name, runtime), peak in peaks.items()
+    ]
+    told += [
+        {"method": method, "runtime": "", "tokens": count, "bytes": used} for count, used in long
+    ]
     write(folder / f"bench_{machine}_memory.csv", told, USED)
 
 
 def restore(folder: Path, machine: str) -> tuple[list[Row], list[Contender]]:
-    """A stored table, and its contenders by name only: enough for memory, which is measured in processes of their own.
+    """A stored table, and its contenders by name only: enough for memory, which is measured in
+    processes of their own.
 
     Raises ValueError if there is no such table.
     """
     path = folder / f"bench_{machine}.csv"
     if not path.is_file():
-        raise ValueError(f"there is no {path}: memory is measured for the settings that a run has chosen; run `make bench` first")
+        raise ValueError(
+            f"there is no {path}: memory is measured for the settings that a run has chosen; run"
+            " `make bench` first"
+        )
     with path.open(newline="", encoding="utf-8") as file:
         table: list[Row] = list(csv.DictReader(file))
-    known = dict.fromkeys((row["method"], row["runtime"], row["setting"], float(row["temperature"]), int(row["top_k"])) for row in table)
+    known = dict.fromkeys(
+        (
+            row["method"],
+            row["runtime"],
+            row["setting"],
+            float(row["temperature"]),
+            int(row["top_k"]),
+        )
+        for row in table
+    )
     return table, [
         Contender(method, runtime, setting, Sampler(temperature, top_k=top_k or None), _unplayable)
         for method, runtime, setting, temperature, top_k in known
@@ -56,8 +81,15 @@ def restore(folder: Path, machine: str) -> tuple[list[Row], list[Contender]]:
 def with_peaks(folder: Path, machine: str, table: Sequence[Row], peaks: Peaks) -> None:
     """Write a restored table again, with these peaks."""
     told = _told(peaks)
-    known = {key: dict(zip(("peak_bytes", "allowed_bytes"), sizes, strict=True)) for key, sizes in told.items()}
-    write(folder / f"bench_{machine}.csv", [row | known.get((row["method"], row["runtime"]), {}) for row in table], COLUMNS)
+    known = {
+        key: dict(zip(("peak_bytes", "allowed_bytes"), sizes, strict=True))
+        for key, sizes in told.items()
+    }
+    write(
+        folder / f"bench_{machine}.csv",
+        [row | known.get((row["method"], row["runtime"]), {}) for row in table],
+        COLUMNS,
+    )
 
 
 def _told(peaks: Peaks) -> dict[tuple[str, str], tuple[int, int]]:

@@ -1,4 +1,6 @@
-"""Timings in, the bench's table out: every method against every baseline, as total time per token ÷ total time per token."""
+"""Timings in, the bench's table out: every method against every baseline, as total time per token ÷
+total time per token.
+"""
 
 import csv
 import math
@@ -29,8 +31,15 @@ Row = dict[str, object]
 Memory = Mapping[tuple[str, str], tuple[int, int]]  # peak and allowed bytes by method and runtime
 
 
-def rows(timings: Sequence[Timing], looping: Mapping[float, frozenset[str]], *, chosen: Mapping[float, str], memory: Memory) -> list[Row]:
-    """A row per method, runtime, baseline, sampler and prompt set; the fastest autoregressive contender of any runtime is that baseline.
+def rows(
+    timings: Sequence[Timing],
+    looping: Mapping[float, frozenset[str]],
+    *,
+    chosen: Mapping[float, str],
+    memory: Memory,
+) -> list[Row]:
+    """A row per method, runtime, baseline, sampler and prompt set; the fastest autoregressive
+    contender of any runtime is that baseline.
 
     looping    per temperature, the prompts whose text loops
     chosen     per temperature, which of staged and cascade was faster on development prompts
@@ -42,11 +51,21 @@ def rows(timings: Sequence[Timing], looping: Mapping[float, frozenset[str]], *, 
     for temperature in sorted({timing.temperature for timing in timings}):
         own = [timing for timing in timings if timing.temperature == temperature]
         for name in SETS:
-            kept = [timing for timing in own if name == "all" or timing.prompt not in looping[temperature]]
+            kept = [
+                timing
+                for timing in own
+                if name == "all" or timing.prompt not in looping[temperature]
+            ]
             for row in _set(_by_contender(kept)) if kept else ():
                 peak, allowed = memory.get((row["method"], row["runtime"]), (math.nan, math.nan))
                 found.append(
-                    row | {"prompt_set": name, "peak_bytes": peak, "allowed_bytes": allowed, "chosen": row["method"] == chosen.get(temperature)}
+                    row
+                    | {
+                        "prompt_set": name,
+                        "peak_bytes": peak,
+                        "allowed_bytes": allowed,
+                        "chosen": row["method"] == chosen.get(temperature),
+                    }
                 )
     return found
 
@@ -57,11 +76,17 @@ def _set(contenders: Mapping[tuple[str, str], Sequence[Timing]]) -> Iterable[Row
     for method, own in contenders.items():
         for other, base in contenders.items():
             if other[0] in BASELINES and (other[0] != AUTOREGRESSIVE or other == fastest):
-                yield _row(own, base) | {"method": method[0], "runtime": method[1], "baseline": other[0]}
+                yield _row(own, base) | {
+                    "method": method[0],
+                    "runtime": method[1],
+                    "baseline": other[0],
+                }
 
 
 def _row(own: Sequence[Timing], base: Sequence[Timing]) -> Row:
-    sides = [[[one.seconds for one in side], [one.timed_tokens for one in side]] for side in (base, own)]
+    sides = [
+        [[one.seconds for one in side], [one.timed_tokens for one in side]] for side in (base, own)
+    ]
     ratio, low, high = paired_bootstrap(*sides[0], *sides[1])
     logs = [
         math.log(theirs.seconds * ours.timed_tokens / (ours.seconds * theirs.timed_tokens))
@@ -74,7 +99,9 @@ def _row(own: Sequence[Timing], base: Sequence[Timing]) -> Row:
         "temperature": own[0].temperature,
         "top_k": own[0].top_k,
         "prompts": len(own),
-        "repetition": float(np.average([one.repetition for one in own], weights=[one.tokens for one in own])),
+        "repetition": float(
+            np.average([one.repetition for one in own], weights=[one.tokens for one in own])
+        ),
         "ratio": ratio,
         "ratio_low": low,
         "ratio_high": high,
@@ -82,7 +109,9 @@ def _row(own: Sequence[Timing], base: Sequence[Timing]) -> Row:
         "tokens_per_round": sum(one.tokens for one in own) / sum(one.rounds for one in own),
         "tokens_per_second": 1000 / ms,
         "ms_per_token": ms,
-        "least_ms_per_token": 1000 * sum(one.least_seconds for one in own) / sum(one.timed_tokens for one in own),
+        "least_ms_per_token": 1000
+        * sum(one.least_seconds for one in own)
+        / sum(one.timed_tokens for one in own),
         "new_tokens": sum(one.tokens for one in own),
         "divergences": len(margins),
         "margin": max(margins, default=math.nan),
@@ -107,7 +136,10 @@ def _by_contender(timings: Sequence[Timing]) -> dict[tuple[str, str], list[Timin
     whole = max(prompts.values(), key=len)
     for key, own in prompts.items():
         if own != whole:
-            raise ValueError(f"{', '.join(key)} has {len(own)} prompts, another contender {len(whole)}: ratios are paired")
+            raise ValueError(
+                f"{', '.join(key)} has {len(own)} prompts, another contender {len(whole)}: ratios"
+                " are paired"
+            )
     return found
 
 
@@ -118,7 +150,9 @@ def write(path: Path, table: Sequence[Mapping[str, object]], columns: Sequence[s
     with partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows([_written(row.get(column, math.nan)) for column in columns] for row in table)
+        writer.writerows(
+            [_written(row.get(column, math.nan)) for column in columns] for row in table
+        )
     os.replace(partial, path)
 
 

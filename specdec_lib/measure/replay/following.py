@@ -1,7 +1,7 @@
 """The rounds of any draft from the target's own text: only the draft runs.
 
-Under `look_up` the text is the target's own, whatever is guessed. So it is written once, and the rounds of every draft, tree and budget follow
-from it without another pass of the target.
+Under `look_up` the text is the target's own, whatever is guessed. So it is written once, and the
+rounds of every draft, tree and budget follow from it without another pass of the target.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ from specdec_lib.theory import Work
 
 @dataclass(frozen=True)
 class OwnText:
-    """What a target writes after a context: it stands for the target where rounds are followed, and computes nothing.
+    """What a target writes after a context: it stands for the target where rounds are followed, and
+    computes nothing.
 
     tokens    as `decode` with `NoDraft` emits them, stop tokens among them
     """
@@ -38,7 +39,9 @@ class OwnText:
         """A row of nothing per node: `verdict` looks at the text."""
         return torch.empty(len(tree), 0)
 
-    def verdict(self, tree: TokenTree, target_logits: Float[Tensor, "nodes none"], chance: Chance) -> Verdict:
+    def verdict(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes none"], chance: Chance
+    ) -> Verdict:
         """What `look_up` says: the longest path along the text, and the text's next token."""
         path, node = [], ROOT
         while True:
@@ -50,15 +53,20 @@ class OwnText:
             node = child
 
 
-def own_text(target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int) -> OwnText:
+def own_text(
+    target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int
+) -> OwnText:
     """What the target writes, past any stop token.  Raises ValueError as `decode` does."""
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     written = decode(target, NoDraft(), context, chance, max_new_tokens=max_new_tokens)
     return OwnText(target.name, target.vocabulary, target.max_positions, context, written.tokens)
 
 
-def followed(text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()) -> Generation:
-    """The generation that `decode` would give with this draft and `look_up`; the target's passes are not in its usage, and take no time.
+def followed(
+    text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
+) -> Generation:
+    """The generation that `decode` would give with this draft and `look_up`; the target's passes
+    are not in its usage, and take no time.
 
     chance    that of the text
     """
@@ -67,7 +75,8 @@ def followed(text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequen
 
 
 def work_of(generation: Generation, target: str) -> Work:
-    """What its rounds took: a pass of the target over each tree, and the drafts' passes with their mean rows.
+    """What its rounds took: a pass of the target over each tree, and the drafts' passes with their
+    mean rows.
 
     target    the name of the model that verified, whether or not its passes were counted
     """
@@ -75,9 +84,16 @@ def work_of(generation: Generation, target: str) -> Work:
     for played in generation.rounds:
         before = played.tree.root_position
         places = [((target, len(played.tree), before), 1)]
-        drafting = [(name, used) for name, used in played.usage.items() if name != target and used.passes]
-        places += [((name, max(1, round(used.rows / used.passes)), before), used.passes) for name, used in drafting]
+        drafting = [
+            (name, used) for name, used in played.usage.items() if name != target and used.passes
+        ]
+        places += [
+            ((name, max(1, round(used.rows / used.passes)), before), used.passes)
+            for name, used in drafting
+        ]
         for place, count in places:
             passes[place] = passes.get(place, 0.0) + count
     guesses = sum(played.proposed for played in generation.rounds)
-    return Work(float(len(generation.tokens)), float(len(generation.rounds)), float(guesses), passes, target)
+    return Work(
+        float(len(generation.tokens)), float(len(generation.rounds)), float(guesses), passes, target
+    )

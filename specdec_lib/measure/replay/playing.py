@@ -1,7 +1,8 @@
 """The rounds of a cascade along a recorded text.
 
-Tokens per round are exact, up to rounding at near-ties. Calls of drafters are nearly so: behind a wrong guess the drafters are taken to
-say what they say behind the right one, which changes how many calls the rest of that round takes, and nothing else.
+Tokens per round are exact, up to rounding at near-ties. Calls of drafters are nearly so: behind a
+wrong guess the drafters are taken to say what they say behind the right one, which changes how many
+calls the rest of that round takes, and nothing else.
 """
 
 import math
@@ -10,7 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from specdec_lib.drafts.cascade import converted
-from specdec_lib.measure.replay.recording import LONGEST_COPY, MAX_GRAM, CascadeSetting, Choices, Recording
+from specdec_lib.measure.replay.recording import (
+    LONGEST_COPY,
+    MAX_GRAM,
+    CascadeSetting,
+    Choices,
+    Recording,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,7 +28,8 @@ class Played(NamedTuple):
 
     emitted    tokens per round
     passes     per model that drafts, in order of the setting's drafters
-    tried      guesses that the target came to: the accepted ones, and the first wrong one of each round that had one
+    tried      guesses that the target came to: the accepted ones, and the first wrong one of each
+               round that had one
     accepted   how many of them it accepted
     """
 
@@ -47,9 +55,11 @@ class Handed(NamedTuple):
 
 
 def replay(recording: Recording, setting: CascadeSetting) -> Played:
-    """The rounds that `decode` would play with the setting's cascade under `look_up`, without running a model.
+    """The rounds that `decode` would play with the setting's cascade under `look_up`, without
+    running a model.
 
-    Raises ValueError if a drafter was not recorded, Max-Gram stands before a model, or the matrix is not one of so many drafters.
+    Raises ValueError if a drafter was not recorded, Max-Gram stands before a model, or the matrix
+    is not one of so many drafters.
     """
     replaying, start, emitted = _Replaying.of(recording, setting), 0, []
     passes, tried, accepted = [0] * len(setting.drafters), 0, 0
@@ -66,21 +76,41 @@ def replay(recording: Recording, setting: CascadeSetting) -> Played:
         emitted.append(min(agreed + 1, len(text) - start))
         start += agreed + 1
         passes = [before + more for before, more in zip(passes, handed.passes, strict=True)]
-    counts = {name: count for name, count in zip(setting.drafters, passes, strict=True) if name != MAX_GRAM}
+    counts = {
+        name: count
+        for name, count in zip(setting.drafters, passes, strict=True)
+        if name != MAX_GRAM
+    }
     return Played(tuple(emitted), counts, tried, accepted)
 
 
 def replayed(recordings: Sequence[Recording], settings: Iterable[CascadeSetting]) -> "DataFrame":
-    """A row per setting and text: the setting's fields, `prompt`, `tokens`, `rounds`, `target_passes` and the passes of each drafter."""
+    """A row per setting and text: the setting's fields, `prompt`, `tokens`, `rounds`,
+    `target_passes` and the passes of each drafter.
+    """
     import pandas as pd
 
     rows = []
     for setting in settings:
-        labels = {"drafters": " + ".join(setting.drafters), "matrix": setting.matrix, "lenience": setting.lenience, "exempt": setting.exempt_max_gram}
+        labels = {
+            "drafters": " + ".join(setting.drafters),
+            "matrix": setting.matrix,
+            "lenience": setting.lenience,
+            "exempt": setting.exempt_max_gram,
+        }
         for recording in recordings:
             played = replay(recording, setting)
-            counts = {"tokens": sum(played.emitted), "rounds": len(played.emitted), "target_passes": len(played.emitted)}
-            rows.append(labels | {"prompt": recording.prompt} | counts | {f"{name}_passes": count for name, count in played.passes.items()})
+            counts = {
+                "tokens": sum(played.emitted),
+                "rounds": len(played.emitted),
+                "target_passes": len(played.emitted),
+            }
+            rows.append(
+                labels
+                | {"prompt": recording.prompt}
+                | counts
+                | {f"{name}_passes": count for name, count in played.passes.items()}
+            )
     return pd.DataFrame(rows)
 
 
@@ -99,21 +129,47 @@ class _Replaying:
     def of(cls, recording: Recording, setting: CascadeSetting) -> "_Replaying":
         """Checked against what was recorded."""
         matrix = converted(setting.matrix, "increments", "increments")
-        unknown = [name for name in setting.drafters if name != MAX_GRAM and name not in recording.choices]
+        unknown = [
+            name for name in setting.drafters if name != MAX_GRAM and name not in recording.choices
+        ]
         if len(matrix) != len(setting.drafters) or unknown or MAX_GRAM in setting.drafters[:-1]:
             known = ", ".join([*recording.choices, f"{MAX_GRAM} (the last)"])
-            raise ValueError(f"a setting has a row per drafter of {known}; got {len(matrix)} rows and {', '.join(setting.drafters)}")
+            raise ValueError(
+                f"a setting has a row per drafter of {known}; got {len(matrix)} rows and"
+                f" {', '.join(setting.drafters)}"
+            )
         if not 1 <= setting.lenience < math.inf:
-            raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {setting.lenience}")
+            raise ValueError(
+                f"lenience is a finite number of at least 1 (no lenience), got {setting.lenience}"
+            )
         if setting.drafters[-1] == MAX_GRAM and max(row[-1] for row in matrix) > LONGEST_COPY:
-            raise ValueError(f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens, a K matrix asks for {max(row[-1] for row in matrix)}")
+            raise ValueError(
+                f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens, a K matrix asks for"
+                f" {max(row[-1] for row in matrix)}"
+            )
         if not any(matrix[0]):
-            raise ValueError(f"an empty cascade proposes nothing: the first row of the K matrix is {matrix[0]}")
-        models = tuple(None if name == MAX_GRAM else recording.choices[name] for name in setting.drafters)
-        below = (setting.drafters, matrix[1:], setting.lenience, setting.exempt_max_gram)  # all that a reviewed level depends on
+            raise ValueError(
+                f"an empty cascade proposes nothing: the first row of the K matrix is {matrix[0]}"
+            )
+        models = tuple(
+            None if name == MAX_GRAM else recording.choices[name] for name in setting.drafters
+        )
+        below = (
+            setting.drafters,
+            matrix[1:],
+            setting.lenience,
+            setting.exempt_max_gram,
+        )  # all that a reviewed level depends on
         if below not in recording.memory:
             recording.memory.clear()
-        return cls(recording, matrix, models, setting.lenience, setting.exempt_max_gram, recording.memory.setdefault(below, {}))
+        return cls(
+            recording,
+            matrix,
+            models,
+            setting.lenience,
+            setting.exempt_max_gram,
+            recording.memory.setdefault(below, {}),
+        )
 
     def level(self, row: int, start: int) -> Handed:
         """What the drafters of a row hand to its reviewer, beginning at a place of the text."""
@@ -139,7 +195,9 @@ class _Replaying:
         if model is None:
             copies = self.recording.copies[self._place(start)][:length]
             return Handed(tuple(Guess(token, 1.0, True) for token in copies), (*none, 0))
-        return Handed(tuple(self._own(model, start + place) for place in range(length)), (*none, length))
+        return Handed(
+            tuple(self._own(model, start + place) for place in range(length)), (*none, length)
+        )
 
     def reviewed(self, column: int, start: int) -> Handed:
         """What a model makes of the level below it, in one pass."""
@@ -162,5 +220,7 @@ class _Replaying:
         return Guess(token, float(model.worth[self._place(place), token]), False)
 
     def _place(self, place: int) -> int:
-        """Behind what was recorded, all is as at its last place; nothing is accepted there any more."""
+        """Behind what was recorded, all is as at its last place; nothing is accepted there any
+        more.
+        """
         return min(place, len(self.recording.copies) - 1)

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30, seed: int = 0) -> "DataFrame":
-    """P(a draft of `length` tokens is accepted up to and including a position), by position from 1: position, at_risk, rate, low, high.
+def survival(
+    recordings: Sequence[Recording], drafter: str, *, length: int = 30, seed: int = 0
+) -> "DataFrame":
+    """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
+    position, at_risk, rate, low, high.
 
     A draft is at risk at a position if the text goes on that far. The interval is over texts.
     Raises ValueError as `replay` does.
@@ -25,7 +28,9 @@ def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30,
         start, accepted, tried = 0, [0] * length, [0] * length
         for emitted in replay(recording, setting).emitted:
             left = len(recording.tokens) - start
-            for position in range(min(length, left - 1)):  # no round may guess the text's last token
+            for position in range(
+                min(length, left - 1)
+            ):  # no round may guess the text's last token
                 tried[position] += 1
                 accepted[position] += position < emitted - 1
             start += emitted

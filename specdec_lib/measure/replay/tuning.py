@@ -1,7 +1,8 @@
 """Which K matrix and lenience: the largest SWI over recorded texts, found by climbing.
 
-The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry can be tried on real choices, without a model of
-acceptance in between. A maximum that is found need not be the global one; the starts are what is known to be good.
+The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry can
+be tried on real choices, without a model of acceptance in between. A maximum that is found need not
+be the global one; the starts are what is known to be good.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,15 +19,20 @@ LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best setting found, its SWI on the recordings it was chosen on, and how many settings were tried."""
+    """The best setting found, its SWI on the recordings it was chosen on, and how many settings
+    were tried.
+    """
 
     setting: CascadeSetting
     swi: float
     tried: int
 
 
-def swi_of(recordings: Sequence[Recording], setting: CascadeSetting, prices: Mapping[str, float]) -> float:
-    """Standardised walltime improvement over all recordings together: tokens · target's price ÷ the price of all passes.
+def swi_of(
+    recordings: Sequence[Recording], setting: CascadeSetting, prices: Mapping[str, float]
+) -> float:
+    """Standardised walltime improvement over all recordings together: tokens · target's price ÷ the
+    price of all passes.
 
     prices    per model; Max-Gram is free
 
@@ -55,7 +61,8 @@ def tune(
     progress: bool = True,
     worth: Callable[[CascadeSetting], float] | None = None,
 ) -> Tuned:
-    """The setting of these drafters with the largest SWI that no change of one entry, nor of lenience and its exemption, improves.
+    """The setting of these drafters with the largest SWI that no change of one entry, nor of
+    lenience and its exemption, improves.
 
     lengths      what an entry of the K matrix may be
     leniences    of reviews, tried where a model reviews
@@ -69,10 +76,15 @@ def tune(
     starts = (_start(tuple(drafters)), *starts)
     for start in starts:
         if start.drafters != tuple(drafters):
-            raise ValueError(f"the drafters tuned are {', '.join(drafters)}, a start has {', '.join(start.drafters)}")
+            raise ValueError(
+                f"the drafters tuned are {', '.join(drafters)}, a start has"
+                f" {', '.join(start.drafters)}"
+            )
 
     known: dict[CascadeSetting, float] = {}
-    with tqdm(desc=f"tuning {' + '.join(drafters)}", unit="setting", disable=not progress, mininterval=1) as bar:
+    with tqdm(
+        desc=f"tuning {' + '.join(drafters)}", unit="setting", disable=not progress, mininterval=1
+    ) as bar:
 
         def remembered(setting: CascadeSetting) -> float:
             if setting not in known:
@@ -82,7 +94,9 @@ def tune(
 
         for start in starts:
             here = start
-            while (better := max(_neighbours(here, lengths, leniences), key=remembered)) and remembered(better) > remembered(here):
+            while (
+                better := max(_neighbours(here, lengths, leniences), key=remembered)
+            ) and remembered(better) > remembered(here):
                 here = better
     best = max(known, key=known.__getitem__)
     return Tuned(best, known[best], len(known))
@@ -91,12 +105,18 @@ def tune(
 def _start(drafters: tuple[str, ...]) -> CascadeSetting:
     """Two tokens of each model and a tail of ten copies, at every level."""
     lengths = [10 if name == MAX_GRAM else 2 for name in drafters]
-    matrix = tuple(tuple(length if column >= row else 0 for column, length in enumerate(lengths)) for row in range(len(lengths)))
+    matrix = tuple(
+        tuple(length if column >= row else 0 for column, length in enumerate(lengths))
+        for row in range(len(lengths))
+    )
     return CascadeSetting(drafters, matrix)
 
 
-def _neighbours(setting: CascadeSetting, lengths: Sequence[int], leniences: Sequence[float]) -> Iterator[CascadeSetting]:
-    """The setting, and every one in which one entry of the matrix has another length, or lenience and its exemption are others.
+def _neighbours(
+    setting: CascadeSetting, lengths: Sequence[int], leniences: Sequence[float]
+) -> Iterator[CascadeSetting]:
+    """The setting, and every one in which one entry of the matrix has another length, or lenience
+    and its exemption are others.
 
     Each drafter keeps a part: a cascade of three is one of three.
     """
@@ -109,7 +129,9 @@ def _neighbours(setting: CascadeSetting, lengths: Sequence[int], leniences: Sequ
             yield replace(setting, matrix=tuple(map(tuple, changed)))
     if size > 1:
         for lenience, exempt in product(leniences, (True, False)):
-            if (lenience, exempt) != (setting.lenience, setting.exempt_max_gram) and (exempt or lenience > 1):
+            if (lenience, exempt) != (setting.lenience, setting.exempt_max_gram) and (
+                exempt or lenience > 1
+            ):
                 yield replace(setting, lenience=lenience, exempt_max_gram=exempt)
 
 
@@ -118,7 +140,11 @@ def _asked(matrix: Sequence[Sequence[int]]) -> set[int]:
     asked, rows = set(), [0]
     while rows:
         row = rows.pop()
-        found = {column for column, length in enumerate(matrix[row]) if length} - asked if row < len(matrix) else set()
+        found = (
+            {column for column, length in enumerate(matrix[row]) if length} - asked
+            if row < len(matrix)
+            else set()
+        )
         asked |= found
         rows += [column + 1 for column in found]
     return asked

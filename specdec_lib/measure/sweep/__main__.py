@@ -1,4 +1,5 @@
-"""`python -m specdec_lib.measure.sweep`: the README's table, measured on the held-out code prompts and written into the README.
+"""`python -m specdec_lib.measure.sweep`: the README's table, measured on the held-out code prompts
+and written into the README.
 
 An interrupted run goes on where it was.
 """
@@ -29,25 +30,41 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 def markdown(table: "DataFrame", command: str) -> str:
     """The summary as the README shows it."""
-    greedy, sampled = (table[table.temperature == temperature].set_index("draft") for temperature in TEMPERATURES)
+    greedy, sampled = (
+        table[table.temperature == temperature].set_index("draft") for temperature in TEMPERATURES
+    )
     first = greedy.iloc[0]
     lines = [
-        f"Measured by `{command}` on {first.prompts:.0f} held-out code prompts, float32, at most 128 tokens each. Intervals are 95 %, by"
-        f" bootstrap over prompts. Greedy text repeats itself ({first.repetition:.2f} of its tokens end an 8-gram that was generated before,"
-        f" sampled text {sampled.iloc[0].repetition:.2f}), so greedy results are also given for the {first.prompts_kept:.0f} prompts below 0.3.",
+        f"Measured by `{command}` on {first.prompts:.0f} held-out code prompts, float32, at most"
+        " 128 tokens each. Intervals are 95 %, by"
+        f" bootstrap over prompts. Greedy text repeats itself ({first.repetition:.2f} of its tokens"
+        " end an 8-gram that was generated before,"
+        f" sampled text {sampled.iloc[0].repetition:.2f}), so greedy results are also given for"
+        f" the {first.prompts_kept:.0f} prompts below 0.3.",
         "",
-        "| draft | greedy: tokens per round | acceptance rate | without looping prompts | T = 1: tokens per round | acceptance rate |",
+        "| draft | greedy: tokens per round | acceptance rate | without looping prompts | T = 1:"
+        " tokens per round | acceptance rate |",
         "|---|---|---|---|---|---|",
     ]
     for name, row in greedy.iterrows():
-        cells = [_interval(row, "tokens_per_round"), _interval(row, "acceptance_rate"), _interval(row, "tokens_per_round_kept")]
-        cells += [_interval(sampled.loc[name], "tokens_per_round"), _interval(sampled.loc[name], "acceptance_rate")]
+        cells = [
+            _interval(row, "tokens_per_round"),
+            _interval(row, "acceptance_rate"),
+            _interval(row, "tokens_per_round_kept"),
+        ]
+        cells += [
+            _interval(sampled.loc[name], "tokens_per_round"),
+            _interval(sampled.loc[name], "acceptance_rate"),
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def put(text: str, page: Path = README) -> None:
-    """Replace what stands between the table marks of a page.  Raises ValueError if a mark is missing."""
+    """Replace what stands between the table marks of a page.
+
+    Raises ValueError if a mark is missing.
+    """
     whole = page.read_text(encoding="utf-8")
     if BEGIN not in whole or END not in whole:
         raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
@@ -59,22 +76,55 @@ def put(text: str, page: Path = README) -> None:
 
 def main() -> None:
     """Parse the command line, measure, and write the table."""
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.measure.sweep", description=__doc__)
-    parser.add_argument("--prompts", type=int, default=60, help="the first so many held-out code prompts (default: 60)")
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.measure.sweep", description=__doc__
+    )
+    parser.add_argument(
+        "--prompts",
+        type=int,
+        default=60,
+        help="the first so many held-out code prompts (default: 60)",
+    )
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dry-run", action="store_true", help="print the table and leave the README and data/measured alone")
-    parser.add_argument("--jobs", type=int, default=2, help="processes that share the prompts; the table is the same for any number")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the table and leave the README and data/measured alone",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=2,
+        help="processes that share the prompts; the table is the same for any number",
+    )
     given = parser.parse_args()
     usual = parser.parse_args([])
     if given.jobs < 1:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
-    if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (usual.prompts, usual.max_new_tokens, usual.seed):
-        parser.error("only the usual run is written into the README; add --dry-run to print another one")
+    if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (
+        usual.prompts,
+        usual.max_new_tokens,
+        usual.seed,
+    ):
+        parser.error(
+            "only the usual run is written into the README; add --dry-run to print another one"
+        )
     torch.set_num_threads(1)
-    settings, prompts = Recipe("specdec_lib.measure.sweep.comparison:settings"), load_prompts("code", "held-out", given.prompts)
+    settings, prompts = (
+        Recipe("specdec_lib.measure.sweep.comparison:settings"),
+        load_prompts("code", "held-out", given.prompts),
+    )
     with shared_by(given.jobs) as client:
-        rows = sweep(settings, prompts, LADDER, seed=given.seed, max_new_tokens=given.max_new_tokens, keep=KEPT, client=client)
+        rows = sweep(
+            settings,
+            prompts,
+            LADDER,
+            seed=given.seed,
+            max_new_tokens=given.max_new_tokens,
+            keep=KEPT,
+            client=client,
+        )
     table = summary(rows)
     text = markdown(table, "make table")
     print(text)
@@ -87,7 +137,11 @@ def main() -> None:
 
 
 def _interval(row: "Series", name: str) -> str:
-    return "–" if math.isnan(row[name]) else f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
+    return (
+        "–"
+        if math.isnan(row[name])
+        else f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
+    )
 
 
 if __name__ == "__main__":

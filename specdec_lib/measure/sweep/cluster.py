@@ -1,4 +1,6 @@
-"""The same sweep on Dask's workers: a scheduler that is running somewhere, or a local cluster that needs no set-up."""
+"""The same sweep on Dask's workers: a scheduler that is running somewhere, or a local cluster that
+needs no set-up.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,7 +22,8 @@ LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
 
 @contextmanager
 def local_cluster(workers: int = 2) -> Iterator["Client"]:
-    """So many worker processes of one thread on this machine, for as long as the `with` lasts; a lost one is started again.
+    """So many worker processes of one thread on this machine, for as long as the `with` lasts; a
+    lost one is started again.
 
     Raises ValueError if `workers` is below 1.
     """
@@ -28,18 +31,23 @@ def local_cluster(workers: int = 2) -> Iterator["Client"]:
 
     if workers < 1:
         raise ValueError(f"a cluster has at least 1 worker, got {workers}")
-    with Client(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=None) as client:  # any free port
+    with Client(
+        n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=None
+    ) as client:  # any free port
         yield client
 
 
 def shared_by(jobs: int) -> AbstractContextManager["Client | None"]:
-    """What a command with so many jobs hands to `sweep`: a local cluster, or None for a single job and where SPECDEC_SCHEDULER names a scheduler."""
+    """What a command with so many jobs hands to `sweep`: a local cluster, or None for a single job
+    and where SPECDEC_SCHEDULER names a scheduler.
+    """
     return nullcontext() if jobs == 1 or os.environ.get(SCHEDULER) else local_cluster(jobs)
 
 
 @contextmanager
 def connected(client: "Client | str | None") -> Iterator["Client | None"]:
-    """The client itself, or one of the scheduler at an address; without either that of the variable SPECDEC_SCHEDULER, and None if that is not set.
+    """The client itself, or one of the scheduler at an address; without either that of the variable
+    SPECDEC_SCHEDULER, and None if that is not set.
 
     Raises ValueError if no scheduler answers within 10 seconds.
     """
@@ -54,26 +62,37 @@ def connected(client: "Client | str | None") -> Iterator["Client | None"]:
         try:
             opened = Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            raise ValueError(f'no scheduler answers at {address!r}; `client` and {SCHEDULER} are addresses such as "tcp://host:8786"') from error
+            raise ValueError(
+                f"no scheduler answers at {address!r}; `client` and {SCHEDULER} are addresses such"
+                ' as "tcp://host:8786"'
+            ) from error
         with closing(opened):
             yield opened
 
 
 def about(client: "Client", run: Run) -> tuple[int, str]:
-    """How many settings a run has and its fingerprint, as a worker finds them.  Raises ValueError if the run cannot be sent."""
+    """How many settings a run has and its fingerprint, as a worker finds them.
+
+    Raises ValueError if the run cannot be sent.
+    """
     if not isinstance(run.settings, Recipe) or not isinstance(run.ladder, Recipe):
         given = ", ".join(type(one).__name__ for one in (run.settings, run.ladder))
         raise ValueError(
-            f"models are not sent to workers, so on a cluster settings and ladder are recipes, got {given}; give a Recipe of each,"
+            "models are not sent to workers, so on a cluster settings and ladder are recipes, got"
+            f" {given}; give a Recipe of each,"
             f" or leave out `client` and {SCHEDULER} to run here"
         )
     return client.submit(prepared, run, pure=False).result()
 
 
-def finished(client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str) -> Iterator[tuple[int, list[Row]]]:
-    """The number of each prompt and its rows, in the order in which workers finish them; what a lost worker had not handed over is done by another.
+def finished(
+    client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str
+) -> Iterator[tuple[int, list[Row]]]:
+    """The number of each prompt and its rows, in the order in which workers finish them; what a
+    lost worker had not handed over is done by another.
 
-    Raises ValueError if a worker's fingerprint is another; whatever a worker raises comes through. The rest is then cancelled.
+    Raises ValueError if a worker's fingerprint is another; whatever a worker raises comes through.
+    The rest is then cancelled.
     """
     from distributed import as_completed
 

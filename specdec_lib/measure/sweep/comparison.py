@@ -11,9 +11,15 @@ TEMPERATURES = (0.0, 1.0)
 
 
 def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
-    """The drafts that the table compares, each with the match table of its models under this sampler; the n-gram tree where there is a table."""
+    """The drafts that the table compares, each with the match table of its models under this
+    sampler; the n-gram tree where there is a table.
+    """
     match = ladder.match("draft", sampler)
-    ngrams = {} if ladder.katz is None else {"n-gram, best tree of 16": stacks.scout(ladder, sampler, obeyed="target")}
+    ngrams = (
+        {}
+        if ladder.katz is None
+        else {"n-gram, best tree of 16": stacks.scout(ladder, sampler, obeyed="target")}
+    )
     return ngrams | {
         "Max-Gram, chain of 10": ladder.max_gram,
         "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
@@ -26,4 +32,8 @@ def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
 
 def settings(ladder: Ladder) -> list[Setting]:
     """The table's grid; in a module of its own, for workers to find it."""
-    return [Setting(name, draft, sampler) for sampler in map(Sampler, TEMPERATURES) for name, draft in drafts(ladder, sampler).items()]
+    return [
+        Setting(name, draft, sampler)
+        for sampler in map(Sampler, TEMPERATURES)
+        for name, draft in drafts(ladder, sampler).items()
+    ]

@@ -1,4 +1,6 @@
-"""The points of a grid, a prompt decoded under each of them, and the row that a generation becomes: counts and seconds in separate columns."""
+"""The points of a grid, a prompt decoded under each of them, and the row that a generation becomes:
+counts and seconds in separate columns.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,15 +37,27 @@ def generations(
 
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
-    with tqdm(total=len(checked(settings)) * len(prompts), desc="sweep", disable=not progress, mininterval=1) as bar:
+    with tqdm(
+        total=len(checked(settings)) * len(prompts),
+        desc="sweep",
+        disable=not progress,
+        mininterval=1,
+    ) as bar:
         for prompt in prompts:
-            for setting, generation in played(settings, prompt, ladder, seed=seed, max_new_tokens=max_new_tokens):
+            for setting, generation in played(
+                settings, prompt, ladder, seed=seed, max_new_tokens=max_new_tokens
+            ):
                 yield setting, prompt, generation
                 bar.update()
 
 
 def played(
-    settings: Sequence[Setting], prompt: Prompt, ladder: Ladder | Pair, *, seed: int, max_new_tokens: int
+    settings: Sequence[Setting],
+    prompt: Prompt,
+    ladder: Ladder | Pair,
+    *,
+    seed: int,
+    max_new_tokens: int,
 ) -> Iterator[tuple[Setting, Generation]]:
     """One prompt decoded under every setting, with noise that follows from its name and `seed`."""
     tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
@@ -51,24 +65,47 @@ def played(
         chance = Chance(own, setting.sampler)
         yield (
             setting,
-            decode(ladder.target, setting.draft, tokens, chance, max_new_tokens=max_new_tokens, rule=setting.rule, stop_tokens=ladder.stop_tokens),
+            decode(
+                ladder.target,
+                setting.draft,
+                tokens,
+                chance,
+                max_new_tokens=max_new_tokens,
+                rule=setting.rule,
+                stop_tokens=ladder.stop_tokens,
+            ),
         )
 
 
 def checked(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """The settings.  Raises ValueError if there is none, or two have the same name, sampler and rule."""
+    """The settings.
+
+    Raises ValueError if there is none, or two have the same name, sampler and rule.
+    """
     settings = tuple(settings)
     keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
     if not settings or len(set(keys)) < len(keys):
-        raise ValueError(f"a sweep needs settings with different names, samplers or rules, got {[key[0] for key in keys]}")
+        raise ValueError(
+            "a sweep needs settings with different names, samplers or rules, got"
+            f" {[key[0] for key in keys]}"
+        )
     return settings
 
 
-def labelled(played: Iterable[tuple[Setting, Prompt, Generation]]) -> Iterator[tuple[dict[str, object], Generation]]:
-    """The same, each generation with the labels that `acceptance.collect` asks for: draft, temperature, top_k, rule, domain, prompt."""
+def labelled(
+    played: Iterable[tuple[Setting, Prompt, Generation]],
+) -> Iterator[tuple[dict[str, object], Generation]]:
+    """The same, each generation with the labels that `acceptance.collect` asks for: draft,
+    temperature, top_k, rule, domain, prompt.
+    """
     for setting, prompt, generation in played:
         sampler = setting.sampler
-        labels = {"draft": setting.name, "temperature": sampler.temperature, "top_k": sampler.top_k, "rule": setting.rule.__name__}
+        labels = {
+            "draft": setting.name,
+            "temperature": sampler.temperature,
+            "top_k": sampler.top_k,
+            "rule": setting.rule.__name__,
+        }
         yield labels | {"domain": prompt.domain, "prompt": prompt.name}, generation
 
 
@@ -77,8 +114,14 @@ def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
     rounds, sampler = generation.rounds, setting.sampler
     ranked = sampler.temperature > 0 and getattr(setting.draft, "siblings", "ranked") != "top"
     match = getattr(getattr(setting.draft, "match", None), "name", "") if ranked else ""
-    usage = {name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name]) for name in rounds[0].usage}
-    context = {name: sum(played.usage[name].passes * played.tree.root_position for played in rounds) for name in usage}
+    usage = {
+        name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name])
+        for name in rounds[0].usage
+    }
+    context = {
+        name: sum(played.usage[name].passes * played.tree.root_position for played in rounds)
+        for name in usage
+    }
     return {
         "draft": setting.name,
         "temperature": sampler.temperature,

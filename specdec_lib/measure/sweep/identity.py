@@ -1,4 +1,6 @@
-"""What a draft or a model is, as a digest that any process finds the same: so that kept rows stay with what made them."""
+"""What a draft or a model is, as a digest that any process finds the same: so that kept rows stay
+with what made them.
+"""
 
 import ast
 import functools
@@ -25,13 +27,16 @@ Known = dict[int, object]
 
 
 def fingerprint(*things: object) -> str:
-    """A digest of values, functions, dataclasses, arrays, tokenizers and models: of what they say, not of where they lie.
+    """A digest of values, functions, dataclasses, arrays, tokenizers and models: of what they say,
+    not of where they lie.
 
-    A model is its kind, its runtime and device, its configuration and every weight. A field of a dataclass with `repr=False` is a memory and does
-    not count. A function or class counts with its code: the library's with its file and
+    A model is its kind, its runtime and device, its configuration and every weight. A field of a
+    dataclass with `repr=False` is a memory and does not count. A function or class counts with its
+    code: the library's with its file and
     all of the library that this imports, code from outside with its source and all of the library
     that its file imports.
-    Raises ValueError for anything that cannot be told apart from another of its kind, such as a function that remembers variables.
+    Raises ValueError for anything that cannot be told apart from another of its kind, such as a
+    function that remembers variables.
     """
     known: Known = {}
     return _digest(json.dumps([_described(thing, known) for thing in things]).encode())
@@ -156,13 +161,27 @@ def _described(thing: object, known: Known) -> object:
     if isinstance(thing, list | tuple):
         return [_described(one, known) for one in thing]
     if isinstance(thing, Mapping):
-        return ["mapping", sorted(([_described(key, known), _described(value, known)] for key, value in thing.items()), key=repr)]
+        return [
+            "mapping",
+            sorted(
+                (
+                    [_described(key, known), _described(value, known)]
+                    for key, value in thing.items()
+                ),
+                key=repr,
+            ),
+        ]
     if isinstance(thing, Path | torch.dtype | torch.device):
         return [type(thing).__name__, str(thing)]
     if isinstance(thing, np.ndarray | torch.Tensor):
         return _array(thing)
     if isinstance(thing, functools.partial):
-        return ["partial", _described(thing.func, known), _described(thing.args, known), _described(thing.keywords, known)]
+        return [
+            "partial",
+            _described(thing.func, known),
+            _described(thing.args, known),
+            _described(thing.keywords, known),
+        ]
     if isinstance(thing, type) or inspect.isroutine(thing):
         return _named(thing)
     if id(thing) not in known:
@@ -179,15 +198,31 @@ def _composed(thing: object, known: Known) -> object:
         weights = thing.state_dict().items()
         return ["module", *called, [[name, _described(value, known)] for name, value in weights]]
     if is_dataclass(thing):
-        return [_named(type(thing)), [[field.name, _described(getattr(thing, field.name), known)] for field in fields(thing) if field.repr]]
+        return [
+            _named(type(thing)),
+            [
+                [field.name, _described(getattr(thing, field.name), known)]
+                for field in fields(thing)
+                if field.repr
+            ],
+        ]
     network = getattr(thing, "model", None)
     if isinstance(network, torch.nn.Module):
-        config = {key: value for key, value in network.config.to_dict().items() if not key.startswith("_")}
+        config = {
+            key: value for key, value in network.config.to_dict().items() if not key.startswith("_")
+        }
         said = [thing.name, thing.vocabulary, thing.max_positions, getattr(thing, "runtime", "")]
         where = [str(network.dtype), network.device.type]
-        return [_named(type(thing)), *said, *where, json.loads(json.dumps(config, default=str)), _described(network, known)]
+        return [
+            _named(type(thing)),
+            *said,
+            *where,
+            json.loads(json.dumps(config, default=str)),
+            _described(network, known),
+        ]
     raise ValueError(
-        f"{type(thing).__qualname__} cannot be told apart from another of its kind; a sweep that is kept or shared has drafts made of dataclasses,"
+        f"{type(thing).__qualname__} cannot be told apart from another of its kind; a sweep that is"
+        " kept or shared has drafts made of dataclasses,"
         " plain values, arrays, functions of a module, and models"
     )
 
@@ -203,7 +238,10 @@ def _array(array: np.ndarray | torch.Tensor) -> list:
 def _named(thing: type | Callable) -> list[str]:
     """Its name and digests of its code."""
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
-        raise ValueError(f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a function or class of a module instead")
+        raise ValueError(
+            f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a"
+            " function or class of a module instead"
+        )
     name = f"{thing.__module__}.{thing.__qualname__}"
     if inspect.isbuiltin(thing):
         return [name]
@@ -212,4 +250,7 @@ def _named(thing: type | Callable) -> list[str]:
     try:
         return [name, *_code_outside(thing)]
     except (OSError, TypeError) as error:
-        raise ValueError(f"the source of {name} cannot be read ({error}), so that rows made with it cannot be kept or shared") from error
+        raise ValueError(
+            f"the source of {name} cannot be read ({error}), so that rows made with it cannot be"
+            " kept or shared"
+        ) from error

@@ -1,4 +1,6 @@
-"""Finished rows on disk: one file per prompt, written whole, with a digest that tells a damaged one."""
+"""Finished rows on disk: one file per prompt, written whole, with a digest that tells a damaged
+one.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,6 @@
-"""Ratios of a sweep's columns per setting against a baseline, with intervals over prompts: tokens per second, bytes per token."""
+"""Ratios of a sweep's columns per setting against a baseline, with intervals over prompts: tokens
+per second, bytes per token.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,17 +24,28 @@ def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> 
 
 def with_sampling(table: "DataFrame") -> "DataFrame":
     """The table with a column `sampling`, the sampler in words."""
-    return table.assign(sampling=[sampling_of(row.temperature, row.top_k, row.top_p) for row in table.itertuples()])
+    return table.assign(
+        sampling=[sampling_of(row.temperature, row.top_k, row.top_p) for row in table.itertuples()]
+    )
 
 
 def relative(
-    table: "DataFrame", numerator: str, denominator: str, *, baseline: str, inverse: bool = False, by: Sequence[str] = BY, seed: int = 0
+    table: "DataFrame",
+    numerator: str,
+    denominator: str,
+    *,
+    baseline: str,
+    inverse: bool = False,
+    by: Sequence[str] = BY,
+    seed: int = 0,
 ) -> "DataFrame":
-    """Per setting, its ratio of two columns ÷ that of the draft called `baseline` under the same sampler, on the same prompts.
+    """Per setting, its ratio of two columns ÷ that of the draft called `baseline` under the same
+    sampler, on the same prompts.
 
     inverse    the other way up: baseline ÷ setting
 
-    The interval is over prompts, drawn together for both sides.  Raises ValueError unless each sampler has its baseline, on the same prompts.
+    The interval is over prompts, drawn together for both sides.  Raises ValueError unless each
+    sampler has its baseline, on the same prompts.
     """
     import pandas as pd
 
@@ -43,25 +56,43 @@ def relative(
         for key, group in whole.groupby(list(by), sort=False, dropna=False):
             own = group.set_index("prompt")
             if set(own.index) != set(plain.index):
-                raise ValueError(f"{sampling}: the baseline {baseline!r} has {len(plain)} prompts, {group.draft.iloc[0]!r} {len(own)}, or others")
+                raise ValueError(
+                    f"{sampling}: the baseline {baseline!r} has {len(plain)} prompts,"
+                    f" {group.draft.iloc[0]!r} {len(own)}, or others"
+                )
             base = plain.loc[own.index]
-            sides = [[side[numerator].fillna(0), side[denominator].fillna(0)] for side in ((base, own) if inverse else (own, base))]
+            sides = [
+                [side[numerator].fillna(0), side[denominator].fillna(0)]
+                for side in ((base, own) if inverse else (own, base))
+            ]
             value, low, high = paired_bootstrap(*sides[0], *sides[1], seed=seed)
-            rows.append(dict(zip(by, key, strict=True)) | {"value": value, "low": low, "high": high, "prompts": len(own)})
+            rows.append(
+                dict(zip(by, key, strict=True))
+                | {"value": value, "low": low, "high": high, "prompts": len(own)}
+            )
     return pd.DataFrame(rows)
 
 
 def per_prompt(table: "DataFrame", column: str, *, baseline: str) -> "DataFrame":
-    """Per setting and prompt, how many times less of a column it took per token than the draft called `baseline`, as `relative`."""
+    """Per setting and prompt, how many times less of a column it took per token than the draft
+    called `baseline`, as `relative`.
+    """
     _check(table, (column, "tokens", "sampling", "prompt"))
     cost = table.assign(cost=table[column] / table.tokens)[["sampling", "prompt", "draft", "cost"]]
     plain = cost[cost.draft == baseline].set_index(["sampling", "prompt"]).cost
     others = cost[cost.draft != baseline]
     found = plain.reindex(list(zip(others.sampling, others.prompt, strict=True))).to_numpy()
-    return others.assign(relative=found / others.cost).drop(columns="cost").rename(columns={"draft": "method"})
+    return (
+        others.assign(relative=found / others.cost)
+        .drop(columns="cost")
+        .rename(columns={"draft": "method"})
+    )
 
 
 def _check(table: "DataFrame", columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in table.columns]
     if table.empty or missing:
-        raise ValueError(f"the table has {len(table)} rows and lacks {', '.join(missing) or 'nothing'}; `sampling` comes from `with_sampling`")
+        raise ValueError(
+            f"the table has {len(table)} rows and lacks {', '.join(missing) or 'nothing'};"
+            " `sampling` comes from `with_sampling`"
+        )

@@ -1,4 +1,6 @@
-"""The sweep itself: what is kept is read, what is missing is decoded here or on a cluster, and the table has the order of the grid."""
+"""The sweep itself: what is kept is read, what is missing is decoded here or on a cluster, and the
+table has the order of the grid.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,19 +33,25 @@ def sweep(
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
     settings    or a recipe that makes them of the ladder
-    ladder      or the encoder-decoder pair, whose drafts and prompts are then given; or a recipe of either
-    keep        a folder: the rows of each finished prompt are kept there, written whole, and not decoded again by a sweep of the same settings,
-                models, seed, length and code, whatever its other prompts; a damaged file is
-    client      of Dask's scheduler, or its address, "tcp://…"; None takes the address in SPECDEC_SCHEDULER, and decodes here if that is not set.
-                Settings and ladder are then recipes, made once per worker; see `local_cluster`
+    ladder      or the encoder-decoder pair, whose drafts and prompts are then given; or a recipe of
+                either
+    keep        a folder: the rows of each finished prompt are kept there, written whole, and not
+                decoded again by a sweep of the same settings, models, seed, length and code,
+                whatever its other prompts; a damaged file is
+    client      of Dask's scheduler, or its address, "tcp://…"; None takes the address in
+                SPECDEC_SCHEDULER, and decodes here if that is not set. Settings and ladder are then
+                recipes, made once per worker; see `local_cluster`
 
-    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds, proposed, accepted, tried, and per model its
-    passes, its rows, and the length up to the round's root summed over its passes); repetition, stop; seconds (in all, prefill apart, overhead,
-    and per model). Rows stand in the order of the grid. All but the seconds is the same whether the sweep was interrupted or not and on any number
-    of workers (which use one thread each: another number of threads may round differently). Seconds are those of whichever process decoded the
-    prompt, beside whatever else ran there: settings can be compared within a prompt, and absolute values need one process on a quiet machine.
-    Raises ValueError if there is no setting or prompt, two settings have the same name, sampler and rule, settings cannot be told apart or sent,
-    workers differ, or no scheduler answers.
+    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; counts (tokens, rounds,
+    proposed, accepted, tried, and per model its passes, its rows, and the length up to the round's
+    root summed over its passes); repetition, stop; seconds (in all, prefill apart, overhead, and
+    per model). Rows stand in the order of the grid. All but the seconds is the same whether the
+    sweep was interrupted or not and on any number of workers (which use one thread each: another
+    number of threads may round differently). Seconds are those of whichever process decoded the
+    prompt, beside whatever else ran there: settings can be compared within a prompt, and absolute
+    values need one process on a quiet machine.
+    Raises ValueError if there is no setting or prompt, two settings have the same name, sampler and
+    rule, settings cannot be told apart or sent, workers differ, or no scheduler answers.
     """
     import pandas as pd
     from tqdm.auto import tqdm
@@ -51,25 +59,38 @@ def sweep(
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
     run = Run(settings, ladder, seed, max_new_tokens)
-    with cluster.connected(client) as connection, tqdm(desc="sweep", disable=not progress, mininterval=1) as bar:
+    with (
+        cluster.connected(client) as connection,
+        tqdm(desc="sweep", disable=not progress, mininterval=1) as bar,
+    ):
         rows = _rows(run, prompts, Path(keep) if keep else None, connection, bar)
     return pd.DataFrame([row for group in rows for row in group])
 
 
-def _rows(run: Run, prompts: Sequence[Prompt], keep: Path | None, client: "Client | None", bar: "tqdm") -> list[list[Row]]:
-    """The rows of every prompt, in order: kept ones, and then the others, which are kept as soon as they are done."""
+def _rows(
+    run: Run, prompts: Sequence[Prompt], keep: Path | None, client: "Client | None", bar: "tqdm"
+) -> list[list[Row]]:
+    """The rows of every prompt, in order: kept ones, and then the others, which are kept as soon as
+    they are done.
+    """
     if client is None:
         count, fingerprint = len(run.stage()[0]), run.fingerprint() if keep else ""
     else:
         count, fingerprint = cluster.about(client, run)
     kept = Kept(keep / fingerprint, count) if keep else None
-    found = {number: rows for number, prompt in enumerate(prompts) if kept and (rows := kept.read(prompt))}
+    found = {
+        number: rows
+        for number, prompt in enumerate(prompts)
+        if kept and (rows := kept.read(prompt))
+    }
     bar.reset(total=count * len(prompts))
     bar.initial = count * len(found)
     bar.update(bar.initial)
     missing = [number for number in range(len(prompts)) if number not in found]
     asked = [prompts[number] for number in missing]
-    for number, rows in _here(run, asked, bar) if client is None else _there(client, run, asked, fingerprint, bar):
+    for number, rows in (
+        _here(run, asked, bar) if client is None else _there(client, run, asked, fingerprint, bar)
+    ):
         if kept:
             kept.write(asked[number], rows)
         found[missing[number]] = rows
@@ -81,7 +102,9 @@ def _here(run: Run, prompts: Sequence[Prompt], bar: "tqdm") -> Iterator[tuple[in
         yield number, run.rows(prompt, bar.update)
 
 
-def _there(client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str, bar: "tqdm") -> Iterator[tuple[int, list[Row]]]:
+def _there(
+    client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str, bar: "tqdm"
+) -> Iterator[tuple[int, list[Row]]]:
     for number, rows in cluster.finished(client, run, prompts, fingerprint):
         yield number, rows
         bar.update(len(rows))

@@ -14,16 +14,20 @@ from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.workload import Ladder, Pair, Prompt
 
-_ONE = threading.Lock()  # models remember what they read, so a process decodes one prompt at a time, whatever its threads
+_ONE = (
+    threading.Lock()
+)  # models remember what they read, so a process decodes one prompt at a time, whatever its threads
 
 
 @dataclass(frozen=True)
 class Run:
     """A sweep but for its prompts.
 
-    settings, ladder    as they are, or recipes of them: `ladder()` and `settings(ladder)`; only recipes can be sent to another process
+    settings, ladder    as they are, or recipes of them: `ladder()` and `settings(ladder)`; only
+                        recipes can be sent to another process
 
-    Raises ValueError if the ladder is a recipe and the settings are not: they would belong to other models.
+    Raises ValueError if the ladder is a recipe and the settings are not: they would belong to other
+    models.
     """
 
     settings: Sequence[Setting] | Recipe
@@ -34,26 +38,40 @@ class Run:
     def __post_init__(self) -> None:
         if isinstance(self.ladder, Recipe) and not isinstance(self.settings, Recipe):
             raise ValueError(
-                "the ladder is a recipe and the settings are not, so that they belong to other models: give a recipe of the settings too"
+                "the ladder is a recipe and the settings are not, so that they belong to other"
+                " models: give a recipe of the settings too"
             )
 
     def stage(self) -> tuple[tuple[Setting, ...], Ladder | Pair]:
         """The settings and the ladder; those of recipes are made once per process."""
         if isinstance(self.settings, Recipe):
-            return _staged(self.settings, self.ladder) if isinstance(self.ladder, Recipe) else (checked(self.settings.made(self.ladder)), self.ladder)
+            return (
+                _staged(self.settings, self.ladder)
+                if isinstance(self.ladder, Recipe)
+                else (checked(self.settings.made(self.ladder)), self.ladder)
+            )
         return checked(self.settings), self.ladder
 
     def fingerprint(self) -> str:
-        """Of all that decides rows but the prompt: settings in order, models, seed, length, code.  Raises ValueError as `identity` does."""
+        """Of all that decides rows but the prompt: settings in order, models, seed, length, code.
+
+        Raises ValueError as `identity` does.
+        """
         recipes = isinstance(self.settings, Recipe) and isinstance(self.ladder, Recipe)
-        made = _staged_fingerprint(self.settings, self.ladder) if recipes else fingerprint(*self.stage())
+        made = (
+            _staged_fingerprint(self.settings, self.ladder)
+            if recipes
+            else fingerprint(*self.stage())
+        )
         return fingerprint(made, self.seed, self.max_new_tokens, code(played, row))
 
     def rows(self, prompt: Prompt, on_row: Callable[[], object] = lambda: None) -> list[Row]:
         """The rows of one prompt, a setting after the other; `on_row` is called after each."""
         settings, ladder = self.stage()
         found = []
-        for setting, generation in played(settings, prompt, ladder, seed=self.seed, max_new_tokens=self.max_new_tokens):
+        for setting, generation in played(
+            settings, prompt, ladder, seed=self.seed, max_new_tokens=self.max_new_tokens
+        ):
             found.append(row(setting, prompt, generation))
             on_row()
         return found
@@ -86,12 +104,16 @@ def rows_of(prompt: Prompt, run: Run, expected: str) -> list[Row]:
 
     expected    the fingerprint that another worker found
 
-    Raises ValueError if this worker's is another: its models, its code or its versions differ, and its rows could too.
+    Raises ValueError if this worker's is another: its models, its code or its versions differ, and
+    its rows could too.
     """
     with _alone():
         found = run.fingerprint()
         if found != expected:
-            raise ValueError(f"workers differ in models, code, versions or kind of device: fingerprints {expected} and {found}")
+            raise ValueError(
+                "workers differ in models, code, versions or kind of device: fingerprints"
+                f" {expected} and {found}"
+            )
         return run.rows(prompt)
 
 

@@ -1,5 +1,25 @@
 """Near-ties: where two texts of one model part, and whether that is rounding or a bug."""
 
-from specdec_lib.measure.ties.near_ties import BUG, EARLY, ROUNDING, VERDICTS, NearTie, gaps, moved, near_tie, parting
+from specdec_lib.measure.ties.near_ties import (
+    BUG,
+    EARLY,
+    ROUNDING,
+    VERDICTS,
+    NearTie,
+    gaps,
+    moved,
+    near_tie,
+    parting,
+)
 
-__all__ = ["BUG", "EARLY", "ROUNDING", "VERDICTS", "NearTie", "gaps", "moved", "near_tie", "parting"]
+__all__ = [
+    "BUG",
+    "EARLY",
+    "ROUNDING",
+    "VERDICTS",
+    "NearTie",
+    "gaps",
+    "moved",
+    "near_tie",
+    "parting",
+]

@@ -1,4 +1,6 @@
-"""Which rows a model has still to compute, and where the logits of every node then are: the memory of paths, whatever the network."""
+"""Which rows a model has still to compute, and where the logits of every node then are: the memory
+of paths, whatever the network.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +14,9 @@ from specdec_lib.models.cached.slots import BEFORE, SlotCache
 SLACK = 32  # slots of dead branches that are carried along rather than moved away
 
 Forward = Callable[[Sequence[int], Sequence[int], Sequence[int], int], range]
-"""One pass over new rows: their parents' slots, tokens and positions, and of how many of the last of them the logits are kept; their slots."""
+"""One pass over new rows: their parents' slots, tokens and positions, and of how many of the last
+of them the logits are kept; their slots.
+"""
 
 
 class PathMemory:
@@ -36,17 +40,25 @@ class PathMemory:
         self.slots.clear()
         self._known = ((), [])
 
-    def score(self, tokens: tuple[int, ...], tree: TokenTree, forward: Forward) -> Float[Tensor, "nodes vocab"]:
-        """The logits after every node of a tree that is rooted at the end of `tokens`; `forward` is asked for unknown rows only."""
+    def score(
+        self, tokens: tuple[int, ...], tree: TokenTree, forward: Forward
+    ) -> Float[Tensor, "nodes vocab"]:
+        """The logits after every node of a tree that is rooted at the end of `tokens`; `forward` is
+        asked for unknown rows only.
+        """
         try:
             path = self._read(tokens, forward)
-            return torch.stack([self.slots.logits[slot] for slot in self._run(tokens, path, tree, forward)])
+            return torch.stack(
+                [self.slots.logits[slot] for slot in self._run(tokens, path, tree, forward)]
+            )
         except BaseException:
             self.forget()  # an interrupted pass leaves slots half filled
             raise
 
     def _read(self, tokens: tuple[int, ...], forward: Forward) -> list[int]:
-        """The slots of all but the last few of `tokens`: known ones found, long unknown stretches read in chunks."""
+        """The slots of all but the last few of `tokens`: known ones found, long unknown stretches
+        read in chunks.
+        """
         known, slots = self._known
         shared = len(known) if tokens[: len(known)] == known else 0
         path = self.slots.compact(self.slots.find(tokens, slots[:shared]), SLACK)
@@ -62,10 +74,16 @@ class PathMemory:
         self._known = (tokens[: len(path)], path)
         return path
 
-    def _run(self, tokens: tuple[int, ...], path: list[int], tree: TokenTree, forward: Forward) -> list[int]:
+    def _run(
+        self, tokens: tuple[int, ...], path: list[int], tree: TokenTree, forward: Forward
+    ) -> list[int]:
         """The slot of every node, after one forward pass over whatever is not known yet."""
         rest = tokens[len(path) :]
-        parents, rows, positions = self._after(path, len(rest)), list(rest), list(range(len(path), len(tokens)))
+        parents, rows, positions = (
+            self._after(path, len(rest)),
+            list(rest),
+            list(range(len(path), len(tokens))),
+        )
         first = self.slots.used
         slots = [first + len(rest) - 1 if rest else path[-1]]
         fresh: dict[tuple[int, int], int] = {}

@@ -1,8 +1,11 @@
-"""Keys and values of many token paths in one preallocated buffer per layer, and the trie that says which slot holds which path.
+"""Keys and values of many token paths in one preallocated buffer per layer, and the trie that says
+which slot holds which path.
 
-A slot holds one token after one particular path. Slots that form one unbroken run from the first token on are the trunk (slot number =
-position), so a row's mask is a prefix of the trunk and a few more slots. `SlotCache` speaks the two cache calls that Hugging Face decoders make
-(`update`, `get_seq_length`), the same in transformers 5.17 to 5.23: whatever of that interface moves is mended here.
+A slot holds one token after one particular path. Slots that form one unbroken run from the first
+token on are the trunk (slot number = position), so a row's mask is a prefix of the trunk and a few
+more slots. `SlotCache` speaks the two cache calls that Hugging Face decoders make (`update`,
+`get_seq_length`), the same in transformers 5.17 to 5.23: whatever of that interface moves is mended
+here.
 """
 
 from collections.abc import Sequence
@@ -37,7 +40,9 @@ class SlotCache:
         return self._children.get((slot, token))
 
     def find(self, tokens: Sequence[int], start: Sequence[int] = ()) -> list[int]:
-        """The slots of the longest known beginning of `tokens`; `start` are slots already found for its first tokens."""
+        """The slots of the longest known beginning of `tokens`; `start` are slots already found for
+        its first tokens.
+        """
         path = list(start)
         slot = path[-1] if path else BEFORE
         for token in tokens[len(path) :]:
@@ -52,7 +57,10 @@ class SlotCache:
         del self._children[slot, token]
 
     def add(self, parents: Sequence[int], tokens: Sequence[int]) -> range:
-        """Name the next slots: row i continues `parents[i]`, which may be an earlier row. To be filled by one forward pass."""
+        """Name the next slots: row i continues `parents[i]`, which may be an earlier row.
+
+        To be filled by one forward pass.
+        """
         self._reserve(self.used + len(tokens))
         new = range(self.used, self.used + len(tokens))
         for slot, parent, token in zip(new, parents, tokens, strict=True):
@@ -90,9 +98,11 @@ class SlotCache:
             self.logits = {slot: row for slot, row in self.logits.items() if slot not in passed}
 
     def compact(self, path: Sequence[int], slack: int) -> list[int]:
-        """Move `path` (from the first token on) and what hangs below its end together; free the rest if it is more than `slack` slots.
+        """Move `path` (from the first token on) and what hangs below its end together; free the
+        rest if it is more than `slack` slots.
 
-        The slots of `path` afterwards. Forgetting never changes a result, only what has to be computed again.
+        The slots of `path` afterwards. Forgetting never changes a result, only what has to be
+        computed again.
         """
         if self.used - len(path) <= slack:
             return list(path)
@@ -113,11 +123,17 @@ class SlotCache:
             moved = torch.tensor(keep[still:], device=self._keys[0].device)
             for buffer in (*self._keys, *self._values):
                 buffer[:, :, still : len(keep)] = buffer[:, :, moved]
-        self._children = {(place[parent], token): place[slot] for (parent, token), slot in self._children.items() if slot in place}
+        self._children = {
+            (place[parent], token): place[slot]
+            for (parent, token), slot in self._children.items()
+            if slot in place
+        }
         self.logits = {place[slot]: row for slot, row in self.logits.items() if slot in place}
         self.parents = [place[self.parents[slot]] for slot in keep]
         self.used = len(keep)
-        self.trunk = next((slot for slot in range(self.used) if self.parents[slot] != slot - 1), self.used)
+        self.trunk = next(
+            (slot for slot in range(self.used) if self.parents[slot] != slot - 1), self.used
+        )
 
     def _reserve(self, slots: int) -> None:
         while self.capacity < slots:
@@ -131,12 +147,18 @@ class SlotCache:
     # what a Hugging Face decoder calls
 
     def update(
-        self, keys: Float[Tensor, "1 heads rows size"], values: Float[Tensor, "1 heads rows size"], layer_idx: int, cache_kwargs: object = None
+        self,
+        keys: Float[Tensor, "1 heads rows size"],
+        values: Float[Tensor, "1 heads rows size"],
+        layer_idx: int,
+        cache_kwargs: object = None,
     ) -> tuple[Float[Tensor, "1 heads slots size"], Float[Tensor, "1 heads slots size"]]:
         """Store the new rows of one layer; all rows of that layer so far."""
         if layer_idx == len(self._keys):
             self._keys.append(keys.new_empty((1, keys.shape[1], self.capacity, keys.shape[3])))
-            self._values.append(values.new_empty((1, values.shape[1], self.capacity, values.shape[3])))
+            self._values.append(
+                values.new_empty((1, values.shape[1], self.capacity, values.shape[3]))
+            )
         end = self.used + self._pending
         self._keys[layer_idx][:, :, self.used : end] = keys
         self._values[layer_idx][:, :, self.used : end] = values

@@ -1,4 +1,6 @@
-"""Numbers, rows and products of the compiled pass: each sum in an order that depends on its row alone."""
+"""Numbers, rows and products of the compiled pass: each sum in an order that depends on its row
+alone.
+"""
 
 import math
 from typing import no_type_check
@@ -16,7 +18,9 @@ LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}  # sums over a length that neve
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def exponential(x):
-    """e to the x in float32, to two units in the last place; what lies beyond −87 and 88 counts as these (Cephes, Moshier 1992)."""
+    """e to the x in float32, to two units in the last place; what lies beyond −87 and 88 counts as
+    these (Cephes, Moshier 1992).
+    """
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     whole = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
     rest = x - whole * np.float32(0.693359375) + whole * np.float32(2.12194440e-4)
@@ -45,7 +49,9 @@ def activated(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panel, depth, x, sums):
-    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most four, as even as can be."""
+    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most four, as even as can
+    be.
+    """
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
@@ -69,7 +75,9 @@ def panel_sums(panel, depth, x, sums):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def product(panel, scale, bias, x, y, column, activation, added):
-    """Sixteen columns of x Wᵀ · scale + bias, from `column` on: with an activation, or added to what y holds."""
+    """Sixteen columns of x Wᵀ · scale + bias, from `column` on: with an activation, or added to
+    what y holds.
+    """
     sums = np.empty((len(x), COLUMNS), np.float32)
     panel_sums(panel, x.shape[1], x, sums)
     for row in range(len(x)):

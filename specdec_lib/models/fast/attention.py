@@ -12,7 +12,8 @@ from specdec_lib.models.fast.tiles import COLUMNS
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def attend(queries, keys, values, used, trunk, above, counts, y):
-    """What all rows read through one head: of the `used` slots, each row sees the first `trunk`, then those of its `above`, in this order.
+    """What all rows read through one head: of the `used` slots, each row sees the first `trunk`,
+    then those of its `above`, in this order.
 
     keys      [slots ÷ 16, size, 16]
     values    [size ÷ 16, slots, 16]
@@ -60,7 +61,9 @@ def turn(row, heads, size, cosines, sines):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def stored(joined, heads, size, start, keys, values):
-    """Put the keys and values of new rows, which follow the queries of `heads` heads, into the slots from `start` on."""
+    """Put the keys and values of new rows, which follow the queries of `heads` heads, into the
+    slots from `start` on.
+    """
     key_heads = len(keys)
     for row in range(len(joined)):
         slot = start + row
@@ -68,19 +71,27 @@ def stored(joined, heads, size, start, keys, values):
             first = (heads + one) * size
             for number in range(size):
                 keys[one, slot // COLUMNS, number, slot % COLUMNS] = joined[row, first + number]
-                values[one, number // COLUMNS, slot, number % COLUMNS] = joined[row, first + key_heads * size + number]
+                values[one, number // COLUMNS, slot, number % COLUMNS] = joined[
+                    row, first + key_heads * size + number
+                ]
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def moved(keys, values, sources, first):
-    """Move slots to where they belong: `sources` rise, and none lies before its new place, from `first` on."""
+    """Move slots to where they belong: `sources` rise, and none lies before its new place, from
+    `first` on.
+    """
     for layer in range(keys.shape[0]):
         for head in range(keys.shape[1]):
             for number in range(len(sources)):
                 source, place = sources[number], first + number
                 for one in range(keys.shape[3]):
-                    keys[layer, head, place // COLUMNS, one, place % COLUMNS] = keys[layer, head, source // COLUMNS, one, source % COLUMNS]
+                    keys[layer, head, place // COLUMNS, one, place % COLUMNS] = keys[
+                        layer, head, source // COLUMNS, one, source % COLUMNS
+                    ]
                 for panel in range(values.shape[2]):
                     for one in range(COLUMNS):
-                        values[layer, head, panel, place, one] = values[layer, head, panel, source, one]
+                        values[layer, head, panel, place, one] = values[
+                            layer, head, panel, source, one
+                        ]

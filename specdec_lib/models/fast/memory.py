@@ -1,7 +1,9 @@
-"""What a fast model has read: a trunk, whose slot numbers are positions, and guesses that hang above its end.
+"""What a fast model has read: a trunk, whose slot numbers are positions, and guesses that hang
+above its end.
 
-The same promise as that of `lm.PathMemory`, that a path is computed once as long as it hangs together with what is read next, kept with less work: a
-context that goes on from the last one costs a look at its new tokens.
+The same promise as that of `lm.PathMemory`, that a path is computed once as long as it hangs
+together with what is read next, kept with less work: a context that goes on from the last one costs
+a look at its new tokens.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,8 @@ KEPT = 16  # logits of the trunk's end, so that a caller may go back a little
 class Plan(NamedTuple):
     """What a pass has to compute, and where everything then is.
 
-    tokens, positions, parents    of the rows that are new; a parent is a slot, which may be that of an earlier new row
+    tokens, positions, parents    of the rows that are new; a parent is a slot, which may be that of
+                                  an earlier new row
     keep                          of how many of the last of them the logits are wanted
     nodes                         the slot of every node of the tree
     """
@@ -49,7 +52,8 @@ class Memory:
     _last: tuple[int, ...] = ()
 
     def settle(self, context: Context) -> tuple[int, list[int]]:
-        """Make the known beginning of a context the trunk: the slots whose keys and values are to be moved, rising, and where the first goes.
+        """Make the known beginning of a context the trunk: the slots whose keys and values are to
+        be moved, rising, and where the first goes.
 
         Guesses that hang above the end of that beginning are kept, all others are forgotten.
         """
@@ -69,7 +73,9 @@ class Memory:
             self.forget_guesses()
             return 0, []
         self.trunk.extend(tokens[shared : shared + len(found)])
-        return self._renumber(shared, found, self._above(found[-1] if found else shared - 1, set(found)))
+        return self._renumber(
+            shared, found, self._above(found[-1] if found else shared - 1, set(found))
+        )
 
     def plan(self, context: Context, tree: TokenTree) -> Plan:
         """What is still unknown of a settled context and a tree that is rooted at its end."""
@@ -162,9 +168,15 @@ class Memory:
         slots = [*found, *above]
         place = {slot: shared + number for number, slot in enumerate(slots)}
         parents = {place[slot]: place.get(self._parents[slot], end) for slot in above}
-        self._children = {(parents[place[slot]], token): place[slot] for (_, token), slot in self._children.items() if place.get(slot, 0) > end}
+        self._children = {
+            (parents[place[slot]], token): place[slot]
+            for (_, token), slot in self._children.items()
+            if place.get(slot, 0) > end
+        }
         self._parents, self.used = parents, shared + len(slots)
         kept = {slot: row for slot, row in self.ready.items() if slot < shared}
         self.ready = kept | {place[slot]: self.ready[slot] for slot in slots if slot in self.ready}
-        still = next((number for number, slot in enumerate(slots) if slot != shared + number), len(slots))
+        still = next(
+            (number for number, slot in enumerate(slots) if slot != shared + number), len(slots)
+        )
         return shared + still, slots[still:]

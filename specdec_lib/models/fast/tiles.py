@@ -1,9 +1,12 @@
-"""The inner loop of the fast CPU runtime: sums of products kept in registers, for one to four rows and sixteen columns.
+"""The inner loop of the fast CPU runtime: sums of products kept in registers, for one to four rows
+and sixteen columns.
 
-Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], and come in three forms: float32; bfloat16 in pairs; and eight bits with a scale
-per column. Each is turned into float32 on its way into a register. The sums are taken in the order of the depth, whatever the number of rows.
+Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], and come in three forms:
+float32; bfloat16 in pairs; and eight bits with a scale per column. Each is turned into float32 on
+its way into a register. The sums are taken in the order of the depth, whatever the number of rows.
 
-A tile of sums kept in registers is that of Van Zee and van de Geijn 2015 (BLIS); the next panel is fetched while this one is used.
+A tile of sums kept in registers is that of Van Zee and van de Geijn 2015 (BLIS); the next panel is
+fetched while this one is used.
 """
 
 import hashlib
@@ -22,11 +25,17 @@ ROWS = 4  # of a tile: eight sums hide the time of one; with twelve, two threads
 HERE = Path(__file__).parent
 COMPILED = ("tiles.py", "arithmetic.py", "attention.py", "kernels.py", "trees.py")
 DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
-if not config.CACHE_DIR and os.access(HERE, os.W_OK):  # Numba looks at one file's date; what is compiled here depends on all of these
+if not config.CACHE_DIR and os.access(
+    HERE, os.W_OK
+):  # Numba looks at one file's date; what is compiled here depends on all of these
     config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
 
 FLOAT, INT, BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(8)
-EIGHT, EIGHT_INTS, SIXTEEN_BYTES = ir.VectorType(FLOAT, 8), ir.VectorType(INT, 8), ir.VectorType(BYTE, COLUMNS)
+EIGHT, EIGHT_INTS, SIXTEEN_BYTES = (
+    ir.VectorType(FLOAT, 8),
+    ir.VectorType(INT, 8),
+    ir.VectorType(BYTE, COLUMNS),
+)
 
 
 def _number(value, like=INT):
@@ -35,7 +44,9 @@ def _number(value, like=INT):
 
 def _splat(builder, value):
     one = builder.insert_element(ir.Constant(EIGHT, ir.Undefined), value, _number(0))
-    return builder.shuffle_vector(one, ir.Constant(EIGHT, ir.Undefined), ir.Constant(EIGHT_INTS, [0] * 8))
+    return builder.shuffle_vector(
+        one, ir.Constant(EIGHT, ir.Undefined), ir.Constant(EIGHT_INTS, [0] * 8)
+    )
 
 
 def _floats(builder, at):
@@ -45,7 +56,9 @@ def _floats(builder, at):
 
 
 def _halves(builder, at):
-    """Sixteen columns of bfloat16: column j in the lower half of word j, column j + 8 in the upper half."""
+    """Sixteen columns of bfloat16: column j in the lower half of word j, column j + 8 in the upper
+    half.
+    """
     words = builder.load(builder.bitcast(at, EIGHT_INTS.as_pointer()), align=4)
     low = builder.shl(words, ir.Constant(EIGHT_INTS, [16] * 8))
     high = builder.and_(words, ir.Constant(EIGHT_INTS, [0xFFFF0000] * 8))
@@ -54,17 +67,31 @@ def _halves(builder, at):
 
 def _eights(builder, at):
     """Sixteen columns of eight bits."""
-    whole, nothing = builder.load(builder.bitcast(at, SIXTEEN_BYTES.as_pointer()), align=1), ir.Constant(SIXTEEN_BYTES, ir.Undefined)
+    whole, nothing = (
+        builder.load(builder.bitcast(at, SIXTEEN_BYTES.as_pointer()), align=1),
+        ir.Constant(SIXTEEN_BYTES, ir.Undefined),
+    )
     halves = [ir.Constant(EIGHT_INTS, list(range(first, first + 8))) for first in (0, 8)]
-    return [builder.sitofp(builder.sext(builder.shuffle_vector(whole, nothing, half), EIGHT_INTS), EIGHT) for half in halves]
+    return [
+        builder.sitofp(
+            builder.sext(builder.shuffle_vector(whole, nothing, half), EIGHT_INTS), EIGHT
+        )
+        for half in halves
+    ]
 
 
-READERS = {types.float32: (_floats, 64), types.uint32: (_halves, 32), types.int8: (_eights, 16)}  # and the bytes of sixteen columns
+READERS = {
+    types.float32: (_floats, 64),
+    types.uint32: (_halves, 32),
+    types.int8: (_eights, 16),
+}  # and the bytes of sixteen columns
 
 
 @no_type_check
 def _tile(rows):
-    """The sums of so many rows and a panel: (panel, depth, x, from row to row of x, sums, from row to row of sums)."""
+    """The sums of so many rows and a panel: (panel, depth, x, from row to row of x, sums, from row
+    to row of sums).
+    """
 
     @intrinsic
     def tile(typing, panel, depth, x, x_step, sums, sums_step):
@@ -72,26 +99,51 @@ def _tile(rows):
 
         def emit(context, builder, signature, args):
             kinds = signature.args
-            at, source, out = (context.make_array(kinds[one])(context, builder, args[one]).data for one in (0, 2, 4))
-            at, (depth, step, out_step) = builder.bitcast(at, BYTE.as_pointer()), (args[one] for one in (1, 3, 5))
-            fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(EIGHT, [EIGHT] * 3), "llvm.fma.v8f32")
+            at, source, out = (
+                context.make_array(kinds[one])(context, builder, args[one]).data
+                for one in (0, 2, 4)
+            )
+            at, (depth, step, out_step) = (
+                builder.bitcast(at, BYTE.as_pointer()),
+                (args[one] for one in (1, 3, 5)),
+            )
+            fma = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(EIGHT, [EIGHT] * 3), "llvm.fma.v8f32"
+            )
             fetch_kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
             fetch = cgutils.get_or_insert_function(builder.module, fetch_kind, "llvm.prefetch.p0")
-            totals = [[cgutils.alloca_once_value(builder, ir.Constant(EIGHT, [0.0] * 8)) for _ in range(2)] for _ in range(rows)]
-            starts = [builder.gep(source, [builder.mul(step, _number(row, step.type))]) for row in range(rows)]
+            totals = [
+                [
+                    cgutils.alloca_once_value(builder, ir.Constant(EIGHT, [0.0] * 8))
+                    for _ in range(2)
+                ]
+                for _ in range(rows)
+            ]
+            starts = [
+                builder.gep(source, [builder.mul(step, _number(row, step.type))])
+                for row in range(rows)
+            ]
             with cgutils.for_range(builder, depth) as loop:
                 place = builder.gep(at, [builder.mul(loop.index, _number(size, depth.type))])
                 ahead = builder.gep(place, [builder.mul(depth, _number(size, depth.type))])
-                builder.call(fetch, [ahead, _number(0), _number(0), _number(1)])  # used once: to leave the caches to others
+                builder.call(
+                    fetch, [ahead, _number(0), _number(0), _number(1)]
+                )  # used once: to leave the caches to others
                 weights = read(builder, place)
                 for start, row in zip(starts, totals, strict=True):
                     value = _splat(builder, builder.load(builder.gep(start, [loop.index])))
                     for weight, total in zip(weights, row, strict=True):
-                        builder.store(builder.call(fma, [value, weight, builder.load(total)]), total)
+                        builder.store(
+                            builder.call(fma, [value, weight, builder.load(total)]), total
+                        )
             for number, row in enumerate(totals):
                 first = builder.gep(out, [builder.mul(out_step, _number(number, out_step.type))])
                 for half, total in enumerate(row):
-                    builder.store(builder.load(total), builder.gep(builder.bitcast(first, EIGHT.as_pointer()), [_number(half)]), align=4)
+                    builder.store(
+                        builder.load(total),
+                        builder.gep(builder.bitcast(first, EIGHT.as_pointer()), [_number(half)]),
+                        align=4,
+                    )
             return context.get_dummy_value()
 
         return types.void(panel, types.intp, x, types.intp, sums, types.intp), emit

@@ -1,6 +1,8 @@
-"""A small model's whole tree of guesses in one compiled call: passes, choices and planting, level by level, as `draft.TreeDraft` has it.
+"""A small model's whole tree of guesses in one compiled call: passes, choices and planting, level
+by level, as `draft.TreeDraft` has it.
 
-What a level costs in Python is more than what a small draft's pass costs; here it costs next to nothing.
+What a level costs in Python is more than what a small draft's pass costs; here it costs next to
+nothing.
 """
 
 from typing import no_type_check
@@ -17,7 +19,9 @@ TOKEN, PARENT, DEPTH, SLOT = range(4)  # of a node
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def largest(values, k, places, found):
-    """The places of the k largest values and the values, best first, a tie to the lower place; how many there are: −inf is none, −1 if one is NaN."""
+    """The places of the k largest values and the values, best first, a tie to the lower place; how
+    many there are: −inf is none, −1 if one is NaN.
+    """
     count = 0
     for place in range(len(values)):
         value = values[place]
@@ -47,7 +51,9 @@ def summed(values, highest):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def gumbel(key, token):
-    """Standard Gumbel noise of a token: the bits of `chance.gumbel_noise`, to the last place of its logarithms; `key` is a position's `noise_key`."""
+    """Standard Gumbel noise of a token: the bits of `chance.gumbel_noise`, to the last place of its
+    logarithms; `key` is a position's `noise_key`.
+    """
     state = key + (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -58,7 +64,9 @@ def gumbel(key, token):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def likeliest(logits, k, places, factors):
-    """The k largest logits' tokens and unwarped probabilities; how many, −1 where the largest is not finite."""
+    """The k largest logits' tokens and unwarped probabilities; how many, −1 where the largest is
+    not finite.
+    """
     found = np.empty(k, np.float32)
     count = largest(logits, k, places, found)
     if count < 1 or not np.isfinite(found[0]):
@@ -72,7 +80,9 @@ def likeliest(logits, k, places, factors):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def kept(logits, top_k):
-    """The tokens of the k largest logits and of whatever ties with the last of them, rising, and their logits; none where there is no finite one."""
+    """The tokens of the k largest logits and of whatever ties with the last of them, rising, and
+    their logits; none where there is no finite one.
+    """
     places, found = np.empty(top_k, np.int64), np.empty(top_k, np.float32)
     count = largest(logits, top_k, places, found)
     if count < 1 or not np.isfinite(found[0]):
@@ -84,7 +94,9 @@ def kept(logits, top_k):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def ranked(logits, k, places, factors, law, key):
-    """The k tokens that come out best under the noise, and how often such a guess is accepted, by rank and gap; −1 where there is no law."""
+    """The k tokens that come out best under the noise, and how often such a guess is accepted, by
+    rank and gap; −1 where there is no law.
+    """
     temperature, top_k, edges, binned = law
     tokens, noisy = kept(logits, top_k)
     if not len(tokens):
@@ -108,7 +120,9 @@ def ranked(logits, k, places, factors, law, key):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def truncated(count, budget, nodes, scores):
-    """The `budget` best-scored guesses and the root, in their order; a tie goes to the earlier node. How many nodes are left."""
+    """The `budget` best-scored guesses and the root, in their order; a tie goes to the earlier
+    node. How many nodes are left.
+    """
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
     place = np.full(count, -1)
     place[0] = 0
@@ -129,7 +143,22 @@ def read(tokens, places, start, trunk, above, counts, keep, network, buffers, pa
     shape, tables, layers, head = network
     keys, values = buffers
     logits = np.empty((keep, padded), np.float32)
-    one_thread(tokens, places, start, trunk, above, counts, keep, shape, tables, layers, head, keys, values, logits)
+    one_thread(
+        tokens,
+        places,
+        start,
+        trunk,
+        above,
+        counts,
+        keep,
+        shape,
+        tables,
+        layers,
+        head,
+        keys,
+        values,
+        logits,
+    )
     return logits
 
 
@@ -159,16 +188,37 @@ def level_paths(frontier, level, nodes, root_path):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def planted(rest, position, start, trunk, root_path, widths, budget, floor, law, noise_keys, network, buffers, sizes):
-    """A tree: its nodes' tokens and parents, and scores; the rows read beyond `rest`, their tokens and the slots they continue; passes, or −1.
+def planted(
+    rest,
+    position,
+    start,
+    trunk,
+    root_path,
+    widths,
+    budget,
+    floor,
+    law,
+    noise_keys,
+    network,
+    buffers,
+    sizes,
+):
+    """A tree: its nodes' tokens and parents, and scores; the rows read beyond `rest`, their tokens
+    and the slots they continue; passes, or −1.
 
-    rest       tokens not read yet, the root last, from position `position` on, in the slots from `start` on
+    rest       tokens not read yet, the root last, from position `position` on, in the slots from
+               `start` on
     widths     children per node at each depth; with a budget above 0, all of them are the budget
     law        temperature, top-k, and a match table's edges and bins
-    sizes      tokens of the vocabulary; of a whole number of panels; and nodes at most, as many rows
+    sizes      tokens of the vocabulary; of a whole number of panels; and nodes at most, as many
+               rows
     """
     vocabulary, padded, most = sizes
-    nodes, scores, reads = np.zeros((4, most), np.int64), np.zeros(most, np.float64), np.zeros((2, most), np.int64)
+    nodes, scores, reads = (
+        np.zeros((4, most), np.int64),
+        np.zeros(most, np.float64),
+        np.zeros((2, most), np.int64),
+    )
     nodes[TOKEN, 0], nodes[PARENT, 0], nodes[SLOT, 0], scores[0] = rest[-1], -1, root_path[-1], 1.0
     found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
     known, count, passes = 0, 1, 0
@@ -181,12 +231,20 @@ def planted(rest, position, start, trunk, root_path, widths, budget, floor, law,
             first = start + len(rest) + known
             for row, node in enumerate(frontier):
                 nodes[SLOT, node] = first + row
-                reads[0, known], reads[1, known] = nodes[TOKEN, node], nodes[SLOT, nodes[PARENT, node]]
+                reads[0, known], reads[1, known] = (
+                    nodes[TOKEN, node],
+                    nodes[SLOT, nodes[PARENT, node]],
+                )
                 known += 1
             above = level_paths(frontier, level, nodes, root_path)
-            places, counts = np.full(len(frontier), position + len(rest) - 1 + level), np.full(len(frontier), above.shape[1])
+            places, counts = (
+                np.full(len(frontier), position + len(rest) - 1 + level),
+                np.full(len(frontier), above.shape[1]),
+            )
             batch = nodes[TOKEN][frontier]
-            logits = read(batch, places, first, trunk, above, counts, len(frontier), network, buffers, padded)
+            logits = read(
+                batch, places, first, trunk, above, counts, len(frontier), network, buffers, padded
+            )
         else:
             logits = root_row(rest, position, start, trunk, root_path, network, buffers, padded)
         passes += 1
@@ -201,7 +259,12 @@ def planted(rest, position, start, trunk, root_path, widths, budget, floor, law,
             for child in range(children):
                 score = scores[node] * min(1.0, factors[child])
                 if factors[child] > 0 and score >= floor and score > worst:
-                    nodes[TOKEN, count], nodes[PARENT, count], nodes[DEPTH, count], nodes[SLOT, count] = found[child], node, level + 1, -1
+                    (
+                        nodes[TOKEN, count],
+                        nodes[PARENT, count],
+                        nodes[DEPTH, count],
+                        nodes[SLOT, count],
+                    ) = found[child], node, level + 1, -1
                     scores[count] = score
                     count += 1
         if budget and count - 1 > budget:

@@ -1,9 +1,13 @@
-"""Katz back-off: counts in; the probability of every seen n-gram and the back-off weight of every context out.
+"""Katz back-off: counts in; the probability of every seen n-gram and the back-off weight of every
+context out.
 
-    P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its oldest token
+    P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its
+    oldest token
 
-What is taken from a count is a multiple of 2⁻²⁰, so that the sums over a row are exact in float64 (up to
-2³³ tokens of text): "no probability is left" is then an integer statement, and no row needs a tolerance.
+What is taken from a count is a multiple of 2⁻²⁰, so that the sums over a row are exact in float64
+(up to
+2³³ tokens of text): "no probability is left" is then an integer statement, and no row needs a
+tolerance.
 Source: Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
 """
 
@@ -21,8 +25,12 @@ GRAIN = 2.0**-20
 
 
 def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
-    """Katz's discounts d_1 … d_5 as the formula gives them; not finite, or outside (0, 1], where the counts are too few or too even."""
-    seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3).astype(np.float64)
+    """Katz's discounts d_1 … d_5 as the formula gives them; not finite, or outside (0, 1], where
+    the counts are too few or too even.
+    """
+    seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3).astype(
+        np.float64
+    )
     r = np.arange(1, DISCOUNTED + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         common = (DISCOUNTED + 1) * seen[DISCOUNTED + 1] / seen[1]
@@ -32,8 +40,9 @@ def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]
 def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
     """How much is taken from a count of 0, 1, … 5 and above, for the n-grams of one length.
 
-    Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute discounting with D = N_1 / (N_1 + 2 N_2),
-    and D = ½ where N_1 or N_2 is zero (D would be undefined, or leave nothing to the seen or to the unseen). Always less than the count itself.
+    Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute
+    discounting with D = N_1 / (N_1 + 2 N_2), and D = ½ where N_1 or N_2 is zero (D would be
+    undefined, or leave nothing to the seen or to the unseen). Always less than the count itself.
     """
     frequencies = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
     discounts = good_turing(counts)
@@ -49,10 +58,12 @@ def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"
 def back_off(
     levels: Sequence[Level], taken: Float64[np.ndarray, "lengths r"]
 ) -> tuple[list[Float64[np.ndarray, " _"]], list[Float64[np.ndarray, " _"]]]:
-    """Per level, the probability of each n-gram's last token after the others; per level but the last, each n-gram's back-off weight.
+    """Per level, the probability of each n-gram's last token after the others; per level but the
+    last, each n-gram's back-off weight.
 
-    Unigrams are (count + 1) / (all tokens + vocabulary). A context whose seen continuations hold all that the shorter context offers has
-    nothing to back off to: its row is scaled to sum to 1. A context without continuations has weight 1.
+    Unigrams are (count + 1) / (all tokens + vocabulary). A context whose seen continuations hold
+    all that the shorter context offers has nothing to back off to: its row is scaled to sum to 1. A
+    context without continuations has weight 1.
     """
     links = suffixes(levels)
     mass = (levels[0].counts + SMOOTHING).astype(np.float64)
@@ -61,7 +72,9 @@ def back_off(
     for depth, (level, longer) in enumerate(pairwise(levels)):
         link, fans, shorter_mass = links[depth], np.diff(level.offsets), mass
         mass = longer.counts - taken[depth][np.minimum(longer.counts, DISCOUNTED + 1)]
-        unseen = (held[link] - summed(shorter_mass[links[depth + 1]], level)) / scale[link] + left[link]
+        unseen = (held[link] - summed(shorter_mass[links[depth + 1]], level)) / scale[link] + left[
+            link
+        ]
         held = summed(mass, level)
         scale = np.where(unseen > 0, level.totals, held)
         scale[fans == 0] = 1.0

@@ -1,7 +1,8 @@
 """How often every n-gram was seen: a compact trie with one level per n-gram length.
 
-Level 0 holds all tokens of the vocabulary, token number = index. An n-gram of a deeper level is a pair (number of its first n−1 tokens in
-the level above, last token), and a level is sorted by this pair: no key overflows, however long the n-grams are.
+Level 0 holds all tokens of the vocabulary, token number = index. An n-gram of a deeper level is a
+pair (number of its first n−1 tokens in the level above, last token), and a level is sorted by this
+pair: no key overflows, however long the n-grams are.
 """
 
 from bisect import bisect_left
@@ -19,8 +20,10 @@ class Level:
 
     tokens     the last token of each; ascending among the continuations of one shorter n-gram
     counts     how often each was seen, in all the text, also where the table was pruned
-    ends       how often it stood at the end of a stream, where nothing continues it; 0 in the last level
-    offsets    the continuations of n-gram i are numbers offsets[i] to offsets[i + 1] of the next level
+    ends       how often it stood at the end of a stream, where nothing continues it; 0 in the last
+               level
+    offsets    the continuations of n-gram i are numbers offsets[i] to offsets[i + 1] of the next
+               level
     """
 
     tokens: Int[np.ndarray, " ngrams"]
@@ -46,7 +49,9 @@ class Level:
         return number if number < stop and self.tokens[number] == token else None
 
 
-def count(streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int) -> tuple[Level, ...]:
+def count(
+    streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int
+) -> tuple[Level, ...]:
     """The levels of all n-grams up to `order` tokens; none reaches from one stream into the next.
 
     Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below 1.
@@ -66,12 +71,19 @@ def count(streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: 
 
 
 def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
-    """The levels without n-grams seen fewer times than their level's threshold; level 0 stays whole.
+    """The levels without n-grams seen fewer times than their level's threshold; level 0 stays
+    whole.
 
-    thresholds    one per level from 1 on, not descending: so with an n-gram its first and its last tokens are kept
+    thresholds    one per level from 1 on, not descending: so with an n-gram its first and its last
+                  tokens are kept
     """
-    masks = [np.ones(len(levels[0]), bool)] + [level.counts >= least for level, least in zip(levels[1:], thresholds, strict=True)]
-    fans = [np.bincount(parents(level)[mask], minlength=len(level)) for level, mask in zip(levels, masks[1:], strict=False)]
+    masks = [np.ones(len(levels[0]), bool)] + [
+        level.counts >= least for level, least in zip(levels[1:], thresholds, strict=True)
+    ]
+    fans = [
+        np.bincount(parents(level)[mask], minlength=len(level))
+        for level, mask in zip(levels, masks[1:], strict=False)
+    ]
     fans.append(np.zeros(len(levels[-1]), np.int64))
     return tuple(
         Level(level.tokens[mask], level.counts[mask], level.ends[mask], offsets(fan[mask]))
@@ -80,7 +92,9 @@ def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...
 
 
 def suffixes(levels: Sequence[Level]) -> list[Int[np.ndarray, " ngrams"]]:
-    """Per level, the number of each n-gram without its oldest token in the level above; 0, the empty n-gram, for level 0."""
+    """Per level, the number of each n-gram without its oldest token in the level above; 0, the
+    empty n-gram, for level 0.
+    """
     vocabulary = len(levels[0])
     links = [np.zeros(vocabulary, np.int64)]
     keys = np.arange(vocabulary)
@@ -97,8 +111,12 @@ def parents(level: Level) -> Int[np.ndarray, " children"]:
 
 
 def summed(values: Shaped[np.ndarray, " children"], level: Level) -> Float64[np.ndarray, " ngrams"]:
-    """The sum over each n-gram's continuations; every sum runs on its own, because differences of one running sum would lose bits."""
-    return np.bincount(parents(level), values, minlength=len(level)).astype(np.float64)  # without n-grams numpy counts in integers
+    """The sum over each n-gram's continuations; every sum runs on its own, because differences of
+    one running sum would lose bits.
+    """
+    return np.bincount(parents(level), values, minlength=len(level)).astype(
+        np.float64
+    )  # without n-grams numpy counts in integers
 
 
 def offsets(fans: Integer[np.ndarray, " ngrams"]) -> Int[np.ndarray, " edges"]:
@@ -113,22 +131,35 @@ def _linked(sizes: list[tuple]) -> tuple[Level, ...]:
         followed = np.bincount(first, continued, minlength=len(tokens)).astype(np.int64)
         levels.append(Level(tokens, counts, counts - followed, offsets(fans)))
     tokens, counts, _ = sizes[-1]
-    return (*levels, Level(tokens, counts, np.zeros(len(tokens), np.int64), np.zeros(len(tokens) + 1, np.int64)))
+    return (
+        *levels,
+        Level(tokens, counts, np.zeros(len(tokens), np.int64), np.zeros(len(tokens) + 1, np.int64)),
+    )
 
 
-def _joined(streams: Iterable[np.ndarray], vocabulary: int, order: int) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
+def _joined(
+    streams: Iterable[np.ndarray], vocabulary: int, order: int
+) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
     """All streams in a row, and for each token whether the next one belongs to the same stream."""
     if vocabulary < 1 or order < 1:
-        raise ValueError(f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and {order}")
+        raise ValueError(
+            f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and"
+            f" {order}"
+        )
     parts = [np.asarray(stream) for stream in streams]
     parts = [part for part in parts if part.size]
     if not parts:
         raise ValueError("an n-gram table is counted on at least one token, the streams hold none")
     for part in parts:
         if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(f"a stream is a one-dimensional array of integers, got shape {part.shape} of {part.dtype}")
+            raise ValueError(
+                f"a stream is a one-dimensional array of integers, got shape {part.shape} of"
+                f" {part.dtype}"
+            )
         if part.min() < 0 or part.max() >= vocabulary:
-            raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {part.min()}…{part.max()}")
+            raise ValueError(
+                f"tokens must lie in 0…{vocabulary - 1}, got {part.min()}…{part.max()}"
+            )
     inside = np.ones(sum(map(len, parts)), bool)
     inside[np.cumsum([len(part) for part in parts]) - 1] = False
     return np.concatenate(parts).astype(np.int32), inside

@@ -1,4 +1,6 @@
-"""A Katz back-off n-gram model: a language model that costs microseconds, and the table behind the cheapest drafts."""
+"""A Katz back-off n-gram model: a language model that costs microseconds, and the table behind the
+cheapest drafts.
+"""
 
 import functools
 import io
@@ -30,9 +32,11 @@ class Katz:
     levels    n-grams by length: level 0 holds the unigrams, one per token of the vocabulary
     taken     per length from 2 on, what is taken from a count of 0, 1, … 5 and above
 
-    Every law is non-negative and sums to 1. Seen n-grams are discounted as `taken_counts` says, unigrams smoothed by adding 1.
-    Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that leaves (0, 1], and c(h) is the
-    sum over continuations, so that the last token of a stream does not count as a context.
+    Every law is non-negative and sums to 1. Seen n-grams are discounted as `taken_counts` says,
+    unigrams smoothed by adding 1.
+    Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
+    leaves (0, 1], and c(h) is the sum over continuations, so that the last token of a stream does
+    not count as a context.
     """
 
     levels: tuple[Level, ...]
@@ -41,12 +45,16 @@ class Katz:
     max_positions: ClassVar[int] = sys.maxsize
 
     @classmethod
-    def fit(cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3) -> "Katz":
+    def fit(
+        cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
+    ) -> "Katz":
         """The model of token streams; no n-gram reaches from one stream into the next.
 
-        order    tokens of the longest n-gram: 3 is the trigram; limited by memory only (about 100 bytes per token of text)
+        order    tokens of the longest n-gram: 3 is the trigram; limited by memory only (about 100
+                 bytes per token of text)
 
-        Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below 1.
+        Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
+        1.
         """
         levels = count(streams, vocabulary, order)
         taken = [taken_counts(level.counts) for level in levels[1:]]
@@ -101,10 +109,11 @@ class Katz:
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
-        """The m most likely next tokens, best first, and their probabilities: the m largest of `law`, without the dense row.
+        """The m most likely next tokens, best first, and their probabilities: the m largest of
+        `law`, without the dense row.
 
-        Ties go to the lower token. Fewer come back where fewer are possible.  Raises ValueError if m is below 1 or a token
-        lies outside the vocabulary.
+        Ties go to the lower token. Fewer come back where fewer are possible.  Raises ValueError if
+        m is below 1 or a token lies outside the vocabulary.
         """
         if m < 1:
             raise ValueError(f"at least 1 continuation must be asked for, got {m}")
@@ -120,7 +129,8 @@ class Katz:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The log of the law after each node, root first: float64, −inf where the law is 0.
 
-        Raises ValueError if the tree is not rooted at the context's end, or a token lies outside the vocabulary.
+        Raises ValueError if the tree is not rooted at the context's end, or a token lies outside
+        the vocabulary.
         """
         check_root(context, tree, self.vocabulary, self.max_positions)
         window = context.tokens[-self.order :]
@@ -129,7 +139,9 @@ class Katz:
             return torch.from_numpy(np.log(np.stack(rows)))
 
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
-        """The most likely seen continuation of each token, the lowest of a tie; −1 where the table holds none."""
+        """The most likely seen continuation of each token, the lowest of a tie; −1 where the table
+        holds none.
+        """
         likeliest = np.full(self.vocabulary, -1, np.int64)
         if self.order > 1:
             continued = np.flatnonzero(np.diff(self.levels[0].offsets))
@@ -139,26 +151,37 @@ class Katz:
     def pruned(self, max_bytes: int) -> "Katz":
         """This table without its rarest n-grams, so that `save` writes at most `max_bytes`.
 
-        The thresholds on counts do not fall with length, and are the lowest that fit. Back-off weights follow from what is kept; kept n-grams
-        keep their probabilities, but for rows that had to be scaled (see `back_off`).
+        The thresholds on counts do not fall with length, and are the lowest that fit. Back-off
+        weights follow from what is kept; kept n-grams keep their probabilities, but for rows that
+        had to be scaled (see `back_off`).
         Raises ValueError if not even the unigrams fit.
         """
         if self._file_bytes() <= max_bytes:
             return self
-        fits = (self.order - 1) * int(max((level.counts.max(initial=0) for level in self.levels[1:]), default=0))
+        fits = (self.order - 1) * int(
+            max((level.counts.max(initial=0) for level in self.levels[1:]), default=0)
+        )
         smallest = self._thinned(fits)._file_bytes()
         if smallest > max_bytes:
-            raise ValueError(f"the unigrams alone take {smallest} bytes, more than the {max_bytes} allowed")
+            raise ValueError(
+                f"the unigrams alone take {smallest} bytes, more than the {max_bytes} allowed"
+            )
         fails = fits // 2
         while fails and self._thinned(fails)._file_bytes() <= max_bytes:
             fits, fails = fails, fails // 2
         while fits - fails > 1:
             middle = (fits + fails) // 2
-            fits, fails = (middle, fails) if self._thinned(middle)._file_bytes() <= max_bytes else (fits, middle)
+            fits, fails = (
+                (middle, fails)
+                if self._thinned(middle)._file_bytes() <= max_bytes
+                else (fits, middle)
+            )
         return self._thinned(fits)
 
     def _thinned(self, raised: int) -> "Katz":
-        """Without the n-grams below thresholds that were raised by 1 this many times, the longest n-grams' first, in turn."""
+        """Without the n-grams below thresholds that were raised by 1 this many times, the longest
+        n-grams' first, in turn.
+        """
         lengths = self.order - 1
         thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
         return replace(self, levels=kept(self.levels, thresholds))
@@ -169,7 +192,9 @@ class Katz:
         return len(stream.getbuffer())
 
     def _contexts(self, tokens: Sequence[int]) -> list[int]:
-        """The number of the last 1, 2, … tokens in their level, as far as the table holds them; at most order − 1 of them."""
+        """The number of the last 1, 2, … tokens in their level, as far as the table holds them; at
+        most order − 1 of them.
+        """
         window = tokens[max(0, len(tokens) - self.order + 1) :]
         for token in window:
             if not 0 <= token < self.vocabulary:

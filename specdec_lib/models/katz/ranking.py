@@ -1,4 +1,6 @@
-"""The likeliest continuations in microseconds, without a dense row: every row sorted once, best first."""
+"""The likeliest continuations in microseconds, without a dense row: every row sorted once, best
+first.
+"""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,7 +14,8 @@ from specdec_lib.models.katz.counts import Level
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """All rows of a table, each sorted by falling probability, ties by rising token; row 0 of `bounds[0]` is the unigram.
+    """All rows of a table, each sorted by falling probability, ties by rising token; row 0 of
+    `bounds[0]` is the unigram.
 
     bounds           per context length, where each context's row begins and ends
     tokens           per context length, the rows' tokens
@@ -24,27 +27,43 @@ class Ranking:
     probabilities: tuple[Float64[np.ndarray, " _"], ...]
 
     @classmethod
-    def of(cls, levels: Sequence[Level], probabilities: Sequence[Float64[np.ndarray, " _"]]) -> "Ranking":
+    def of(
+        cls, levels: Sequence[Level], probabilities: Sequence[Float64[np.ndarray, " _"]]
+    ) -> "Ranking":
         """Sort the rows of a table; a second or so per ten million n-grams."""
         bounds = (np.array([0, len(levels[0])]), *(level.offsets for level in levels[:-1]))
-        orders = [np.lexsort((-law, np.repeat(np.arange(len(edges) - 1), np.diff(edges)))) for edges, law in zip(bounds, probabilities, strict=True)]
+        orders = [
+            np.lexsort((-law, np.repeat(np.arange(len(edges) - 1), np.diff(edges))))
+            for edges, law in zip(bounds, probabilities, strict=True)
+        ]
         tokens = tuple(level.tokens[order] for level, order in zip(levels, orders, strict=True))
-        return cls(bounds, tokens, tuple(law[order] for law, order in zip(probabilities, orders, strict=True)))
+        return cls(
+            bounds,
+            tokens,
+            tuple(law[order] for law, order in zip(probabilities, orders, strict=True)),
+        )
 
     def row(self, length: int, number: int) -> tuple[memoryview, memoryview]:
         """Tokens and probabilities of one context of `length` tokens, best first."""
         edges = self.bounds[length]
         start, stop = int(edges[number]), int(edges[number + 1])
-        return memoryview(self.tokens[length])[start:stop], memoryview(self.probabilities[length])[start:stop]
+        return memoryview(self.tokens[length])[start:stop], memoryview(self.probabilities[length])[
+            start:stop
+        ]
 
 
 def merge(
-    rows: Sequence[tuple[memoryview, memoryview]], known: Sequence[memoryview], weights: Sequence[float], m: int
+    rows: Sequence[tuple[memoryview, memoryview]],
+    known: Sequence[memoryview],
+    weights: Sequence[float],
+    m: int,
 ) -> tuple[list[int], list[float]]:
-    """The m most likely tokens of rows that back off to one another, and their probabilities; fewer where fewer are possible.
+    """The m most likely tokens of rows that back off to one another, and their probabilities; fewer
+    where fewer are possible.
 
     rows       best first, the empty context's row first and the longest context's last
-    known      per row, the tokens of the next longer context's row in rising order; nothing for the last
+    known      per row, the tokens of the next longer context's row in rising order; nothing for the
+               last
     weights    the back-off weight of each context but the empty one
     """
     best: list[tuple[float, int]] = []

@@ -1,6 +1,8 @@
-"""An n-gram table as one compressed .npz file: small integers; what follows from them is derived when it is read.
+"""An n-gram table as one compressed .npz file: small integers; what follows from them is derived
+when it is read.
 
-Every array is stored as byte planes (all lowest bytes, then all second bytes, …), which compress better: high bytes are mostly zero.
+Every array is stored as byte planes (all lowest bytes, then all second bytes, …), which compress
+better: high bytes are mostly zero.
 """
 
 import os
@@ -22,9 +24,15 @@ def write_stream(stream: BufferedIOBase, levels: Sequence[Level], taken: np.ndar
     arrays = {"order": np.array(len(levels)), "taken": taken, "counts_0": _planes(levels[0].counts)}
     for depth, level in enumerate(levels):
         if depth:
-            arrays |= {f"tokens_{depth}": _planes(level.tokens), f"counts_{depth}": _planes(level.counts)}
+            arrays |= {
+                f"tokens_{depth}": _planes(level.tokens),
+                f"counts_{depth}": _planes(level.counts),
+            }
         if depth + 1 < len(levels):
-            arrays |= {f"fans_{depth}": _planes(np.diff(level.offsets)), f"ends_{depth}": _planes(level.ends)}
+            arrays |= {
+                f"fans_{depth}": _planes(np.diff(level.offsets)),
+                f"ends_{depth}": _planes(level.ends),
+            }
     np.savez_compressed(stream, allow_pickle=False, **arrays)
 
 
@@ -50,12 +58,28 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
             taken = arrays["taken"]
     except FileNotFoundError as missing:
         raise ValueError(f"no n-gram table at {path}: {REMEDY}") from missing
-    except (OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error) as damage:
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as damage:
         raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}") from damage
     for depth, level in enumerate(levels):
         following = len(levels[depth + 1]) if depth + 1 < len(levels) else 0
-        if not (len(level.counts) == len(level.ends) == len(level) and level.offsets[-1] == following and len(taken) == len(levels) - 1):
-            raise ValueError(f"the n-gram table {path} is damaged (its arrays do not fit each other at level {depth}): {REMEDY}")
+        if not (
+            len(level.counts) == len(level.ends) == len(level)
+            and level.offsets[-1] == following
+            and len(taken) == len(levels) - 1
+        ):
+            raise ValueError(
+                f"the n-gram table {path} is damaged (its arrays do not fit each other at level"
+                f" {depth}): {REMEDY}"
+            )
     return levels, taken
 
 
@@ -65,7 +89,12 @@ def _level(arrays: "np.lib.npyio.NpzFile", depth: int) -> Level:
     tokens = _whole(arrays[f"tokens_{depth}"]) if depth else np.arange(len(counts))
     last = depth + 1 == int(arrays["order"])
     fans = nothing if last else _whole(arrays[f"fans_{depth}"])
-    return Level(tokens.astype(np.int32), counts, nothing if last else _whole(arrays[f"ends_{depth}"]).astype(np.int64), offsets(fans))
+    return Level(
+        tokens.astype(np.int32),
+        counts,
+        nothing if last else _whole(arrays[f"ends_{depth}"]).astype(np.int64),
+        offsets(fans),
+    )
 
 
 def _planes(values: np.ndarray) -> np.ndarray:

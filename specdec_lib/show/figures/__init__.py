@@ -1,7 +1,8 @@
 """A table in, a plotly figure out; the only writer of figure files.
 
-Figure functions are pure and return a figure in the screen template, legible on a light and on a dark page; `save` writes it as HTML, as
-an image on white paper and as the table behind it. Colour never carries a meaning alone.
+Figure functions are pure and return a figure in the screen template, legible on a light and on a
+dark page; `save` writes it as HTML, as an image on white paper and as the table behind it. Colour
+never carries a meaning alone.
 """
 
 from specdec_lib.core.files import figures_folder as folder
@@ -22,7 +23,12 @@ from specdec_lib.show.figures.roofs import roofline
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.settings import surface
 from specdec_lib.show.figures.shapes import shapes, slots, speed_ups
-from specdec_lib.show.figures.speeds import predicted_speeds, setting_speed_ups, speed_surface, speed_sweep
+from specdec_lib.show.figures.speeds import (
+    predicted_speeds,
+    setting_speed_ups,
+    speed_surface,
+    speed_sweep,
+)
 from specdec_lib.show.figures.steps import step
 from specdec_lib.show.figures.swi import swi
 from specdec_lib.show.figures.tables import compared, emitted, nodes, walk

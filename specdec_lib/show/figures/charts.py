@@ -10,9 +10,11 @@ HATCHES = ("", "/", ".", "x", "-", "+")
 
 
 def laws(table: pd.DataFrame) -> go.Figure:
-    """Probabilities of the same tokens under several laws, as bars side by side; each law has a colour and a hatch of its own.
+    """Probabilities of the same tokens under several laws, as bars side by side; each law has a
+    colour and a hatch of its own.
 
-    table    a row per token and law: `token` (its text), `law`, `probability`; shown in the table's order
+    table    a row per token and law: `token` (its text), `law`, `probability`; shown in the table's
+             order
 
     Raises ValueError if the table lacks a column or a row.
     """
@@ -28,17 +30,36 @@ def laws(table: pd.DataFrame) -> go.Figure:
             marker={
                 "color": tint(colour) if number else colour,
                 "line": {"color": colour, "width": 1.3},
-                "pattern": {"shape": HATCHES[number % len(HATCHES)], "fgcolor": colour, "bgcolor": tint(colour), "size": 6, "solidity": 0.3},
+                "pattern": {
+                    "shape": HATCHES[number % len(HATCHES)],
+                    "fgcolor": colour,
+                    "bgcolor": tint(colour),
+                    "size": 6,
+                    "solidity": 0.3,
+                },
             },
-            text=[f"{probability:.2f}".removeprefix("0") if probability else "0" for probability in rows["probability"]],
+            text=[
+                f"{probability:.2f}".removeprefix("0") if probability else "0"
+                for probability in rows["probability"]
+            ],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{x}<br>probability %{y:.4f}<extra>%{fullData.name}</extra>",
         )
     tokens = table["token"].nunique()
     figure.update_layout(
-        template=SCREEN, barmode="group", bargap=0.25, bargroupgap=0.06, width=max(560, 120 + 34 * tokens * len(hues)), height=380, margin={"t": 56}
+        template=SCREEN,
+        barmode="group",
+        bargap=0.25,
+        bargroupgap=0.06,
+        width=max(560, 120 + 34 * tokens * len(hues)),
+        height=380,
+        margin={"t": 56},
     )
-    figure.update_xaxes(title="token", type="category", showgrid=False, tickangle=0 if tokens <= 10 else -40)
-    figure.update_yaxes(title="probability", range=[0, min(1.08, 1.15 * float(table["probability"].max()))])
+    figure.update_xaxes(
+        title="token", type="category", showgrid=False, tickangle=0 if tokens <= 10 else -40
+    )
+    figure.update_yaxes(
+        title="probability", range=[0, min(1.08, 1.15 * float(table["probability"].max()))]
+    )
     return figure

@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-CHARACTER, LINE, AWAY = 6.9, 16.0, 8.0  # pixels: of a character, of a line of text, and from a dot to its words
+CHARACTER, LINE, AWAY = (
+    6.9,
+    16.0,
+    8.0,
+)  # pixels: of a character, of a line of text, and from a dot to its words
 HARD = 4.0  # how much worse words on a dot or a line are than words on words, by area
 SWEEPS = 4  # words placed early may move again when all are placed
 PLACES = {
@@ -19,8 +23,15 @@ PLACES = {
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
-def beside(dots: Sequence[tuple[float, float]], texts: Sequence[str], *, size: tuple[float, float], obstacles: Iterable[Box] = ()) -> list[str]:
-    """Plotly's text position per dot: the one that covers the least of the dots, the obstacles and the other words.
+def beside(
+    dots: Sequence[tuple[float, float]],
+    texts: Sequence[str],
+    *,
+    size: tuple[float, float],
+    obstacles: Iterable[Box] = (),
+) -> list[str]:
+    """Plotly's text position per dot: the one that covers the least of the dots, the obstacles and
+    the other words.
 
     dots     pixels from the lower left corner of the plot
     texts    lines are divided by "<br>"
@@ -32,19 +43,37 @@ def beside(dots: Sequence[tuple[float, float]], texts: Sequence[str], *, size: t
         raise ValueError(f"{len(dots)} dots need as many texts, got {len(texts)}")
     width, height = size
     far = 10 * max(size)
-    edges = [(-far, -far, 0, far), (width, -far, far, far), (0, -far, width, 0), (0, height, width, far)]
+    edges = [
+        (-far, -far, 0, far),
+        (width, -far, far, far),
+        (0, -far, width, 0),
+        (0, height, width, far),
+    ]
     hard = [*((x - 6, y - 6, x + 6, y + 6) for x, y in dots), *obstacles, *edges]
-    words = [{name: _box(dot, text, name) for name in PLACES} for dot, text in zip(dots, texts, strict=True)]
-    covered = [{name: HARD * sum(_shared(box, other) for other in hard) for name, box in boxes.items()} for boxes in words]
+    words = [
+        {name: _box(dot, text, name) for name in PLACES}
+        for dot, text in zip(dots, texts, strict=True)
+    ]
+    covered = [
+        {name: HARD * sum(_shared(box, other) for other in hard) for name, box in boxes.items()}
+        for boxes in words
+    ]
     chosen: dict[int, str] = {}
     for at in [*range(len(dots))] * SWEEPS:
         others = [words[other][name] for other, name in chosen.items() if other != at]
-        chosen[at] = min(PLACES, key=lambda name: covered[at][name] + sum(_shared(words[at][name], other) for other in others))
+        chosen[at] = min(
+            PLACES,
+            key=lambda name: (
+                covered[at][name] + sum(_shared(words[at][name], other) for other in others)
+            ),
+        )
     return [chosen[at] for at in range(len(dots))]
 
 
 def spread(values: Sequence[float], apart: float) -> list[float]:
-    """The values moved as little as keeps neighbours `apart`: heights for words beside dots that lie close together."""
+    """The values moved as little as keeps neighbours `apart`: heights for words beside dots that
+    lie close together.
+    """
     order = sorted(range(len(values)), key=lambda at: values[at])
     clusters: list[list[float]] = []  # middle and count
     for at in order:
@@ -53,7 +82,11 @@ def spread(values: Sequence[float], apart: float) -> list[float]:
             upper, lower = clusters.pop(), clusters.pop()
             count = upper[1] + lower[1]
             clusters.append([(upper[0] * upper[1] + lower[0] * lower[1]) / count, count])
-    places = [middle + apart * (number - (count - 1) / 2) for middle, count in clusters for number in range(int(count))]
+    places = [
+        middle + apart * (number - (count - 1) / 2)
+        for middle, count in clusters
+        for number in range(int(count))
+    ]
     moved = dict(zip(order, places, strict=True))
     return [moved[at] for at in range(len(values))]
 
@@ -66,7 +99,9 @@ def _box(dot: tuple[float, float], text: str, place: str) -> Box:
     lines = text.split("<br>")
     width, height = CHARACTER * max(map(len, lines)), LINE * len(lines)
     right, up = PLACES[place]
-    left = dot[0] + AWAY if right > 0 else dot[0] - AWAY - width if right < 0 else dot[0] - width / 2
+    left = (
+        dot[0] + AWAY if right > 0 else dot[0] - AWAY - width if right < 0 else dot[0] - width / 2
+    )
     bottom = dot[1] + AWAY if up > 0 else dot[1] - AWAY - height if up < 0 else dot[1] - height / 2
     return left, bottom, left + width, bottom + height
 

@@ -14,10 +14,18 @@ PLOT = (560.0, 400.0)  # pixels of the map, about
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
 
 
-def break_even(table: pd.DataFrame, points: pd.DataFrame, *, here: tuple[float, float] | None = None, title: str = "") -> go.Figure:
-    """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where speculation stops paying.
+def break_even(
+    table: pd.DataFrame,
+    points: pd.DataFrame,
+    *,
+    here: tuple[float, float] | None = None,
+    title: str = "",
+) -> go.Figure:
+    """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where
+    speculation stops paying.
 
-    table     a row per cell of a full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target pass), `speed_up`
+    table     a row per cell of a full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target
+              pass), `speed_up`
     points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
     here      an acceptance rate and a cost that a star marks
     title     the headline, if another
@@ -29,13 +37,20 @@ def break_even(table: pd.DataFrame, points: pd.DataFrame, *, here: tuple[float, 
     check_once(table, ("acceptance_rate", "cost"))
     grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
     if grid.size != len(table):
-        raise ValueError(f"a map has a cell per acceptance rate and cost: {grid.size}, got {len(table)} rows")
+        raise ValueError(
+            f"a map has a cell per acceptance rate and cost: {grid.size}, got {len(table)} rows"
+        )
     figure = _levels(grid)
-    across, down = (float(grid.columns.min()), float(grid.columns.max())), (float(grid.index.min()), float(grid.index.max()))
+    across, down = (
+        (float(grid.columns.min()), float(grid.columns.max())),
+        (float(grid.index.min()), float(grid.index.max())),
+    )
     _add_pairs(figure, points, across, down, here)
     figure.update_layout(EMPTY, width=780, height=520)
     figure.update_xaxes(title="acceptance rate of a guess", range=across, showgrid=False)
-    figure.update_yaxes(title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False)
+    figure.update_yaxes(
+        title="seconds of a draft pass ÷ of a target pass", range=down, showgrid=False
+    )
     return headed(figure, title or "Speed-up of the best chain over acceptance rate and cost")
 
 
@@ -43,7 +58,13 @@ def _levels(grid: pd.DataFrame) -> go.Figure:
     """The map alone: thin lines every quarter from 1 on, and the thick one at 1."""
     shades = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
     most = max(1.25, float(np.nanmax(grid.to_numpy())))
-    levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": {"size": 11, "color": DARK}}
+    levels = {
+        "start": 1.0,
+        "end": most,
+        "size": 0.25,
+        "showlabels": True,
+        "labelfont": {"size": 11, "color": DARK},
+    }
     place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
     figure = go.Figure(
         go.Contour(
@@ -58,40 +79,89 @@ def _levels(grid: pd.DataFrame) -> go.Figure:
         )
     )
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
-    figure.add_contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, showscale=False, name="break-even", hoverinfo="skip")
+    figure.add_contour(
+        **place,
+        contours=even,
+        line={"width": 3.5, "color": LOSS},
+        showscale=False,
+        name="break-even",
+        hoverinfo="skip",
+    )
     figure.data[1].showlegend = True
     return figure
 
 
 def _add_pairs(
-    figure: go.Figure, points: pd.DataFrame, across: tuple[float, float], down: tuple[float, float], here: tuple[float, float] | None
+    figure: go.Figure,
+    points: pd.DataFrame,
+    across: tuple[float, float],
+    down: tuple[float, float],
+    here: tuple[float, float] | None,
 ) -> None:
-    """Our pairs as diamonds, each name beside its own on a map that reaches from `across` and `down` to their ends, and the star."""
-    spots = [(row.acceptance_rate, row.cost) for row in points.itertuples()] + ([here] if here else [])
-    pixels = [(PLOT[0] * (x - across[0]) / (across[1] - across[0]), PLOT[1] * (y - down[0]) / (down[1] - down[0])) for x, y in spots]
+    """Our pairs as diamonds, each name beside its own on a map that reaches from `across` and
+    `down` to their ends, and the star.
+    """
+    spots = [(row.acceptance_rate, row.cost) for row in points.itertuples()] + (
+        [here] if here else []
+    )
+    pixels = [
+        (
+            PLOT[0] * (x - across[0]) / (across[1] - across[0]),
+            PLOT[1] * (y - down[0]) / (down[1] - down[0]),
+        )
+        for x, y in spots
+    ]
     texts = [wrapped(str(name), 24) for name in points["pair"]]
     hover = "%{text}<br>acceptance rate %{x:.3f}, cost %{y:.3f}<extra></extra>"
     rim = {"color": DARK, "line": {"color": "#FFFFFF", "width": 1.5}}
     places = {"x": points["acceptance_rate"], "y": points["cost"], "text": texts}
-    figure.add_scatter(**places, mode="markers", marker=rim | {"symbol": "diamond", "size": 11}, name="our pairs", hovertemplate=hover)
+    figure.add_scatter(
+        **places,
+        mode="markers",
+        marker=rim | {"symbol": "diamond", "size": 11},
+        name="our pairs",
+        hovertemplate=hover,
+    )
     words = [*texts, "here"] if here else texts
-    for (x, y), text, side in list(zip(spots, words, beside(pixels, words, size=PLOT), strict=True))[: len(texts)]:
+    for (x, y), text, side in list(
+        zip(spots, words, beside(pixels, words, size=PLOT), strict=True)
+    )[: len(texts)]:
         right, up = PLACES[side]
-        anchors = {"xanchor": ("center", "left", "right")[right], "yanchor": ("middle", "bottom", "top")[up], "xshift": 9 * right, "yshift": 9 * up}
+        anchors = {
+            "xanchor": ("center", "left", "right")[right],
+            "yanchor": ("middle", "bottom", "top")[up],
+            "xshift": 9 * right,
+            "yshift": 9 * up,
+        }
         ink = {"font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE, "borderpad": 1}
         figure.add_annotation(x=x, y=y, text=text, showarrow=False, **anchors, **ink)
     if here:
-        star = {"symbol": "star", "size": 19, "color": "#E69F00", "line": {"color": DARK, "width": 1.5}}
-        figure.add_scatter(x=[here[0]], y=[here[1]], text=["here"], mode="markers", marker=star, name="here", hovertemplate=hover)
+        star = {
+            "symbol": "star",
+            "size": 19,
+            "color": "#E69F00",
+            "line": {"color": DARK, "width": 1.5},
+        }
+        figure.add_scatter(
+            x=[here[0]],
+            y=[here[1]],
+            text=["here"],
+            mode="markers",
+            marker=star,
+            name="here",
+            hovertemplate=hover,
+        )
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
-    """Speed-up over how many guesses a chain has, as bars, those below plain decoding hatched; a darker rim marks the chosen length.
+    """Speed-up over how many guesses a chain has, as bars, those below plain decoding hatched; a
+    darker rim marks the chosen length.
 
     table     a row per bar: `length` from 1, `speed_up`, `tokens_per_round`
     length    the chosen one
 
-    Raises ValueError if the table lacks a column or a row, has a length twice, or lacks the chosen one.
+    Raises ValueError if the table lacks a column or a row, has a length twice, or lacks the chosen
+    one.
     """
     check(table, ("length", "speed_up", "tokens_per_round"))
     check_once(table, ("length",))
@@ -106,10 +176,17 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
         marker={
             "color": [tint(colour) for colour in colours],
             "line": {
-                "color": [INK if one else colour for one, colour in zip(chosen, colours, strict=True)],
+                "color": [
+                    INK if one else colour for one, colour in zip(chosen, colours, strict=True)
+                ],
                 "width": [4 if one else 1.2 for one in chosen],
             },
-            "pattern": {"shape": ["" if gain else "/" for gain in pays], "fgcolor": colours, "size": 6, "solidity": 0.25},
+            "pattern": {
+                "shape": ["" if gain else "/" for gain in pays],
+                "fgcolor": colours,
+                "size": 6,
+                "solidity": 0.25,
+            },
         },
         text=[short(value) for value in table["speed_up"]],
         textposition="outside",
@@ -117,7 +194,9 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
         customdata=table[["tokens_per_round"]].to_numpy(),
         hovertemplate="%{x} guesses: %{y:.3f} times as fast, %{customdata[0]:.2f} tokens per round<extra></extra>",
     )
-    figure = go.Figure(bars).update_layout(EMPTY | {"margin": {"t": 24}, "showlegend": False}, width=780, height=250, bargap=0.3)
+    figure = go.Figure(bars).update_layout(
+        EMPTY | {"margin": {"t": 24}, "showlegend": False}, width=780, height=250, bargap=0.3
+    )
     figure.add_hline(y=1, line={"dash": "dot", "width": 1.5, "color": INK})
     figure.update_xaxes(title="guesses per round", tickvals=list(table["length"]), showgrid=False)
     figure.update_yaxes(title="speed-up", range=[0, 1.2 * max(1.0, float(table["speed_up"].max()))])

@@ -7,13 +7,19 @@ import numpy as np
 from jaxtyping import UInt8
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with which a picture has at most 256 colours
+STEPS = (
+    17,
+    36,
+    51,
+    85,
+)  # between two levels of a colour: the finest with which a picture has at most 256 colours
 COLOURS = 256
 RGBA, PALETTE = 6, 3
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture with at most 256 colours, or the same bytes where it is of another kind than the exporter's, or already small.
+    """The same picture with at most 256 colours, or the same bytes where it is of another kind than
+    the exporter's, or already small.
 
     Transparency is dropped: the exporter's pages are opaque.
     """
@@ -23,7 +29,9 @@ def smaller(png: bytes) -> bytes:
         return png
     for step in STEPS:
         levels = (pixels.astype(np.uint32) + step // 2) // step
-        codes, places = np.unique((levels[:, :, 0] << 16) | (levels[:, :, 1] << 8) | levels[:, :, 2], return_inverse=True)
+        codes, places = np.unique(
+            (levels[:, :, 0] << 16) | (levels[:, :, 1] << 8) | levels[:, :, 2], return_inverse=True
+        )
         if len(codes) <= COLOURS:
             break
     palette = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1) * step
@@ -32,7 +40,11 @@ def smaller(png: bytes) -> bytes:
 
 
 def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
-    """Red, green and blue.  Raises ValueError unless it is eight-bit RGBA in rows that are stored plainly or as differences to the left or above."""
+    """Red, green and blue.
+
+     Raises ValueError unless it is eight-bit RGBA in rows that are stored plainly or as differences
+    to the left or above.
+    """
     if not png.startswith(SIGNATURE):
         raise ValueError("no PNG")
     place, data, size = len(SIGNATURE), b"", (0, 0)
@@ -60,10 +72,20 @@ def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
     return found[:, :, :3]
 
 
-def _written(places: UInt8[np.ndarray, "height width"], palette: UInt8[np.ndarray, "colours 3"]) -> bytes:
+def _written(
+    places: UInt8[np.ndarray, "height width"], palette: UInt8[np.ndarray, "colours 3"]
+) -> bytes:
     """A PNG of these places in the palette."""
     height, width = places.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), places], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"PLTE", palette.tobytes()), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
-    return SIGNATURE + b"".join(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts)
+    parts = (
+        (b"IHDR", header),
+        (b"PLTE", palette.tobytes()),
+        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )

@@ -1,4 +1,6 @@
-"""Figure files: an interactive page, an image and the table behind them, each written whole or not at all."""
+"""Figure files: an interactive page, an image and the table behind them, each written whole or not
+at all.
+"""
 
 import base64
 import functools
@@ -24,27 +26,46 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"
     table    what the figure shows; real numbers are kept to six significant digits
 
-    The page needs plotly.min.js beside it, which is written too. The image is on white paper. Where no image exporter works, a warning
+    The page needs plotly.min.js beside it, which is written too. The image is on white paper. Where
+    no image exporter works, a warning
     says so and the other two are written.  Raises ValueError for another kind of name.
     """
     if not NAME.fullmatch(name):
-        raise ValueError(f'a figure is called like "00_laws" (two digits, then small letters and digits joined by "_"), got {name!r}')
+        raise ValueError(
+            'a figure is called like "00_laws" (two digits, then small letters and digits joined'
+            f' by "_"), got {name!r}'
+        )
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
-    page = figure.to_html(include_plotlyjs="directory", div_id=name.replace("_", "-"), config={"displaylogo": False})
+    page = figure.to_html(
+        include_plotlyjs="directory", div_id=name.replace("_", "-"), config={"displaylogo": False}
+    )
     write_whole(place / f"{name}.html", _finished(page, name).encode())
-    write_whole(place / f"{name}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    write_whole(
+        place / f"{name}.csv",
+        table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode(),
+    )
     if _exporter_works():
         write_whole(place / f"{name}.png", _image(figure))
     else:
-        warnings.warn(f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png is not", stacklevel=2)
+        warnings.warn(
+            f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png is"
+            " not",
+            stacklevel=2,
+        )
     return place / f"{name}.html"
 
 
 def still(figure: go.Figure) -> dict[str, str]:
-    """The figure as an image for a notebook's output, by MIME type; empty where no image exporter works."""
-    return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()} if _exporter_works() else {}
+    """The figure as an image for a notebook's output, by MIME type; empty where no image exporter
+    works.
+    """
+    return (
+        {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
+        if _exporter_works()
+        else {}
+    )
 
 
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
@@ -57,23 +78,31 @@ if (!window.Plotly) document.body.prepend("This figure needs plotly.min.js besid
 
 
 def _finished(page: str, name: str) -> str:
-    """The page with a title and a way back to the gallery, following the reader's choice of light or dark."""
+    """The page with a title and a way back to the gallery, following the reader's choice of light
+    or dark.
+    """
     head = f'<meta charset="utf-8" /><title>{name}</title><meta name="color-scheme" content="light dark" />'
     page = page.replace('<meta charset="utf-8" />', head, 1)
     return page.replace("</body>", BACK.format(name=name) + "</body>", 1)
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
-    """The figure as a PNG on white paper, so many times as fine as a screen: the one place that talks to the image exporter."""
+    """The figure as a PNG on white paper, so many times as fine as a screen: the one place that
+    talks to the image exporter.
+    """
     paper = go.Figure(figure).update_layout(template=PAPER)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # plotly's and the exporter's own, about the exporter's age
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # plotly's and the exporter's own, about the exporter's age
         return paper.to_image(format="png", scale=scale)
 
 
 @functools.cache
 def _exporter_works() -> bool:
-    """Whether an empty figure can be exported, tried once: a figure that fails afterwards is at fault itself."""
+    """Whether an empty figure can be exported, tried once: a figure that fails afterwards is at
+    fault itself.
+    """
     try:
         _image(go.Figure())
     except (ImportError, OSError, RuntimeError, ValueError):

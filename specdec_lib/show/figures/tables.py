@@ -29,9 +29,16 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
 
 
 def walk(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], verdict: Verdict, chance: Chance, *, text: Callable[[int], str]
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    verdict: Verdict,
+    chance: Chance,
+    *,
+    text: Callable[[int], str],
 ) -> pd.DataFrame:
-    """A row per node that the walk came to: what the target wanted there, how probable that was, and which child it was, if any."""
+    """A row per node that the walk came to: what the target wanted there, how probable that was,
+    and which child it was, if any.
+    """
     rows = []
     for node in (ROOT, *verdict.path):
         token = chance.choose(target_logits[node], tree.position(node) + 1)
@@ -43,7 +50,9 @@ def walk(
                 "target's choice": text(token),
                 "probability": float(chance.sampler.probs(target_logits[node])[token]),
                 "guesses": len(tree.children(node)),
-                "child": "none: emitted as correction or bonus" if child is None else tree.children(node).index(child),
+                "child": "none: emitted as correction or bonus"
+                if child is None
+                else tree.children(node).index(child),
             }
         )
     return pd.DataFrame(rows)
@@ -59,11 +68,17 @@ def emitted(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def compared(laws: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]) -> pd.DataFrame:
+def compared(
+    laws: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
+) -> pd.DataFrame:
     """A row per outcome and law, for `laws`: outcomes are tuples of tokens, written as words."""
     outcomes = sorted({outcome for law in laws.values() for outcome in law})
     rows = [
-        {"token": "·".join(words[token] for token in outcome), "law": name, "probability": law.get(outcome, 0.0)}
+        {
+            "token": "·".join(words[token] for token in outcome),
+            "law": name,
+            "probability": law.get(outcome, 0.0),
+        }
         for name, law in laws.items()
         for outcome in outcomes
     ]

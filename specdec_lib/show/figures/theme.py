@@ -1,7 +1,7 @@
 """How figures look: one template for screens, one for paper, one colour per source word.
 
-Colours are those of Okabe and Ito 2008, which people with any common colour vision tell apart; their black is a grey here, to be seen on
-a dark page too.
+Colours are those of Okabe and Ito 2008, which people with any common colour vision tell apart;
+their black is a grey here, to be seen on a dark page too.
 """
 
 import html
@@ -30,8 +30,21 @@ OTHERS = ("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A")
 
 
 def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
-    axis = {"gridcolor": grid, "linecolor": ink, "zeroline": False, "automargin": True, "title": {"standoff": 12, "font": {"size": 13}}}
-    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
+    axis = {
+        "gridcolor": grid,
+        "linecolor": ink,
+        "zeroline": False,
+        "automargin": True,
+        "title": {"standoff": 12, "font": {"size": 13}},
+    }
+    legend = {
+        "orientation": "h",
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.0,
+        "yanchor": "bottom",
+        "bgcolor": "rgba(0,0,0,0)",
+    }
     return go.layout.Template(
         layout={
             "paper_bgcolor": paper,
@@ -63,7 +76,9 @@ PAPER = _template(paper="#FFFFFF", ink="#222222", grid="#E3E3E3")
 
 
 def colours(sources: Iterable[str]) -> dict[str, str]:
-    """A colour per source, in order of first appearance: the known words have their own, the others share four darker ones in turn."""
+    """A colour per source, in order of first appearance: the known words have their own, the others
+    share four darker ones in turn.
+    """
     words = list(dict.fromkeys(sources))
     others = [word for word in words if word not in SOURCES]
     return {word: SOURCES.get(word) or OTHERS[others.index(word) % len(OTHERS)] for word in words}
@@ -71,7 +86,9 @@ def colours(sources: Iterable[str]) -> dict[str, str]:
 
 def tint(colour: str) -> str:
     """The colour mixed with white, pale enough for dark text on it."""
-    return "#" + "".join(f"{round(255 - 0.32 * (255 - int(colour[at : at + 2], 16))):02X}" for at in (1, 3, 5))
+    return "#" + "".join(
+        f"{round(255 - 0.32 * (255 - int(colour[at : at + 2], 16))):02X}" for at in (1, 3, 5)
+    )
 
 
 def escaped(text: str) -> str:
@@ -81,18 +98,28 @@ def escaped(text: str) -> str:
 
 def visible(text: str, longest: int | None = None) -> str:
     """Text with its white space made visible, cut to `longest` characters."""
-    shown = "".join({" ": "␣", "\n": "⏎", "\t": "⇥"}.get(mark, mark if mark.isprintable() else "·") for mark in text)
+    shown = "".join(
+        {" ": "␣", "\n": "⏎", "\t": "⇥"}.get(mark, mark if mark.isprintable() else "·")
+        for mark in text
+    )
     if longest is not None and len(shown) > longest:
         shown = shown[: longest - 1] + "…"
     return shown or "∅"
 
 
-def rounded(left: float, top: float, right: float, bottom: float) -> tuple[list[float], list[float]]:
+def rounded(
+    left: float, top: float, right: float, bottom: float
+) -> tuple[list[float], list[float]]:
     """The outline of a box with rounded corners, in the y-down pixels of `canvas`, closed."""
     corner = min(4.0, (right - left) / 3)
     bends = ((0.0, 1.0), (0.076, 0.617), (0.293, 0.293), (0.617, 0.076), (1.0, 0.0))
     xs, ys = [], []
-    corners = ((left, top, 1, 1), (right, top, -1, 1), (right, bottom, -1, -1), (left, bottom, 1, -1))
+    corners = (
+        (left, top, 1, 1),
+        (right, top, -1, 1),
+        (right, bottom, -1, -1),
+        (left, bottom, 1, -1),
+    )
     for number, (x, y, inward_x, inward_y) in enumerate(corners):
         for along, across in bends if number % 2 == 0 else bends[::-1]:
             xs.append(x + inward_x * corner * along)
@@ -112,7 +139,9 @@ def outlines(boxes: Sequence[tuple[float, float, float, float]]) -> dict[str, np
 
 
 def canvas(figure: go.Figure, width: float, height: float, title: str) -> go.Figure:
-    """The figure as a sheet on which one unit is one pixel, y downwards, without axes; the margins are added around it."""
+    """The figure as a sheet on which one unit is one pixel, y downwards, without axes; the margins
+    are added around it.
+    """
     top = 76 if title else 48
     hidden = {"visible": False, "fixedrange": True}
     figure.update_layout(

@@ -17,14 +17,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="specdec distil", description=__doc__.partition(": ")[2])
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     write = verbs.add_parser("write", help="text that the target writes itself, as shards of ids")
-    write.add_argument("--answer-tokens", type=int, default=5_000_000, help="in all, earlier shards included")
+    write.add_argument(
+        "--answer-tokens", type=int, default=5_000_000, help="in all, earlier shards included"
+    )
     write.add_argument("--sequences", type=int, default=128, help="how many are written at a time")
     write.add_argument("--out", type=Path, default=TEXT, help="where the shards go")
     write_text(**vars(parser.parse_args(arguments)))
 
 
 def write_text(answer_tokens: int, sequences: int, out: Path) -> None:
-    """Write conversations into shards until there are enough answer tokens; an interrupted run goes on."""
+    """Write conversations into shards until there are enough answer tokens; an interrupted run goes
+    on.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from specdec_lib.suite.distil.writing import Writer

@@ -1,7 +1,8 @@
 """How the target's own requests begin: a chat template's open user turn, and its first words.
 
 The target completes the user turn itself and then answers it (Xu et al. 2024, "Magpie", give the
-empty turn; the openings here add code, summaries and word problems, which an empty turn rarely has).
+empty turn; the openings here add code, summaries and word problems, which an empty turn rarely
+has).
 """
 
 from random import Random

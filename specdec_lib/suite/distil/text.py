@@ -84,12 +84,16 @@ def pack(conversations: Sequence[Conversation]) -> bytes:
     """
     ids = torch.tensor([token for one in conversations for token in one.ids], dtype=torch.int32)
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 1 << 16:
-        raise ValueError(f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}")
+        raise ValueError(
+            f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}"
+        )
     domains = [DOMAINS.index(one.domain) if one.domain else UNKNOWN for one in conversations]
     return save(
         {
             "ids": ids.to(torch.uint16),
-            "ends": torch.tensor(list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32),
+            "ends": torch.tensor(
+                list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32
+            ),
             "starts": torch.tensor([one.start for one in conversations], dtype=torch.int16),
             "greedy": torch.tensor([one.greedy for one in conversations]),
             "done": torch.tensor([one.done for one in conversations]),

@@ -1,6 +1,7 @@
 """The target writes text to learn from: it completes a user turn, then answers it.
 
-A conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn at
+A conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn
+at
 temperature 1.
 """
 
@@ -51,7 +52,9 @@ class Writer:
         self.generator = torch.Generator().manual_seed(seed)
         self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
-        template = tokenizer.apply_chat_template([{"role": "user", "content": "?"}], tokenize=False, add_generation_prompt=True)
+        template = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "?"}], tokenize=False, add_generation_prompt=True
+        )
         self.before, self.between = template.split("?")
         self.handover = tokenizer(self.between).input_ids[1:]  # what follows the end of the request
         positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS

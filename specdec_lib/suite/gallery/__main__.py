@@ -11,8 +11,16 @@ from specdec_lib.suite.gallery import build
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Lay out a folder's figures; 0 if it went well, 2 if the folder cannot be used."""
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.suite.gallery", description="Lay the figures out as one page, figures/index.html.")
-    parser.add_argument("folder", nargs="?", type=Path, help="where the figures are; without, the folder SPECDEC_FIGURES names, else figures/")
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.suite.gallery",
+        description="Lay the figures out as one page, figures/index.html.",
+    )
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        help="where the figures are; without, the folder SPECDEC_FIGURES names, else figures/",
+    )
     asked = parser.parse_args(arguments)
     folder = (asked.folder or figures_folder()).expanduser().resolve()
     try:

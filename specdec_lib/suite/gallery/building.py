@@ -18,9 +18,11 @@ SCRIPT = "plotly.min.js"
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
-    """Lay out a folder's figures as a page: index.html, with provenance.js and the plotly script beside it; the page's path comes back.
+    """Lay out a folder's figures as a page: index.html, with provenance.js and the plotly script
+    beside it; the page's path comes back.
 
-    The page is the same, byte for byte, for the same figures, notebooks and parameters.  Raises ValueError if the folder does not exist.
+    The page is the same, byte for byte, for the same figures, notebooks and parameters.  Raises
+    ValueError if the folder does not exist.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
@@ -35,7 +37,10 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
         chapters.append(chapter)
         if manifest:
             told["notebooks"][notebook.stem] = _run(manifest)
-            told["figures"] |= {card.name: _facts(_origin(card.name, folder, manifest), manifest) for card in chapter.cards}
+            told["figures"] |= {
+                card.name: _facts(_origin(card.name, folder, manifest), manifest)
+                for card in chapter.cards
+            }
     write_whole(folder / "provenance.js", _provenance(told, len(chapters)).encode())
     write_whole(folder / "index.html", page(chapters).encode())
     return folder / "index.html"
@@ -53,18 +58,41 @@ def made(folder: Path, number: str) -> dict[str, frozenset[str]]:
 def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> Chapter:
     known = parameters(notebook)
     names, described = made(folder, notebook.stem[:2]), descriptions()
-    order = [name for name in described if name in names] + [name for name in names if name not in described]
-    cards = tuple(_card(name, names[name], folder, known, _origin(name, folder, manifest)) for name in order)
+    order = [name for name in described if name in names] + [
+        name for name in names if name not in described
+    ]
+    cards = tuple(
+        _card(name, names[name], folder, known, _origin(name, folder, manifest)) for name in order
+    )
     link = Path(os.path.relpath(notebook, folder)).as_posix()
     return Chapter(notebook.stem, link, introduction(notebook), known, cards)
 
 
-def _card(name: str, kinds: frozenset[str], folder: Path, known: Mapping[str, Parameter], origin: Origin | None) -> Card:
+def _card(
+    name: str,
+    kinds: frozenset[str],
+    folder: Path,
+    known: Mapping[str, Parameter],
+    origin: Origin | None,
+) -> Card:
     said = descriptions().get(name, UNDESCRIBED)
-    changed = {key: repr(value) for key, value in (origin["parameters"] if origin else {}).items() if not _default(value, known.get(key))}
+    changed = {
+        key: repr(value)
+        for key, value in (origin["parameters"] if origin else {}).items()
+        if not _default(value, known.get(key))
+    }
     seed = changed.get("seed") or (known["seed"].default if "seed" in known else "none")
     paper = comparison(said, folder / f"{name}.csv")
-    return Card(name, said.title or name, said.see, kinds, _size(folder / f"{name}.png"), seed, changed, paper)
+    return Card(
+        name,
+        said.title or name,
+        said.see,
+        kinds,
+        _size(folder / f"{name}.png"),
+        seed,
+        changed,
+        paper,
+    )
 
 
 def _default(value: object, parameter: Parameter | None) -> bool:
@@ -93,20 +121,37 @@ def _run(manifest: Manifest) -> dict[str, object]:
         "failed": f"failed after {manifest.seconds:.0f} s, {manifest.made['date']}",
         "running": f"interrupted, or still running; begun {manifest.made['date']}",
     }
-    return {"said": words[manifest.state], "good": manifest.state == "finished", "error": manifest.error}
+    return {
+        "said": words[manifest.state],
+        "good": manifest.state == "finished",
+        "error": manifest.error,
+    }
 
 
 def _facts(origin: Origin | None, manifest: Manifest) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
     if origin is None:
-        return [("made", "by no finished run in this folder: it came with the code or from a run cut short, or was saved or edited by hand")]
+        return [
+            (
+                "made",
+                "by no finished run in this folder: it came with the code or from a run cut short,"
+                " or was saved or edited by hand",
+            )
+        ]
     made_by = origin["made"]
     machine, versions = made_by["machine"], dict(made_by["versions"])
     return [
         ("profile", origin["profile"]),
         ("made", made_by["date"]),
-        ("commit", made_by["commit"][:12] + (", with uncommitted changes" if made_by["changed"] else "")),
-        ("machine", f"{machine['processor']} × {machine['processors']}, {machine['system']}, OMP_NUM_THREADS {machine['threads']}"),
+        (
+            "commit",
+            made_by["commit"][:12] + (", with uncommitted changes" if made_by["changed"] else ""),
+        ),
+        (
+            "machine",
+            f"{machine['processor']} × {machine['processors']}, {machine['system']},"
+            f" OMP_NUM_THREADS {machine['threads']}",
+        ),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
 

@@ -1,4 +1,6 @@
-"""What figures are called and what to see in them (figures.toml), and a paper's numbers beside ours, read from the figures' tables."""
+"""What figures are called and what to see in them (figures.toml), and a paper's numbers beside
+ours, read from the figures' tables.
+"""
 
 import csv
 import functools
@@ -9,7 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("figures.toml")
-TAKES = {"max": max, "min": min, "only": lambda numbers: numbers[0] if len(numbers) == 1 else math.nan}
+TAKES = {
+    "max": max,
+    "min": min,
+    "only": lambda numbers: numbers[0] if len(numbers) == 1 else math.nan,
+}
 
 Rows = list[dict[str, str]]
 
@@ -18,7 +24,8 @@ Rows = list[dict[str, str]]
 class Description:
     """One figure's words.
 
-    paper    where the paper's number is and what stands beside it, as figures.toml has it; empty if the paper has none
+    paper    where the paper's number is and what stands beside it, as figures.toml has it; empty if
+             the paper has none
     """
 
     title: str
@@ -38,19 +45,30 @@ class Comparison:
 
 @functools.cache
 def descriptions(source: Path = SOURCE) -> dict[str, Description]:
-    """All figures' words by name.  Raises ValueError if the file is no TOML, or an entry lacks its title or what to see."""
+    """All figures' words by name.
+
+    Raises ValueError if the file is no TOML, or an entry lacks its title or what to see.
+    """
     try:
         told = tomllib.loads(source.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"{source}: {problem}") from problem
     for name, entry in told.items():
         if not {"title", "see"} <= set(entry) <= {"title", "see", "paper"}:
-            raise ValueError(f"{source}: {name} needs title and see, and may have paper; got {', '.join(entry)}")
-    return {name: Description(entry["title"], entry["see"], entry.get("paper", {})) for name, entry in told.items()}
+            raise ValueError(
+                f"{source}: {name} needs title and see, and may have paper; got {', '.join(entry)}"
+            )
+    return {
+        name: Description(entry["title"], entry["see"], entry.get("paper", {}))
+        for name, entry in told.items()
+    }
 
 
 def comparison(description: Description, table: Path) -> Comparison | None:
-    """The paper's numbers beside ours, from a figure's CSV; a number that is not there is a dash. None without a paper's number or a table."""
+    """The paper's numbers beside ours, from a figure's CSV; a number that is not there is a dash.
+
+    None without a paper's number or a table.
+    """
     paper = description.paper
     if not paper or not table.exists():
         return None
@@ -64,19 +82,33 @@ def comparison(description: Description, table: Path) -> Comparison | None:
 
 
 def _picked(wanted: Sequence[Mapping], rows: Rows) -> list[tuple[str, ...]]:
-    return [(one["label"], _text(_pick(one["paper"], rows), exact=True), _text(_pick(one["ours"], rows))) for one in wanted]
+    return [
+        (
+            one["label"],
+            _text(_pick(one["paper"], rows), exact=True),
+            _text(_pick(one["ours"], rows)),
+        )
+        for one in wanted
+    ]
 
 
 def _listed(paper: Mapping, rows: Rows) -> list[tuple[str, ...]]:
-    """A row per row of the table in which the paper, or in a table without any such row anybody, has a number."""
+    """A row per row of the table in which the paper, or in a table without any such row anybody,
+    has a number.
+    """
     where, columns = paper.get("where", {}), paper["columns"]
-    kept = [row for row in rows if all(row.get(column) in allowed for column, allowed in where.items())]
+    kept = [
+        row for row in rows if all(row.get(column) in allowed for column, allowed in where.items())
+    ]
     if "item" in paper:
         kept = [row for row in kept if not math.isnan(_number(row, columns["paper"]))]
     return [
         (
             ", ".join(row[column] for column in paper["label"]),
-            *(_text(_number(row, at), exact=name == "paper" and "item" in paper) for name, at in columns.items()),
+            *(
+                _text(_number(row, at), exact=name == "paper" and "item" in paper)
+                for name, at in columns.items()
+            ),
         )
         for row in kept
     ]
@@ -88,7 +120,11 @@ def _pick(wanted: Mapping, rows: Rows) -> float:
         from specdec_lib.workload.published import number
 
         return number(wanted["item"], wanted["key"])
-    numbers = [_number(row, wanted["column"]) for row in rows if all(row.get(column) == value for column, value in wanted["where"].items())]
+    numbers = [
+        _number(row, wanted["column"])
+        for row in rows
+        if all(row.get(column) == value for column, value in wanted["where"].items())
+    ]
     numbers = [one for one in numbers if not math.isnan(one)]
     return TAKES[wanted["take"]](numbers) if numbers else math.nan
 

@@ -1,4 +1,6 @@
-"""What is remembered of a notebook's last run, in `runs/` beside the figures: enough to say who made each file, and whether it still is that file."""
+"""What is remembered of a notebook's last run, in `runs/` beside the figures: enough to say who
+made each file, and whether it still is that file.
+"""
 
 import dataclasses
 import hashlib
@@ -39,15 +41,22 @@ class Manifest:
 
     def write(self, path: Path) -> None:
         """Keep it, whole or not at all."""
-        write_whole(path, (json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n").encode())
+        write_whole(
+            path,
+            (json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n").encode(),
+        )
 
     def origins(self) -> dict[str, Origin]:
         """Where each file comes from that this run or one before it wrote."""
         own = {"profile": self.profile, "parameters": self.parameters, "made": self.made}
-        return dict(self.older) | {name: {"digest": digest, **own} for name, digest in self.figures.items()}
+        return dict(self.older) | {
+            name: {"digest": digest, **own} for name, digest in self.figures.items()
+        }
 
     def origin(self, path: Path) -> Origin | None:
-        """Where a figure file comes from; None if it is not there, or is not what any known run wrote."""
+        """Where a figure file comes from; None if it is not there, or is not what any known run
+        wrote.
+        """
         found = self.origins().get(path.name)
         return found if found and path.exists() and digest(path) == found["digest"] else None
 
@@ -56,7 +65,9 @@ def remembered(path: Path) -> Manifest | None:
     """The manifest kept in a file; None if there is none, or none that can be read."""
     try:
         told = Manifest(**json.loads(path.read_text(encoding="utf-8")))
-        whole = told.state in STATES and all(isinstance(one, dict) for one in (told.fingerprint, told.figures, told.older, told.made))
+        whole = told.state in STATES and all(
+            isinstance(one, dict) for one in (told.fingerprint, told.figures, told.older, told.made)
+        )
     except (FileNotFoundError, ValueError, TypeError):
         return None
     return told if whole else None

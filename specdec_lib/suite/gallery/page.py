@@ -1,7 +1,9 @@
-"""The gallery as HTML: plain markup, one style sheet and one script of its own, nothing from elsewhere.
+"""The gallery as HTML: plain markup, one style sheet and one script of its own, nothing from
+elsewhere.
 
-What stands in the page follows from the figures' files, the notebooks and the parameters alone, so it is the same byte for byte wherever
-the figures are; what differs from run to run comes from `provenance.js` beside it, where there is one.
+What stands in the page follows from the figures' files, the notebooks and the parameters alone, so
+it is the same byte for byte wherever the figures are; what differs from run to run comes from
+`provenance.js` beside it, where there is one.
 """
 
 import re
@@ -16,7 +18,8 @@ from specdec_lib.suite.notebook import Introduction, Parameter
 HERE = Path(__file__)
 UNKNOWN = "known after make figures, which writes machine, versions and commit beside this page"
 NOT_RUN_HERE = (
-    "These files came with the code. Run `make figures` (or `python -m specdec_lib.suite.gallery`) once: it writes plotly.min.js, which the "
+    "These files came with the code. Run `make figures` (or `python -m specdec_lib.suite.gallery`)"
+    " once: it writes plotly.min.js, which the "
     "interactive figures need, and what made each figure on this machine."
 )
 END = """<dialog aria-label="Interactive figure">
@@ -100,15 +103,27 @@ beside ours where it prints one, and how it was made.</p>
 def _entry(chapter: Chapter) -> str:
     title = _marked(chapter.introduction.title or chapter.name)
     return (
-        f'<li><a href="#{chapter.name}"><span class="number">{chapter.name[:2]}</span><span>{title}</span>'
+        f'<li><a href="#{chapter.name}"><span'
+        f' class="number">{chapter.name[:2]}</span><span>{title}</span>'
         f'<span class="count">{len(chapter.cards)}</span></a></li>\n'
     )
 
 
 def _chapter(chapter: Chapter) -> str:
     said = chapter.introduction
-    facts = " ".join(filter(None, [_marked(said.run_time), f'<a href="{escape(chapter.link)}">{escape(chapter.name)}.ipynb</a>']))
-    cards = "".join(map(_card, chapter.cards)) or '<p class="facts">Nothing of this notebook has been made in this folder.</p>\n'
+    facts = " ".join(
+        filter(
+            None,
+            [
+                _marked(said.run_time),
+                f'<a href="{escape(chapter.link)}">{escape(chapter.name)}.ipynb</a>',
+            ],
+        )
+    )
+    cards = (
+        "".join(map(_card, chapter.cards))
+        or '<p class="facts">Nothing of this notebook has been made in this folder.</p>\n'
+    )
     return f"""<section id="{chapter.name}" data-notebook="{chapter.name}">
 <div class="head"><span class="number">{chapter.name[:2]}</span><div>
 <h2>{_marked(said.title or chapter.name)}</h2>
@@ -134,12 +149,23 @@ def _parameters(parameters: Mapping[str, Parameter]) -> str:
 def _card(card: Card) -> str:
     page = f"{card.name}.html" if "html" in card.files else f"{card.name}.png"
     wide, high = card.size
-    image = f'<img src="{card.name}.png" alt="{escape(card.title)}" loading="lazy" width="{wide}" height="{high}">' if wide else escape(card.title)
-    picture = f'<a class="picture" href="{page}">{image}</a>\n' if card.files & {"html", "png"} else ""
+    image = (
+        f'<img src="{card.name}.png" alt="{escape(card.title)}" loading="lazy" width="{wide}"'
+        f' height="{high}">'
+        if wide
+        else escape(card.title)
+    )
+    picture = (
+        f'<a class="picture" href="{page}">{image}</a>\n' if card.files & {"html", "png"} else ""
+    )
     changed = ", ".join(f"{name} = {value}" for name, value in card.changed.items())
     note = f'<p class="changed">Made with {escape(changed)}.</p>\n' if changed else ""
     kinds = {"html": "interactive", "png": "image", "csv": "table"}
-    links = "".join(f'<a href="{card.name}.{kind}">{word}</a>' for kind, word in kinds.items() if kind in card.files)
+    links = "".join(
+        f'<a href="{card.name}.{kind}">{word}</a>'
+        for kind, word in kinds.items()
+        if kind in card.files
+    )
     return f"""<article class="card{" versus" if card.paper else ""}" id="{card.name}" data-figure="{card.name}">
 {picture}<div class="words">
 <h3>{escape(card.title)}</h3>
@@ -160,7 +186,8 @@ def _beside(paper: Comparison | None) -> str:
         return ""
     headings = "".join(f'<th scope="col">{escape(one)}</th>' for one in paper.headings)
     rows = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>{"".join(f"<td>{escape(one)}</td>" for one in texts)}</tr>\n' for label, *texts in paper.rows
+        f'<tr><th scope="row">{escape(label)}</th>{"".join(f"<td>{escape(one)}</td>" for one in texts)}</tr>\n'
+        for label, *texts in paper.rows
     )
     return f"""<table class="beside"><caption>{escape(paper.source)}: {escape(paper.caption)}</caption>
 <thead><tr><th></th>{headings}</tr></thead>

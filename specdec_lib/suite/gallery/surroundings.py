@@ -13,13 +13,25 @@ PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 
 
 def surroundings() -> dict[str, object]:
-    """Date, commit (and whether files that git knows differ from it, figures aside), machine and versions, in words."""
+    """Date, commit (and whether files that git knows differ from it, figures aside), machine and
+    versions, in words.
+    """
     commit, changed = _commit()
     versions = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
     now = datetime.datetime.now(datetime.UTC)
-    machine = {"system": f"{platform.system()} {platform.machine()}", "processor": _processor(), "processors": os.cpu_count()}
+    machine = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "processors": os.cpu_count(),
+    }
     machine["threads"] = os.environ.get("OMP_NUM_THREADS") or "unset"
-    return {"date": now.strftime("%Y-%m-%d %H:%M UTC"), "commit": commit, "changed": changed, "machine": machine, "versions": versions}
+    return {
+        "date": now.strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+        "changed": changed,
+        "machine": machine,
+        "versions": versions,
+    }
 
 
 def _commit() -> tuple[str, bool]:
@@ -32,7 +44,14 @@ def _commit() -> tuple[str, bool]:
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(["git", "--no-optional-locks", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        ["git", "--no-optional-locks", *words],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
     return done.stdout.strip()
 
 

@@ -1,4 +1,6 @@
-"""The door to Hugging Face and beyond: any draft in `model.generate`, a setting as JSON, and the closest flags of other engines."""
+"""The door to Hugging Face and beyond: any draft in `model.generate`, a setting as JSON, and the
+closest flags of other engines.
+"""
 
 from specdec_lib.suite.hf.flags import Flags, flags
 from specdec_lib.suite.hf.generating import Speculative

@@ -1,4 +1,6 @@
-"""`python -m specdec_lib.suite.hf FILE.json`: the closest flags of other engines for an exported setting, and what is lost."""
+"""`python -m specdec_lib.suite.hf FILE.json`: the closest flags of other engines for an exported
+setting, and what is lost.
+"""
 
 import argparse
 import sys
@@ -25,12 +27,16 @@ class Absent:
 
     def score(self, context: object, tree: object) -> None:
         """Raises ValueError: there is no model."""
-        raise ValueError(f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.imported")
+        raise ValueError(
+            f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.imported"
+        )
 
 
 def absent(data: Mapping[str, object]) -> dict[str, object]:
     """Stand-ins for the models that an exported setting names, and empty tables."""
-    found: dict[str, object] = {table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data["draft"])}
+    found: dict[str, object] = {
+        table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data["draft"])
+    }
     for name, about in data["models"].items():
         if about["kind"] == "Katz":
             found[name] = replace(Katz.fit([np.zeros(1, np.int64)], about["vocabulary"]), name=name)
@@ -49,9 +55,12 @@ def tables(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, print the flags of every engine; exits with 2 if the file is no exported setting."""
+    """Parse the command line, print the flags of every engine; exits with 2 if the file is no
+    exported setting.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.hf", description="The closest flags for an exported setting, and what is lost."
+        prog="python -m specdec_lib.suite.hf",
+        description="The closest flags for an exported setting, and what is lost.",
     )
     parser.add_argument("file", type=Path, help="JSON that specdec_lib.suite.hf.exported wrote")
     given = parser.parse_args(arguments)

@@ -1,8 +1,9 @@
 """The closest flags of other engines for a setting, and what is lost in translation.
 
-Names as of transformers 5.23 (`assistant_model`, `prompt_lookup_num_tokens`), vLLM 0.33 (`--speculative-config`, one JSON object) and SGLang 0.5.23
-(`--speculative-algorithm STANDALONE` and `NGRAM`, whose number of draft tokens counts the root). No engine has stages, cascades or match tables, and
-of these three only SGLang has trees.
+Names as of transformers 5.23 (`assistant_model`, `prompt_lookup_num_tokens`), vLLM 0.33
+(`--speculative-config`, one JSON object) and SGLang 0.5.23 (`--speculative-algorithm STANDALONE`
+and `NGRAM`, whose number of draft tokens counts the root). No engine has stages, cascades or match
+tables, and of these three only SGLang has trees.
 """
 
 import json
@@ -39,27 +40,46 @@ class Flags:
 
 
 def flags(setting: Setting) -> tuple[Flags, Flags, Flags]:
-    """For transformers, vLLM and SGLang.  Raises ValueError if the draft is not the library's own."""
+    """For transformers, vLLM and SGLang.
+
+    Raises ValueError if the draft is not the library's own.
+    """
     plain = reduced(setting.draft)
     return tuple(how(plain, setting) for how in (_transformers, _vllm, _sglang))
 
 
 def _transformers(plain: Reduced, setting: Setting) -> Flags:
     hot = setting.sampler.temperature > 0
-    sampling = {"do_sample": True, "top_k": 0} | _sampling(setting.sampler) if hot else {"do_sample": False}
+    sampling = (
+        {"do_sample": True, "top_k": 0} | _sampling(setting.sampler)
+        if hot
+        else {"do_sample": False}
+    )
     lost = _common(plain, setting, trees=False)
     options: dict[str, object] = {}
     before = ""
     if plain.kind == MODEL:
-        settings = {"num_assistant_tokens": plain.length, "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": plain.floor}
+        settings = {
+            "num_assistant_tokens": plain.length,
+            "num_assistant_tokens_schedule": "constant",
+            "assistant_confidence_threshold": plain.floor,
+        }
         kind = "AutoModelForSeq2SeqLM" if _two_halved(plain) else "AutoModelForCausalLM"
         before = f"assistant = {kind}.from_pretrained({_path(plain)!r})\nassistant.generation_config.update({_spelled(settings)})\n"
         options = {"assistant_model": _path(plain)} | settings
         if plain.floor:
-            lost += (f"a floor of {plain.floor:g} for the whole path: the threshold here is for each token",)
+            lost += (
+                f"a floor of {plain.floor:g} for the whole path: the threshold here is for each"
+                " token",
+            )
     if plain.kind == COPIES:
-        options = {"prompt_lookup_num_tokens": plain.length, "max_matching_ngram_size": plain.window or WINDOW}
-        lost += _window(plain) + ((f"no copies after fewer than {plain.least} equal tokens",) if plain.least > 1 else ())
+        options = {
+            "prompt_lookup_num_tokens": plain.length,
+            "max_matching_ngram_size": plain.window or WINDOW,
+        }
+        lost += _window(plain) + (
+            (f"no copies after fewer than {plain.least} equal tokens",) if plain.least > 1 else ()
+        )
     asked = {name: value for name, value in options.items() if plain.kind == COPIES} | sampling
     call = f"model.generate(**inputs, {'assistant_model=assistant, ' if plain.kind == MODEL else ''}{_spelled(asked)})"
     return Flags("transformers", options, sampling, before + call, lost)
@@ -68,15 +88,30 @@ def _transformers(plain: Reduced, setting: Setting) -> Flags:
 def _vllm(plain: Reduced, setting: Setting) -> Flags:
     lost, options = _common(plain, setting, trees=False), {}
     if plain.kind == MODEL:
-        options = {"method": "draft_model", "model": _path(plain), "num_speculative_tokens": plain.length}
+        options = {
+            "method": "draft_model",
+            "model": _path(plain),
+            "num_speculative_tokens": plain.length,
+        }
         if setting.sampler.temperature > 0:
             options["draft_sample_method"] = "probabilistic" if plain.drawn else "greedy"
     if plain.kind == COPIES:
         least, longest = plain.least, max(plain.least, plain.window or WINDOW)
-        options = {"method": "ngram", "num_speculative_tokens": plain.length, "prompt_lookup_min": least, "prompt_lookup_max": longest}
+        options = {
+            "method": "ngram",
+            "num_speculative_tokens": plain.length,
+            "prompt_lookup_min": least,
+            "prompt_lookup_max": longest,
+        }
         lost += _window(plain)
     line = f"--speculative-config {shlex.quote(json.dumps(options))}" if options else ""
-    return Flags("vLLM", options, {"temperature": 0.0} | _sampling(setting.sampler), line, _two_halves(plain) + lost + _floor(plain))
+    return Flags(
+        "vLLM",
+        options,
+        {"temperature": 0.0} | _sampling(setting.sampler),
+        line,
+        _two_halves(plain) + lost + _floor(plain),
+    )
 
 
 def _sglang(plain: Reduced, setting: Setting) -> Flags:
@@ -98,7 +133,13 @@ def _sglang(plain: Reduced, setting: Setting) -> Flags:
         }
         lost += ("copies from this text alone: the trie holds other requests' texts too",)
     line = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in options.items())
-    return Flags("SGLang", options, {"temperature": 0.0} | _sampling(setting.sampler), line, _two_halves(plain) + lost + _floor(plain))
+    return Flags(
+        "SGLang",
+        options,
+        {"temperature": 0.0} | _sampling(setting.sampler),
+        line,
+        _two_halves(plain) + lost + _floor(plain),
+    )
 
 
 def _common(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]:
@@ -107,11 +148,20 @@ def _common(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]
     if plain.ranking and setting.sampler.temperature > 0:
         lost += (f"the match table {plain.ranking!r}, by which guesses are ranked",)
     if plain.kind != NONE and setting.rule is look_up and setting.sampler.temperature > 0:
-        lost += ("noise shared by target and draft: the law is the same, the text of a seed is not, and other guesses are accepted",)
+        lost += (
+            "noise shared by target and draft: the law is the same, the text of a seed is not, and"
+            " other guesses are accepted",
+        )
     if plain.width > 1 and not trees:
-        lost += (f"{plain.guesses - plain.length} of {plain.guesses} guesses: left is the chain of the {plain.length} first-ranked ones",)
+        lost += (
+            f"{plain.guesses - plain.length} of {plain.guesses} guesses: left is the chain of the"
+            f" {plain.length} first-ranked ones",
+        )
     if plain.width > 1 and trees:
-        lost += (f"unequal siblings: {plain.width} at every node, and the {plain.guesses} best by the draft's probability are kept",)
+        lost += (
+            f"unequal siblings: {plain.width} at every node, and the {plain.guesses} best by the"
+            " draft's probability are kept",
+        )
         if plain.drawn:
             lost += ("siblings drawn by chance: here they are the likeliest",)
     return lost
@@ -122,7 +172,14 @@ def _floor(plain: Reduced) -> tuple[str, ...]:
 
 
 def _two_halves(plain: Reduced) -> tuple[str, ...]:
-    return ("everything: the engine speculates for decoder-only models, and this is an encoder-decoder",) if _two_halved(plain) else ()
+    return (
+        (
+            "everything: the engine speculates for decoder-only models, and this is an"
+            " encoder-decoder",
+        )
+        if _two_halved(plain)
+        else ()
+    )
 
 
 def _two_halved(plain: Reduced) -> bool:
@@ -130,7 +187,11 @@ def _two_halved(plain: Reduced) -> bool:
 
 
 def _window(plain: Reduced) -> tuple[str, ...]:
-    return (f"matches of more than {WINDOW} tokens, by which the best of several copies is found",) if plain.window is None else ()
+    return (
+        (f"matches of more than {WINDOW} tokens, by which the best of several copies is found",)
+        if plain.window is None
+        else ()
+    )
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
@@ -138,7 +199,11 @@ def _sampling(sampler: Sampler) -> dict[str, object]:
     if sampler.temperature == 0:
         return {}
     given = {"temperature": sampler.temperature, "top_k": sampler.top_k, "top_p": sampler.top_p}
-    return {name: value for name, value in given.items() if (name, value) not in (("top_k", None), ("top_p", 1.0))}
+    return {
+        name: value
+        for name, value in given.items()
+        if (name, value) not in (("top_k", None), ("top_p", 1.0))
+    }
 
 
 def _path(plain: Reduced) -> str:

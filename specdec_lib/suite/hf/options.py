@@ -1,4 +1,7 @@
-"""What `generate` was asked for: honoured, or refused by name with what is allowed. Nothing is ignored in silence."""
+"""What `generate` was asked for: honoured, or refused by name with what is allowed.
+
+Nothing is ignored in silence.
+"""
 
 import inspect
 import sys
@@ -15,7 +18,9 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
 
 PLAIN = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
-ALLOWED = {  # by option of the generation config: the values that speculation can honour, the first of them the way to say so
+# by option of the generation config: the values that speculation can honour, the first of them the
+# way to say so
+ALLOWED = {
     "num_beams": (1, None),
     "num_return_sequences": (1, None),
     "guidance_scale": (None, 1, 1.0),
@@ -34,15 +39,27 @@ ALLOWED = {  # by option of the generation config: the values that speculation c
     "token_healing": (None, False),
 }
 # what `generate` itself hands over
-PREPARED = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep", "encoder_outputs"}
-DROPPED = {"streamer": "spoken_to", "synced_gpus": "synchronised"}  # under names that transformers does not take for its own
+PREPARED = {
+    "attention_mask",
+    "position_ids",
+    "past_key_values",
+    "use_cache",
+    "logits_to_keep",
+    "encoder_outputs",
+}
+DROPPED = {
+    "streamer": "spoken_to",
+    "synced_gpus": "synchronised",
+}  # under names that transformers does not take for its own
 
 
 def restore_dropped() -> None:
-    """Give back to `generate` what transformers (5.17 to 5.23) throws away when it is given a callable: streamer, tokenizer, assistant.
+    """Give back to `generate` what transformers (5.17 to 5.23) throws away when it is given a
+    callable: streamer, tokenizer, assistant.
 
-    It collects them, and then keeps those arguments of a callable that it does not know. While it looks at the callable's signature, which is when
-    this is called, both collections are its local variables: what is in the one is put into the other, and `restored` beside it, which proves it.
+    It collects them, and then keeps those arguments of a callable that it does not know. While it
+    looks at the callable's signature, which is when this is called, both collections are its local
+    variables: what is in the one is put into the other, and `restored` beside it, which proves it.
     """
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
@@ -51,20 +68,29 @@ def restore_dropped() -> None:
         if frame.f_locals["kwargs"].get("encoder_outputs") is not None:
             raise refusal("encoder_outputs", "of your own", "None: the encoder is run here")
         collected, kept = frame.f_locals["generation_mode_kwargs"], frame.f_locals["kwargs"]
-        kept.update({DROPPED.get(name, name): value for name, value in collected.items()} | {"restored": True})
+        kept.update(
+            {DROPPED.get(name, name): value for name, value in collected.items()}
+            | {"restored": True}
+        )
 
 
 def check_restored(restored: bool) -> None:
-    """Raises ValueError if a transformers that works otherwise kept `restore_dropped` from its work: options would be ignored in silence."""
+    """Raises ValueError if a transformers that works otherwise kept `restore_dropped` from its
+    work: options would be ignored in silence.
+    """
     if not restored:
         raise ValueError(
-            f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to 5.23, which are known: streamer, synced_gpus and"
+            f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to"
+            " 5.23, which are known: streamer, synced_gpus and"
             " assistant_model would be lost; allowed is to be called by `generate` of those"
         )
 
 
-def check_options(model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour, its value and what is allowed.
+def check_options(
+    model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]
+) -> None:
+    """Raises ValueError naming the first option that speculation cannot honour, its value and what
+    is allowed.
 
     given    what `generate` hands to the model and to a way of decoding, beside the config
     """
@@ -76,19 +102,38 @@ def check_options(model: PreTrainedModel, config: GenerationConfig, given: Mappi
         raise refusal("generation mode", mode.value, " or ".join(one.value for one in PLAIN))
     for name in ("assistant_model", "assistant_tokenizer", "synchronised"):
         if given.get(name):
-            raise refusal(name.replace("synchronised", "synced_gpus"), _told(given[name]), "None: the guesses come from the draft")
+            raise refusal(
+                name.replace("synchronised", "synced_gpus"),
+                _told(given[name]),
+                "None: the guesses come from the draft",
+            )
     cache = given.get("past_key_values")
-    if getattr(cache, "_is_user_defined", False) or (cache is not None and cache.get_seq_length() > 0):
+    if getattr(cache, "_is_user_defined", False) or (
+        cache is not None and cache.get_seq_length() > 0
+    ):
         raise refusal("past_key_values", _told(cache), "None: speculation keeps a cache of its own")
     for name, value in given.items():
-        if name not in PREPARED | {"assistant_model", "assistant_tokenizer", "synchronised", "tokenizer"} and value is not None:
+        if (
+            name
+            not in PREPARED
+            | {"assistant_model", "assistant_tokenizer", "synchronised", "tokenizer"}
+            and value is not None
+        ):
             raise refusal(name, _told(value), "None: only token ids and their mask are read")
     if model.training:
-        raise refusal("model.training", True, "False: call model.eval(), or dropout makes every pass another")
+        raise refusal(
+            "model.training", True, "False: call model.eval(), or dropout makes every pass another"
+        )
 
 
-def prompt_of(model: PreTrainedModel, tokens: Int[Tensor, "batch length"], inputs: Tensor, given: Mapping[str, object]) -> Context:
-    """The prompt, with the source of an encoder-decoder model; padding before or after a single text is left out, which changes nothing.
+def prompt_of(
+    model: PreTrainedModel,
+    tokens: Int[Tensor, "batch length"],
+    inputs: Tensor,
+    given: Mapping[str, object],
+) -> Context:
+    """The prompt, with the source of an encoder-decoder model; padding before or after a single
+    text is left out, which changes nothing.
 
     tokens    what the decoder has so far
     inputs    what `generate` was called with
@@ -96,13 +141,19 @@ def prompt_of(model: PreTrainedModel, tokens: Int[Tensor, "batch length"], input
     Raises ValueError for a batch, embeddings, positions of one's own or a mask with holes.
     """
     if inputs.is_floating_point() or inputs.ndim != 2:
-        raise refusal("inputs", _told(inputs), "token ids in two dimensions (no inputs_embeds, no sound, no pictures)")
+        raise refusal(
+            "inputs",
+            _told(inputs),
+            "token ids in two dimensions (no inputs_embeds, no sound, no pictures)",
+        )
     if len(tokens) != 1 or len(inputs) != 1:
         raise refusal("the batch", f"{len(inputs)} prompts", "1 prompt per call")
     mask = given.get("attention_mask")
     if model.config.is_encoder_decoder:
         if int(inputs.min()) < 0:
-            raise refusal("encoder_outputs", "without input_ids", "input_ids: the draft reads them too")
+            raise refusal(
+                "encoder_outputs", "without input_ids", "input_ids: the draft reads them too"
+            )
         return Context.of(tokens[0].tolist(), tuple(_unpadded(inputs, mask, after=True)))
     found = _unpadded(tokens, mask, after=False)
     positions = given.get("position_ids")
@@ -114,7 +165,8 @@ def prompt_of(model: PreTrainedModel, tokens: Int[Tensor, "batch length"], input
 def check_length(longest: int | None, given: int, prompt: int, positions: int) -> None:
     """Raises ValueError unless the longest text that may be asked for fits the model.
 
-    longest, given    tokens of the whole text and of what there is of it, padding included; `prompt` without padding
+    longest, given    tokens of the whole text and of what there is of it, padding included;
+                      `prompt` without padding
     """
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
@@ -124,7 +176,9 @@ def check_length(longest: int | None, given: int, prompt: int, positions: int) -
 
 
 def sampler_of(config: GenerationConfig) -> Sampler:
-    """What the drafts rank their guesses by; the target's own law is whatever the processors leave of its logits."""
+    """What the drafts rank their guesses by; the target's own law is whatever the processors leave
+    of its logits.
+    """
     if not config.do_sample:
         return Sampler(0)
     defaults = {"temperature": 1.0, "top_k": None, "top_p": 1.0}
@@ -136,14 +190,27 @@ def refusal(name: str, value: object, allowed: str) -> ValueError:
     return ValueError(f"speculative decoding does not do {name}={value}; allowed is {allowed}")
 
 
-def _unpadded(tokens: Int[Tensor, "1 length"], mask: Num[Tensor, "1 length"] | None, *, after: bool) -> list[int]:
-    """The tokens that the mask lets through, if they stand in one piece; `after` allows padding behind them."""
+def _unpadded(
+    tokens: Int[Tensor, "1 length"], mask: Num[Tensor, "1 length"] | None, *, after: bool
+) -> list[int]:
+    """The tokens that the mask lets through, if they stand in one piece; `after` allows padding
+    behind them.
+    """
     if mask is None:
         return tokens[0].tolist()
     seen = mask[0].bool().nonzero().flatten().tolist()
-    whole = bool(seen) and mask.shape == tokens.shape and seen == list(range(seen[0], seen[-1] + 1)) and bool((mask[0][seen] == 1).all())
+    whole = (
+        bool(seen)
+        and mask.shape == tokens.shape
+        and seen == list(range(seen[0], seen[-1] + 1))
+        and bool((mask[0][seen] == 1).all())
+    )
     if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
-        raise refusal("attention_mask", mask.tolist(), f"1 for every token, and 0 before {'or after ' if after else ''}the text only")
+        raise refusal(
+            "attention_mask",
+            mask.tolist(),
+            f"1 for every token, and 0 before {'or after ' if after else ''}the text only",
+        )
     return tokens[0, seen].tolist()
 
 
@@ -151,10 +218,14 @@ def _told(value: object) -> str:
     """A value in a few words."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {list(value.shape)} and {value.dtype}"
-    return repr(value) if isinstance(value, bool | int | float | str) else f"a {type(value).__name__}"
+    return (
+        repr(value) if isinstance(value, bool | int | float | str) else f"a {type(value).__name__}"
+    )
 
 
 def signature(call: object) -> inspect.Signature:
-    """What a callable takes, told to `generate`, which in this moment is made to keep what it would throw away."""
+    """What a callable takes, told to `generate`, which in this moment is made to keep what it would
+    throw away.
+    """
     restore_dropped()
     return inspect.signature(call)

@@ -1,4 +1,6 @@
-"""What is left of a draft where there are neither stages nor cascades: one guesser, a shape in three numbers, and a list of what was lost."""
+"""What is left of a draft where there are neither stages nor cascades: one guesser, a shape in
+three numbers, and a list of what was lost.
+"""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -20,14 +22,17 @@ NONE, MODEL, COPIES = "none", "model", "copies"
 class Reduced:
     """The nearest plain draft.
 
-    kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text already)
+    kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text
+               already)
     model      that guesses
     length     guesses of the chain
-    width      most children of one node, and `guesses` in all, of the tree that the chain is taken from
+    width      most children of one node, and `guesses` in all, of the tree that the chain is taken
+               from
     window     longest ending that is looked for, None for no limit; `least` the shortest
     drawn      whether guesses are drawn by chance
     floor      below which no guess scores
-    ranking    the name of the match table that ranks guesses where tokens are sampled, if it is no default
+    ranking    the name of the match table that ranks guesses where tokens are sampled, if it is no
+               default
     lost       what the plain draft does not do
     """
 
@@ -51,14 +56,18 @@ class Reduced:
 def reduced(draft: Draft) -> Reduced:
     """The nearest plain draft of a draft.
 
-    A tree becomes the chain of its first-ranked guesses: of a tree with a budget as deep as its match table would grow it. Of several drafts the one
-    that is always asked remains, else the first with a model. A reviewer guesses token by token itself.
+    A tree becomes the chain of its first-ranked guesses: of a tree with a budget as deep as its
+    match table would grow it. Of several drafts the one that is always asked remains, else the
+    first with a model. A reviewer guesses token by token itself.
     Raises ValueError for a draft that is not the library's own.
     """
     for kinds, how in RULES.items():
         if isinstance(draft, kinds):
             return how(draft)
-    raise ValueError(f"only the library's own drafts can be put in other engines' flags, got {type(draft).__name__}")
+    raise ValueError(
+        "only the library's own drafts can be put in other engines' flags, got"
+        f" {type(draft).__name__}"
+    )
 
 
 def _nothing(draft: NoDraft) -> Reduced:
@@ -66,15 +75,29 @@ def _nothing(draft: NoDraft) -> Reduced:
 
 
 def _chain(draft: ChainDraft) -> Reduced:
-    return Reduced(MODEL, draft.model, draft.length, 1, draft.length, drawn=draft.siblings in ("iid", "distinct"), floor=draft.floor)
+    return Reduced(
+        MODEL,
+        draft.model,
+        draft.length,
+        1,
+        draft.length,
+        drawn=draft.siblings in ("iid", "distinct"),
+        floor=draft.floor,
+    )
 
 
 def _tree(draft: TreeDraft) -> Reduced:
     length, width, guesses = _shape(draft)
     drawn = draft.siblings in ("iid", "distinct")
     ranking = "" if draft.match == MatchTable() else draft.match.name
-    found = Reduced(MODEL, draft.model, length, width, guesses, drawn=drawn, floor=draft.floor, ranking=ranking)
-    lost = [f"a tree of the {guesses} best guesses" if draft.budget is not None else f"the tree's shape: {guesses} guesses"]
+    found = Reduced(
+        MODEL, draft.model, length, width, guesses, drawn=drawn, floor=draft.floor, ranking=ranking
+    )
+    lost = [
+        f"a tree of the {guesses} best guesses"
+        if draft.budget is not None
+        else f"the tree's shape: {guesses} guesses"
+    ]
     lost += ["siblings drawn without replacement"] if draft.siblings == "distinct" else []
     return found.without(*lost) if width > 1 else found
 
@@ -82,25 +105,48 @@ def _tree(draft: TreeDraft) -> Reduced:
 def _shape(draft: TreeDraft) -> tuple[int, int, int]:
     """Depth of the first-ranked path, children of the broadest node, guesses in all."""
     if draft.widths is not None:
-        return len(draft.widths), max(draft.widths), sum(prod(draft.widths[:depth]) for depth in range(1, len(draft.widths) + 1))
+        return (
+            len(draft.widths),
+            max(draft.widths),
+            sum(prod(draft.widths[:depth]) for depth in range(1, len(draft.widths) + 1)),
+        )
     if draft.shape is not None:
-        return draft.shape.depth, max(map(draft.shape.parents.count, range(len(draft.shape)))), draft.shape.guesses
+        return (
+            draft.shape.depth,
+            max(map(draft.shape.parents.count, range(len(draft.shape)))),
+            draft.shape.guesses,
+        )
     table = MatchTable(draft.match.rates)  # whatever the gaps
     slots = best_slots(table, draft.budget, draft.depth, draft.floor)
-    spine = next((depth for depth in range(draft.depth) if (0,) * depth not in slots.get(depth, {})), draft.depth)
-    return max(1, spine), max((width for level in slots.values() for width in level.values()), default=1), draft.budget
+    spine = next(
+        (depth for depth in range(draft.depth) if (0,) * depth not in slots.get(depth, {})),
+        draft.depth,
+    )
+    return (
+        max(1, spine),
+        max((width for level in slots.values() for width in level.values()), default=1),
+        draft.budget,
+    )
 
 
 def _table(draft: NgramDraft) -> Reduced:
     depth = len(draft.widths) if draft.widths is not None else draft.depth
     return Reduced(COPIES, None, depth, 1, depth, window=draft.table.order - 1).without(
-        f"the n-gram table {draft.table.name!r} with its back-off: what stands in the text is copied instead", "the tree of table guesses"
+        f"the n-gram table {draft.table.name!r} with its back-off: what stands in the text is"
+        " copied instead",
+        "the tree of table guesses",
     )
 
 
 def _max_gram(draft: MaxGram) -> Reduced:
-    found = Reduced(COPIES, None, draft.length, 1, draft.length, window=draft.window, least=draft.least)
-    return found if draft.bigrams is None else found.without("the bigram table that fills up the chain")
+    found = Reduced(
+        COPIES, None, draft.length, 1, draft.length, window=draft.window, least=draft.least
+    )
+    return (
+        found
+        if draft.bigrams is None
+        else found.without("the bigram table that fills up the chain")
+    )
 
 
 def _staged(draft: StagedTree) -> Reduced:
@@ -118,14 +164,22 @@ def _reviewed(draft: Reviewed) -> Reduced:
     lost += [f"a lenience of {draft.lenience:g} in that review"] if draft.lenience > 1 else []
     lost += [f"a comb of {draft.width} children per position"] if draft.width > 1 else []
     length = below.length + 1
-    return Reduced(MODEL, draft.reviewer, length, 1, length, drawn=draft.siblings == "iid", lost=tuple(lost))
+    return Reduced(
+        MODEL, draft.reviewer, length, 1, length, drawn=draft.siblings == "iid", lost=tuple(lost)
+    )
 
 
 def _relay(draft: Relay) -> Reduced:
-    asked = [(part, length) for part, length in zip(draft.parts, draft.lengths, strict=True) if length]
+    asked = [
+        (part, length) for part, length in zip(draft.parts, draft.lengths, strict=True) if length
+    ]
     (part, length), *others = asked
     found = replace(reduced(part), length=length, guesses=length, width=1)
-    return found.without(f"the horizontal cascade: {len(others)} cheaper drafts for later positions") if others else found
+    return (
+        found.without(f"the horizontal cascade: {len(others)} cheaper drafts for later positions")
+        if others
+        else found
+    )
 
 
 def _first(draft: FirstDraft) -> Reduced:
@@ -140,8 +194,14 @@ def _one_of(parts: tuple[Draft, ...], usual: Draft, words: str) -> Reduced:
     """What is left of the usual part, or of the first with a model where that has none."""
     found = {number: reduced(part) for number, part in enumerate(parts)}
     modelled = [number for number, one in found.items() if one.kind == MODEL]
-    kept = parts.index(usual) if found[parts.index(usual)].kind == MODEL or not modelled else modelled[0]
-    others = [f"{words} {type(part).__name__}" for number, part in enumerate(parts) if number != kept]
+    kept = (
+        parts.index(usual)
+        if found[parts.index(usual)].kind == MODEL or not modelled
+        else modelled[0]
+    )
+    others = [
+        f"{words} {type(part).__name__}" for number, part in enumerate(parts) if number != kept
+    ]
     return found[kept].without(*others)
 
 

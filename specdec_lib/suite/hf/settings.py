@@ -1,7 +1,8 @@
-"""A tuned setting as JSON that loads back: the draft with all that it nests, the sampler and the rule; models by name.
+"""A tuned setting as JSON that loads back: the draft with all that it nests, the sampler and the
+rule; models by name.
 
-The weights stay where they are: a model is written as its name, its vocabulary and, where it is known, the folder or hub name that it came from. To
-load, give a ladder, or models by name.
+The weights stay where they are: a model is written as its name, its vocabulary and, where it is
+known, the folder or hub name that it came from. To load, give a ladder, or models by name.
 """
 
 import hashlib
@@ -31,7 +32,19 @@ from specdec_lib.measure.sweep import Setting
 from specdec_lib.workload import Ladder, Pair
 
 SCHEMA = 1
-DRAFTS = (NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram, StagedTree, StagedChain, Reviewed, Relay)
+DRAFTS = (
+    NoDraft,
+    ChainDraft,
+    TreeDraft,
+    MergedDraft,
+    FirstDraft,
+    NgramDraft,
+    MaxGram,
+    StagedTree,
+    StagedChain,
+    Reviewed,
+    Relay,
+)
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 FIELDS = ("schema", "library", "name", "sampler", "rule", "draft", "models")
@@ -43,12 +56,15 @@ Parts = Ladder | Pair | Mapping[str, object]
 def exported(setting: Setting | Draft) -> str:
     """The setting as JSON; a bare draft as a greedy setting of the same name as its kind.
 
-    Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of one name.
+    Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of
+    one name.
     """
     if not isinstance(setting, Setting):
         setting = Setting(type(setting).__name__, setting)
     if RULES.get(getattr(setting.rule, "__name__", "")) is not setting.rule:
-        raise ValueError(f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}")
+        raise ValueError(
+            f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}"
+        )
     models = models_in(setting.draft)
     data = {
         "schema": SCHEMA,
@@ -57,7 +73,14 @@ def exported(setting: Setting | Draft) -> str:
         "sampler": _plain(setting.sampler),
         "rule": setting.rule.__name__,
         "draft": _plain(setting.draft),
-        "models": {name: {"kind": type(one).__name__, "vocabulary": one.vocabulary, "source": source_of(one)} for name, one in models.items()},
+        "models": {
+            name: {
+                "kind": type(one).__name__,
+                "vocabulary": one.vocabulary,
+                "source": source_of(one),
+            }
+            for name, one in models.items()
+        },
     }
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
@@ -65,26 +88,43 @@ def exported(setting: Setting | Draft) -> str:
 def imported(text: str, models: Parts) -> Setting:
     """The setting that `exported` wrote, with these models in it.
 
-    models    a ladder or pair, or models and tables by name; `bigrams` is the name of Max-Gram's table
+    models    a ladder or pair, or models and tables by name; `bigrams` is the name of Max-Gram's
+              table
 
-    Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema is another, or a model is missing or has another
-    vocabulary.
+    Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
+    is another, or a model is missing or has another vocabulary.
     """
     data = parsed(text)
     known = models if isinstance(models, Mapping) else _named(models, data)
     for name, about in data["models"].items():
         size = getattr(known.get(name), "vocabulary", None)
         if size != about["vocabulary"]:
-            found = f"one with {size}" if name in known else f"there are {', '.join(map(str, known)) or 'none'}"
-            raise ValueError(f"models.{name}: the setting needs a model {name!r} with {about['vocabulary']} tokens, {found}; {_whence(about)}")
-    sampler, draft = _built(data["sampler"], "sampler", known), _built(data["draft"], "draft", known)
+            found = (
+                f"one with {size}"
+                if name in known
+                else f"there are {', '.join(map(str, known)) or 'none'}"
+            )
+            raise ValueError(
+                f"models.{name}: the setting needs a model {name!r} with {about['vocabulary']}"
+                f" tokens, {found}; {_whence(about)}"
+            )
+    sampler, draft = (
+        _built(data["sampler"], "sampler", known),
+        _built(data["draft"], "draft", known),
+    )
     if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(f"a setting has a Sampler and a draft, got {type(sampler).__name__} and {type(draft).__name__}")
+        raise ValueError(
+            f"a setting has a Sampler and a draft, got {type(sampler).__name__} and"
+            f" {type(draft).__name__}"
+        )
     return Setting(data["name"], draft, sampler, RULES[data["rule"]])
 
 
 def parsed(text: str) -> dict:
-    """The fields of an exported setting, checked but for what is in the draft.  Raises ValueError as `imported` does."""
+    """The fields of an exported setting, checked but for what is in the draft.
+
+    Raises ValueError as `imported` does.
+    """
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -92,21 +132,40 @@ def parsed(text: str) -> dict:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         schema = data.get("schema") if isinstance(data, dict) else None
         by = data.get("library") if isinstance(data, dict) else None
-        raise ValueError(f"schema: this library reads settings of schema {SCHEMA}, got {schema!r}, written by {by!r}")
+        raise ValueError(
+            f"schema: this library reads settings of schema {SCHEMA}, got {schema!r}, written by"
+            f" {by!r}"
+        )
     _check_fields(data, FIELDS, FIELDS, "the setting")
     if not isinstance(data["name"], str) or data["rule"] not in RULES:
-        raise ValueError(f"name is a text and rule one of {', '.join(RULES)}, got {data['name']!r} and {data['rule']!r}")
-    whole = isinstance(data["models"], dict) and all(isinstance(about, dict) for about in data["models"].values())
+        raise ValueError(
+            f"name is a text and rule one of {', '.join(RULES)}, got {data['name']!r} and"
+            f" {data['rule']!r}"
+        )
+    whole = isinstance(data["models"], dict) and all(
+        isinstance(about, dict) for about in data["models"].values()
+    )
     if not whole:
-        raise ValueError(f"models: by name their kind, vocabulary and source, got {data['models']!r}")
+        raise ValueError(
+            f"models: by name their kind, vocabulary and source, got {data['models']!r}"
+        )
     for name, about in data["models"].items():
-        _check_fields(about, ("kind", "vocabulary", "source"), ("kind", "vocabulary", "source"), f"models.{name}")
+        _check_fields(
+            about,
+            ("kind", "vocabulary", "source"),
+            ("kind", "vocabulary", "source"),
+            f"models.{name}",
+        )
     return data
 
 
 def source_of(model: object) -> str | None:
-    """The folder or hub name that a model came from, a folder of this library's own from its root; None if that is not known."""
-    source = getattr(model, "source", None) or getattr(getattr(getattr(model, "model", None), "config", None), "name_or_path", None)
+    """The folder or hub name that a model came from, a folder of this library's own from its root;
+    None if that is not known.
+    """
+    source = getattr(model, "source", None) or getattr(
+        getattr(getattr(model, "model", None), "config", None), "name_or_path", None
+    )
     if not source:
         return None
     inside = Path(source).is_absolute() and Path(source).is_relative_to(DATA.parent)
@@ -123,7 +182,9 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     if type(value) in KINDS.values():
-        return {"type": type(value).__name__} | {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.repr}
+        return {"type": type(value).__name__} | {
+            field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.repr
+        }
     if isinstance(value, LanguageModel):
         return {"model": value.name}
     if isinstance(value, np.ndarray):
@@ -133,7 +194,9 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     what = "a draft of your own" if isinstance(value, Draft) or is_dataclass(value) else "a value"
-    raise ValueError(f"{what} cannot be exported, got {type(value).__name__}; the kinds are {', '.join(KINDS)}")
+    raise ValueError(
+        f"{what} cannot be exported, got {type(value).__name__}; the kinds are {', '.join(KINDS)}"
+    )
 
 
 def _built(value: object, where: str, known: Mapping[str, object]) -> object:
@@ -144,7 +207,10 @@ def _built(value: object, where: str, known: Mapping[str, object]) -> object:
         return value
     if value.keys() == {"model"}:
         if value["model"] not in known:
-            raise ValueError(f"{where}: there is no model {value['model']!r}, there are {', '.join(map(str, known)) or 'none'}")
+            raise ValueError(
+                f"{where}: there is no model {value['model']!r}, there are"
+                f" {', '.join(map(str, known)) or 'none'}"
+            )
         return known[value["model"]]
     if value.keys() == {"bigrams", "sha256"}:
         return _bigrams(value, where, known)
@@ -154,10 +220,16 @@ def _built(value: object, where: str, known: Mapping[str, object]) -> object:
     given = {name: one for name, one in value.items() if name != "type"}
     allowed = [field.name for field in fields(kind) if field.repr]
     _check_fields(given, (), allowed, where)
-    made, hints = {name: _built(one, f"{where}.{name}", known) for name, one in given.items()}, get_type_hints(kind)
+    made, hints = (
+        {name: _built(one, f"{where}.{name}", known) for name, one in given.items()},
+        get_type_hints(kind),
+    )
     for name, one in made.items():
         if not _fits(one, hints[name]):
-            raise ValueError(f"{where}.{name}: {getattr(hints[name], '__name__', hints[name])} is wanted, got {given[name]!r}")
+            raise ValueError(
+                f"{where}.{name}: {getattr(hints[name], '__name__', hints[name])} is wanted, got"
+                f" {given[name]!r}"
+            )
     try:
         return kind(**made)
     except (TypeError, ValueError) as error:
@@ -172,7 +244,9 @@ def _fits(value: object, hint: object) -> bool:
     if get_origin(hint) is tuple:
         return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
     if hint in (int, float):
-        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+        return isinstance(value, int if hint is int else int | float) and not isinstance(
+            value, bool
+        )
     return value is None if hint is NoneType else isinstance(value, hint)
 
 
@@ -180,9 +254,22 @@ def _bigrams(about: Mapping[str, object], where: str, known: Mapping[str, object
     if about["sha256"] in known:  # the place of a table that is not loaded
         return known[about["sha256"]]
     table = known.get(BIGRAMS)
-    if not isinstance(table, np.ndarray) or len(table) != about["bigrams"] or digest(table) != about["sha256"]:
-        found = "none" if table is None else f"one of {len(table)} tokens with another content" if isinstance(table, np.ndarray) else repr(table)
-        raise ValueError(f"{where}: the setting needs its table of {about['bigrams']} bigrams as models[{BIGRAMS!r}], there is {found}")
+    if (
+        not isinstance(table, np.ndarray)
+        or len(table) != about["bigrams"]
+        or digest(table) != about["sha256"]
+    ):
+        found = (
+            "none"
+            if table is None
+            else f"one of {len(table)} tokens with another content"
+            if isinstance(table, np.ndarray)
+            else repr(table)
+        )
+        raise ValueError(
+            f"{where}: the setting needs its table of {about['bigrams']} bigrams as"
+            f" models[{BIGRAMS!r}], there is {found}"
+        )
     return table
 
 
@@ -194,10 +281,19 @@ def _named(models: Ladder | Pair, data: Mapping[str, object]) -> dict[str, objec
     return found
 
 
-def _check_fields(given: Mapping[str, object], needed: tuple[str, ...], allowed: tuple[str, ...] | list[str], where: str) -> None:
+def _check_fields(
+    given: Mapping[str, object],
+    needed: tuple[str, ...],
+    allowed: tuple[str, ...] | list[str],
+    where: str,
+) -> None:
     unknown, missing = sorted(given.keys() - set(allowed)), sorted(set(needed) - given.keys())
     if unknown or missing:
-        said = [f"{word} {', '.join(names)}" for word, names in (("unknown", unknown), ("missing", missing)) if names]
+        said = [
+            f"{word} {', '.join(names)}"
+            for word, names in (("unknown", unknown), ("missing", missing))
+            if names
+        ]
         raise ValueError(f"{where} has {' and '.join(said)}; its fields are {', '.join(allowed)}")
 
 

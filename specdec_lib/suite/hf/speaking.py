@@ -1,7 +1,9 @@
-"""One token after another as `generate` makes them, however many a round brings: processors, choice, stopping criteria, streamer, in this order.
+"""One token after another as `generate` makes them, however many a round brings: processors,
+choice, stopping criteria, streamer, in this order.
 
-Under `look_up` a target's choice is asked for exactly once per emitted token, in the order of the text. That is where all that `generate` does at a
-token is done: a stateful processor or criterion sees the same calls as there, and the text ends at the same token.
+Under `look_up` a target's choice is asked for exactly once per emitted token, in the order of the
+text. That is where all that `generate` does at a token is done: a stateful processor or criterion
+sees the same calls as there, and the text ends at the same token.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,7 +22,9 @@ from specdec_lib.core.verify import Verdict, look_up
 
 @runtime_checkable
 class Streamer(Protocol):
-    """What `generate` takes for a streamer: `transformers.TextStreamer`, or anything else with these two."""
+    """What `generate` takes for a streamer: `transformers.TextStreamer`, or anything else with
+    these two.
+    """
 
     def put(self, value: Tensor) -> None:
         """Called with the prompt and then with each new token."""
@@ -51,15 +55,23 @@ class Speech:
     stopped: bool = False
     said: int = 0  # tokens of the current round
 
-    def look_up(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-        """The rule `look_up` with the processed law, whose choices are said as they are made; `chance` is the drafts'."""
+    def look_up(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+    ) -> Verdict:
+        """The rule `look_up` with the processed law, whose choices are said as they are made;
+        `chance` is the drafts'.
+        """
         self.said = 0
-        own = Sampler(1.0 if self.sampled else 0.0)  # temperature, top-k and top-p are processors here
+        own = Sampler(
+            1.0 if self.sampled else 0.0
+        )  # temperature, top-k and top-p are processors here
         return look_up(tree, target_logits, Speaking(chance.seed, own, chance.nesting, speech=self))
 
     def heard(self, played: Round) -> Round:
         """The round without what lies beyond the end of the text."""
-        return replace(played, emitted=played.emitted[: self.said], sources=played.sources[: self.said])
+        return replace(
+            played, emitted=played.emitted[: self.said], sources=played.sources[: self.said]
+        )
 
     def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """What is chosen from, in float32 as in `generate`."""
@@ -83,7 +95,9 @@ class Speech:
 
 @dataclass(frozen=True)
 class Speaking(Chance):
-    """A `Chance` whose choices are processed before and said after they are made, until the speech has stopped."""
+    """A `Chance` whose choices are processed before and said after they are made, until the speech
+    has stopped.
+    """
 
     speech: Speech = field(kw_only=True)
 

@@ -1,4 +1,6 @@
-"""`python -m specdec_lib.suite.ladder`: make data/ladder and data/prompts anew, or go on where an earlier run stopped."""
+"""`python -m specdec_lib.suite.ladder`: make data/ladder and data/prompts anew, or go on where an
+earlier run stopped.
+"""
 
 import argparse
 from pathlib import Path
@@ -14,12 +16,26 @@ from specdec_lib.suite.ladder.showing import page, show
 def main() -> None:
     """Parse the command line, make, and print the card."""
     parser = argparse.ArgumentParser(prog="python -m specdec_lib.suite.ladder", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=DATA / "ladder", help="what is made (default: data/ladder)")
-    parser.add_argument("--cache", type=Path, default=DATA / "cache" / "ladder", help="streams and checkpoints; remove it to begin anew")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the recipe's training tokens, to try it out")
+    parser.add_argument(
+        "--folder", type=Path, default=DATA / "ladder", help="what is made (default: data/ladder)"
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=DATA / "cache" / "ladder",
+        help="streams and checkpoints; remove it to begin anew",
+    )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="share of the recipe's training tokens, to try it out",
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--match-only", action="store_true", help="only measure the match tables again")
+    parser.add_argument(
+        "--match-only", action="store_true", help="only measure the match tables again"
+    )
     given = parser.parse_args()
     if not 0 < given.scale <= 1:
         parser.error(f"--scale must lie in (0, 1], got {given.scale}")

@@ -1,7 +1,9 @@
-"""`python -m specdec_lib.suite.ladder.cascades`: the tables of the cascade notebook, into data/measured/cascade_*.csv and prices.csv.
+"""`python -m specdec_lib.suite.ladder.cascades`: the tables of the cascade notebook, into
+data/measured/cascade_*.csv and prices.csv.
 
-Settings are tuned on development prompts and measured on held-out ones by replay. Domain by domain, each kept as soon as it is done, so that an
-interrupted run goes on where it was. The prices are seconds, worth something only where nothing else runs.
+Settings are tuned on development prompts and measured on held-out ones by replay. Domain by domain,
+each kept as soon as it is done, so that an interrupted run goes on where it was. The prices are
+seconds, worth something only where nothing else runs.
 """
 
 import argparse
@@ -21,7 +23,16 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import prices
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, survival
-from specdec_lib.measure.replay.studies import ALONE, CASCADES, TARGET, ablations, measured, tuned, versus, written
+from specdec_lib.measure.replay.studies import (
+    ALONE,
+    CASCADES,
+    TARGET,
+    ablations,
+    measured,
+    tuned,
+    versus,
+    written,
+)
 from specdec_lib.measure.replay.tuning import LENGTHS
 from specdec_lib.measure.sweep import LOOPING, repetition
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
@@ -35,19 +46,32 @@ SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 PROMPTS = {"development": 24, "held-out": 40}
 THREE = CASCADES[-1]
 LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
-ACROSS, DOWN = tuple(range(9)), (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)  # tokens of the weaker model, and of Max-Gram, that the target verifies
+ACROSS, DOWN = (
+    tuple(range(9)),
+    (0, 1, 2, 3, 4, 6, 8, 10, 12, 16),
+)  # tokens of the weaker model, and of Max-Gram, that the target verifies
 INNER = ((0, 0, 0), (0, 1, 4), (0, 3, 0), (0, 1, 10))
 CHECKED = tuple(  # K matrices of all kinds; lenience and exemption go round
     CascadeSetting(drafters, matrix, (1.0, 3.0, 5.0)[number % 3], bool(number % 2))
     for number, (drafters, matrix) in enumerate(
-        [(THREE, (row, inner, (0, 0, 6))) for row in ((5, 14, 10), (2, 2, 4), (1, 0, 8)) for inner in INNER]
+        [
+            (THREE, (row, inner, (0, 0, 6)))
+            for row in ((5, 14, 10), (2, 2, 4), (1, 0, 8))
+            for inner in INNER
+        ]
         + [
             (stack, ((k1, k2), (0, k3)))
             for stack in CASCADES[:-1]
             for k1, k2, k3 in ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
         ]
-        + [(("middle", "draft"), ((k1, k2), (0, k3))) for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))]
-        + [((name,), ((length,),)) for name, length in (("middle", 3), ("draft", 6), (MAX_GRAM, 20))]
+        + [
+            (("middle", "draft"), ((k1, k2), (0, k3)))
+            for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))
+        ]
+        + [
+            ((name,), ((length,),))
+            for name, length in (("middle", 3), ("draft", 6), (MAX_GRAM, 20))
+        ]
     )
 )
 ENTRY = 10  # the tail of copies that the paper always adds
@@ -57,84 +81,181 @@ Tables = dict[str, "DataFrame"]
 
 
 def price_lists(ladder: Ladder, seconds: "DataFrame") -> Prices:
-    """What a pass of each model costs: by the paper's times for models of that place, by parameters, and by what was measured here.
+    """What a pass of each model costs: by the paper's times for models of that place, by
+    parameters, and by what was measured here.
 
     seconds    as `latency.prices` makes it
     """
     reported = price_list("pw")
     return {
-        "parameters": {name: ladder.card["models"][name]["parameters"] for name in (TARGET, "middle", "draft")},
-        "reported": {TARGET: reported["t5-xxl"], "middle": reported["t5-base"], "draft": reported["t5-small"]},
+        "parameters": {
+            name: ladder.card["models"][name]["parameters"] for name in (TARGET, "middle", "draft")
+        },
+        "reported": {
+            TARGET: reported["t5-xxl"],
+            "middle": reported["t5-base"],
+            "draft": reported["t5-small"],
+        },
         "measured": dict(zip(seconds.model, seconds.price, strict=True)),
     }
 
 
 def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists: Prices) -> Tables:
-    """All tables of one domain and sampler: `swi`, `versus`, `position`, and the `studies` at measured prices.
+    """All tables of one domain and sampler: `swi`, `versus`, `position`, and the `studies` at
+    measured prices.
 
-    `repetition` is the share of all tokens that loop; columns that end in `kept` are of the texts that loop less than 0.3.
+    `repetition` is the share of all tokens that loop; columns that end in `kept` are of the texts
+    that loop less than 0.3.
     """
     import pandas as pd
 
     swi, against, found = [], [], {}
     calm = [recording for recording in held_out if repetition(recording.tokens) < LOOPING]
-    repeated = sum(repetition(one.tokens) * len(one.tokens) for one in held_out) / sum(len(one.tokens) for one in held_out)
+    repeated = sum(repetition(one.tokens) * len(one.tokens) for one in held_out) / sum(
+        len(one.tokens) for one in held_out
+    )
     for name, costs in lists.items():
         best = tuned(development, costs, progress=False)
         settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
         rows = measured(held_out, settings, costs).assign(repetition=repeated)
         if calm:
             rows["swi_kept"] = measured(calm, settings, costs).swi
-        chosen = {"development_swi": [one.swi for one in best.values()], "tried": [one.tried for one in best.values()]}
+        chosen = {
+            "development_swi": [one.swi for one in best.values()],
+            "tried": [one.tried for one in best.values()],
+        }
         swi.append(rows.assign(prices=name, texts_kept=len(calm), **chosen))
-        alone, cascade = (max(stacks, key=lambda drafters, best=best: best[drafters].swi) for stacks in (ALONE, CASCADES))
+        alone, cascade = (
+            max(stacks, key=lambda drafters, best=best: best[drafters].swi)
+            for stacks in (ALONE, CASCADES)
+        )
         for drafters in CASCADES:
             ratio, low, high = versus(held_out, best[drafters].setting, best[alone].setting, costs)
-            labels = {"prices": name, "cascade": " + ".join(drafters), "alone": " + ".join(alone), "chosen": drafters == cascade}
-            kept_ratio = versus(calm, best[drafters].setting, best[alone].setting, costs) if calm else (math.nan,) * 3
+            labels = {
+                "prices": name,
+                "cascade": " + ".join(drafters),
+                "alone": " + ".join(alone),
+                "chosen": drafters == cascade,
+            }
+            kept_ratio = (
+                versus(calm, best[drafters].setting, best[alone].setting, costs)
+                if calm
+                else (math.nan,) * 3
+            )
             against.append(
-                labels | dict(zip(("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept"), (ratio, low, high, *kept_ratio), strict=True))
+                labels
+                | dict(
+                    zip(
+                        ("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept"),
+                        (ratio, low, high, *kept_ratio),
+                        strict=True,
+                    )
+                )
             )
         found[name] = best
     best = found["measured"]
     studies = study(held_out, best[THREE].setting, best[CASCADES[1]].setting, lists["measured"])
-    position = pd.concat([survival(held_out, name).assign(drafter=name) for name in ("middle", "draft", MAX_GRAM)])
-    return {"swi": pd.concat(swi), "versus": pd.DataFrame(against), "position": position, "studies": studies}
+    position = pd.concat(
+        [survival(held_out, name).assign(drafter=name) for name in ("middle", "draft", MAX_GRAM)]
+    )
+    return {
+        "swi": pd.concat(swi),
+        "versus": pd.DataFrame(against),
+        "position": position,
+        "studies": studies,
+    }
 
 
-def study(recordings: Sequence[Recording], three: CascadeSetting, two: CascadeSetting, costs: Mapping[str, float]) -> "DataFrame":
-    """Ablations and lenience of the cascade of three, the paper's K00, and a surface over the target's row of the cascade of two."""
+def study(
+    recordings: Sequence[Recording],
+    three: CascadeSetting,
+    two: CascadeSetting,
+    costs: Mapping[str, float],
+) -> "DataFrame":
+    """Ablations and lenience of the cascade of three, the paper's K00, and a surface over the
+    target's row of the cascade of two.
+    """
     import pandas as pd
 
     lenient = {f"{lenience:g}": replace(three, lenience=lenience) for lenience in LENIENCES}
-    bold = {f"{lenience:g}": replace(three, lenience=lenience, exempt_max_gram=False) for lenience in LENIENCES}
-    first = {str(k00): CascadeSetting(two.drafters, ((k00, ENTRY), (0, ENTRY))) for k00 in range(1, 9)}
-    surface = {f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1])) for k1, k2 in product(ACROSS, DOWN) if k1 or k2}
-    parts = {"ablation": ablations(three), "lenience": lenient, "lenience, no exemption": bold, "K00": first, "surface": surface}
-    tables = [measured(recordings, settings, costs).assign(study=name) for name, settings in parts.items()]
+    bold = {
+        f"{lenience:g}": replace(three, lenience=lenience, exempt_max_gram=False)
+        for lenience in LENIENCES
+    }
+    first = {
+        str(k00): CascadeSetting(two.drafters, ((k00, ENTRY), (0, ENTRY))) for k00 in range(1, 9)
+    }
+    surface = {
+        f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1]))
+        for k1, k2 in product(ACROSS, DOWN)
+        if k1 or k2
+    }
+    parts = {
+        "ablation": ablations(three),
+        "lenience": lenient,
+        "lenience, no exemption": bold,
+        "K00": first,
+        "surface": surface,
+    }
+    tables = [
+        measured(recordings, settings, costs).assign(study=name) for name, settings in parts.items()
+    ]
     for name in ("no horizontal", "no vertical", "no Max-Gram", "no lenience"):
         if name in parts["ablation"]:
             ratio, low, high = versus(recordings, parts["ablation"][name], three, costs)
-            tables.append(pd.DataFrame([{"study": "ablation, relative", "name": name, "swi": ratio, "low": low, "high": high}]))
+            tables.append(
+                pd.DataFrame(
+                    [
+                        {
+                            "study": "ablation, relative",
+                            "name": name,
+                            "swi": ratio,
+                            "low": low,
+                            "high": high,
+                        }
+                    ]
+                )
+            )
     return pd.concat(tables, ignore_index=True)
 
 
 def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
-    """Replays beside real runs of `CHECKED` settings on a held-out prompt per domain and sampler: whether every round is equal, and passes."""
+    """Replays beside real runs of `CHECKED` settings on a held-out prompt per domain and sampler:
+    whether every round is equal, and passes.
+    """
     import pandas as pd
 
     rows, run = [], {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
     for (sampling, sampler), domain in product(SAMPLERS.items(), DOMAINS):
         [prompt] = load_prompts(domain, "held-out", 1)
-        [recording] = record([prompt], ladder, sampler, max_new_tokens=max_new_tokens, progress=False)
+        [recording] = record(
+            [prompt], ladder, sampler, max_new_tokens=max_new_tokens, progress=False
+        )
         for setting in CHECKED:
-            rounds = decode(ladder.target, setting.draft(ladder), ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler), **run).rounds
+            rounds = decode(
+                ladder.target,
+                setting.draft(ladder),
+                ladder.encode(prompt),
+                Chance(seeds([prompt], 0)[0], sampler),
+                **run,
+            ).rounds
             played = replay(recording, setting)
-            labels = {"sampling": sampling, "domain": domain, "drafters": " + ".join(setting.drafters), "matrix": written(setting.matrix)}
-            labels |= {"lenience": setting.lenience, "exempt": setting.exempt_max_gram, "rounds": len(rounds)}
+            labels = {
+                "sampling": sampling,
+                "domain": domain,
+                "drafters": " + ".join(setting.drafters),
+                "matrix": written(setting.matrix),
+            }
+            labels |= {
+                "lenience": setting.lenience,
+                "exempt": setting.exempt_max_gram,
+                "rounds": len(rounds),
+            }
             counts = {"equal": played.emitted == tuple(len(one.emitted) for one in rounds)}
             for name, replayed_passes in played.passes.items():
-                real = sum(one.usage[name].passes for one in rounds if name in one.usage)  # who is never asked is in no record
+                real = sum(
+                    one.usage[name].passes for one in rounds if name in one.usage
+                )  # who is never asked is in no record
                 counts |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed_passes}
             rows.append(labels | counts)
     return pd.DataFrame(rows)
@@ -170,28 +291,58 @@ def main() -> None:
     import pandas as pd
     from tqdm.auto import tqdm
 
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.suite.ladder.cascades", description=__doc__)
-    parser.add_argument("--cache", type=Path, default=DATA / "cache" / "cascade", help="where each domain's tables are kept; remove it to begin anew")
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.suite.ladder.cascades", description=__doc__
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=DATA / "cache" / "cascade",
+        help="where each domain's tables are kept; remove it to begin anew",
+    )
     parser.add_argument("--tokens", type=int, default=128, help="new tokens per prompt, at most")
     given = parser.parse_args()
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
-    cache = given.cache / hashlib.sha256(repr((ladder.card["files"], PROMPTS, CHECKED, LENGTHS, given.tokens)).encode()).hexdigest()[:12]
-    seconds = kept(cache / "prices.csv", lambda: prices([ladder.target, ladder.middle, ladder.draft], repeats=201))
+    cache = (
+        given.cache
+        / hashlib.sha256(
+            repr((ladder.card["files"], PROMPTS, CHECKED, LENGTHS, given.tokens)).encode()
+        ).hexdigest()[:12]
+    )
+    seconds = kept(
+        cache / "prices.csv",
+        lambda: prices([ladder.target, ladder.middle, ladder.draft], repeats=201),
+    )
     lists, found = price_lists(ladder, seconds), {}
-    for (sampling, sampler), domain in tqdm(list(product(SAMPLERS.items(), DOMAINS)), desc="domains"):
-        places = {name: cache / f"{sampling.replace(' ', '')}-{domain}-{name}.csv" for name in ("swi", "versus", "position", "studies")}
+    for (sampling, sampler), domain in tqdm(
+        list(product(SAMPLERS.items(), DOMAINS)), desc="domains"
+    ):
+        places = {
+            name: cache / f"{sampling.replace(' ', '')}-{domain}-{name}.csv"
+            for name in ("swi", "versus", "position", "studies")
+        }
         if not all(place.exists() for place in places.values()):
             texts = {
-                split: record(load_prompts(domain, split, count), ladder, sampler, max_new_tokens=given.tokens) for split, count in PROMPTS.items()
+                split: record(
+                    load_prompts(domain, split, count), ladder, sampler, max_new_tokens=given.tokens
+                )
+                for split, count in PROMPTS.items()
             }
-            asked = lists if sampling == "greedy" else {"measured": lists["measured"]}  # the paper's own lists are for its greedy runs
+            asked = (
+                lists if sampling == "greedy" else {"measured": lists["measured"]}
+            )  # the paper's own lists are for its greedy runs
             for name, table in unit(texts["held-out"], texts["development"], asked).items():
                 kept(places[name], lambda table=table: table)
         for name, place in places.items():
-            found.setdefault(name, []).append(pd.read_csv(place).assign(domain=domain, sampling=sampling))
+            found.setdefault(name, []).append(
+                pd.read_csv(place).assign(domain=domain, sampling=sampling)
+            )
     found["check"] = [kept(cache / "check.csv", lambda: check(ladder, max_new_tokens=given.tokens))]
-    write({"prices": [seconds], **{f"cascade_{name}": tables for name, tables in found.items()}}, FOLDER)
+    write(
+        {"prices": [seconds], **{f"cascade_{name}": tables for name, tables in found.items()}},
+        FOLDER,
+    )
 
 
 if __name__ == "__main__":

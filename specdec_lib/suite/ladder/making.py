@@ -1,4 +1,6 @@
-"""The recipe from source text to `data/ladder/`: each step leaves a file in the cache, so an interrupted run goes on where it was."""
+"""The recipe from source text to `data/ladder/`: each step leaves a file in the cache, so an
+interrupted run goes on where it was.
+"""
 
 import hashlib
 import importlib.metadata
@@ -40,10 +42,18 @@ class Maker:
 
     folder    what is made: data/ladder
     cache     what is needed on the way: token streams, checkpoints, the full Katz table
-    scale     1 is the recipe; a smaller number trains on that share of the tokens (to try the recipe out)
+    scale     1 is the recipe; a smaller number trains on that share of the tokens (to try the
+              recipe out)
     """
 
-    def __init__(self, folder: Path = DATA / "ladder", cache: Path = DATA / "cache" / "ladder", *, scale: float = 1.0, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        folder: Path = DATA / "ladder",
+        cache: Path = DATA / "cache" / "ladder",
+        *,
+        scale: float = 1.0,
+        device: str = "cpu",
+    ) -> None:
         self.folder, self.cache, self.scale, self.device = folder, cache, scale, device
         cache.mkdir(parents=True, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,12 +67,25 @@ class Maker:
         for name in ("draft", "middle"):
             self.model(name, stream, teacher=target)
         whole, pruned = self.katz(stream)
-        return self.card(files, tokenizer, packages, {"whole": whole.ngrams, "pruned": pruned.ngrams})
+        return self.card(
+            files, tokenizer, packages, {"whole": whole.ngrams, "pruned": pruned.ngrams}
+        )
 
     def texts(self, files: list[corpus.SourceFile]) -> tuple[Tokenizer, np.ndarray]:
-        """The tokenizer and the training stream, made anew if the files are not those they were made from."""
-        stored, text, origin = self.cache / "stream.npy", self.cache / "tokenizer.json", self.cache / "corpus.sha256"
-        if not (stored.exists() and text.exists() and origin.exists() and origin.read_text() == digest(files)):
+        """The tokenizer and the training stream, made anew if the files are not those they were
+        made from.
+        """
+        stored, text, origin = (
+            self.cache / "stream.npy",
+            self.cache / "tokenizer.json",
+            self.cache / "corpus.sha256",
+        )
+        if not (
+            stored.exists()
+            and text.exists()
+            and origin.exists()
+            and origin.read_text() == digest(files)
+        ):
             documents = corpus.documents(files)
             tokenizer = corpus.train_tokenizer(documents)
             tokenizer.save(str(text))
@@ -72,15 +95,26 @@ class Maker:
         shutil.copyfile(text, self.folder / "tokenizer.json")
         return Tokenizer.from_file(str(text)), np.load(stored)
 
-    def model(self, name: str, stream: np.ndarray, *, teacher: GPT2LMHeadModel | None = None) -> GPT2LMHeadModel:
+    def model(
+        self, name: str, stream: np.ndarray, *, teacher: GPT2LMHeadModel | None = None
+    ) -> GPT2LMHeadModel:
         """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
         recipe = self.recipe(name)
         model = train(recipe, stream, self.cache / f"{name}.safetensors", device=self.device)
         if teacher is not None and recipe.taught_tokens:
             taught = replace(recipe, tokens=recipe.taught_tokens, seed=1)
-            model = train(taught, stream, self.cache / f"{name}-taught.safetensors", begin=model, teacher=teacher, device=self.device)
+            model = train(
+                taught,
+                stream,
+                self.cache / f"{name}-taught.safetensors",
+                begin=model,
+                teacher=teacher,
+                device=self.device,
+            )
         stored = GPT2LMHeadModel(model.config).to(torch.bfloat16)
-        stored.load_state_dict({key: weight.to(torch.bfloat16) for key, weight in model.state_dict().items()})
+        stored.load_state_dict(
+            {key: weight.to(torch.bfloat16) for key, weight in model.state_dict().items()}
+        )
         shutil.rmtree(self.folder / name, ignore_errors=True)
         stored.save_pretrained(self.folder / name, max_shard_size=SHARD)
         return model
@@ -94,7 +128,13 @@ class Maker:
         drawn_from = file_digest(self.folder / "draft" / "model.safetensors")
         whole = self.cache / f"katz-{drawn_from[:12]}-{int(KATZ_TOKENS * self.scale)}.npz"
         if not whole.exists():
-            draft = GPT2LMHeadModel.from_pretrained(self.folder / "draft", dtype=torch.float32, local_files_only=True).to(self.device).eval()
+            draft = (
+                GPT2LMHeadModel.from_pretrained(
+                    self.folder / "draft", dtype=torch.float32, local_files_only=True
+                )
+                .to(self.device)
+                .eval()
+            )
             samples = sample(draft, stream, int(KATZ_TOKENS * self.scale))
             Katz.fit(samples, corpus.VOCABULARY, order=3).save(whole)
         table = Katz.load(whole)
@@ -102,7 +142,13 @@ class Maker:
         pruned.save(self.folder / "katz.npz")
         return table, pruned
 
-    def card(self, files: list[corpus.SourceFile], tokenizer: Tokenizer, packages: Sequence[str], ngrams: dict[str, int]) -> dict:
+    def card(
+        self,
+        files: list[corpus.SourceFile],
+        tokenizer: Tokenizer,
+        packages: Sequence[str],
+        ngrams: dict[str, int],
+    ) -> dict:
         """What was made, from what, and how good it is; written as card.json."""
         held_out = [file for file in files if file.split == "held-out"]
         (self.folder / MATCH).unlink(missing_ok=True)  # it was measured on other models
@@ -117,21 +163,44 @@ class Maker:
                 "development_files": [file.name for file in files if file.split == "development"],
             },
             "models": {name: self._measured(name, held_out, tokenizer) for name in RECIPES},
-            "katz": {"order": 3, "sampled_tokens": int(KATZ_TOKENS * self.scale), "temperature": 1.5, "ngrams": ngrams},
-            "device": torch.cuda.get_device_name() if self.device == "cuda" else f"CPU, {torch.get_num_threads()} threads",
+            "katz": {
+                "order": 3,
+                "sampled_tokens": int(KATZ_TOKENS * self.scale),
+                "temperature": 1.5,
+                "ngrams": ngrams,
+            },
+            "device": torch.cuda.get_device_name()
+            if self.device == "cuda"
+            else f"CPU, {torch.get_num_threads()} threads",
             "commit": commit(),
-            "files": {path.relative_to(self.folder).as_posix(): file_digest(path) for path in listed(self.folder)},
+            "files": {
+                path.relative_to(self.folder).as_posix(): file_digest(path)
+                for path in listed(self.folder)
+            },
         }
         write_card(card, self.folder)
         return card
 
     def _measured(self, name: str, held_out: list[corpus.SourceFile], tokenizer: Tokenizer) -> dict:
         texts = [file.text[:HELD_OUT_CHARACTERS] for file in held_out]
-        model = GPT2LMHeadModel.from_pretrained(self.folder / name, dtype=torch.float32, local_files_only=True).to(self.device).eval()
-        bits = bits_per_byte(model, corpus.encode(tokenizer, texts), sum(len(text.encode()) for text in texts))
+        model = (
+            GPT2LMHeadModel.from_pretrained(
+                self.folder / name, dtype=torch.float32, local_files_only=True
+            )
+            .to(self.device)
+            .eval()
+        )
+        bits = bits_per_byte(
+            model, corpus.encode(tokenizer, texts), sum(len(text.encode()) for text in texts)
+        )
         recipe = self.recipe(name)
         taught = recipe.taught_tokens > 0
-        log = [json.loads(line) for line in (self.cache / f"{name}{'-taught' if taught else ''}.jsonl").read_text().splitlines()]
+        log = [
+            json.loads(line)
+            for line in (self.cache / f"{name}{'-taught' if taught else ''}.jsonl")
+            .read_text()
+            .splitlines()
+        ]
         return {
             "layers": recipe.layers,
             "width": recipe.width,
@@ -157,10 +226,22 @@ def write_card(card: dict, folder: Path) -> None:
 
 def listed(folder: Path) -> list[Path]:
     """The files of a folder that its card lists."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in ("card.json", "README.md") and path.suffix != ".partial")
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.name not in ("card.json", "README.md")
+        and path.suffix != ".partial"
+    )
 
 
 def commit() -> str:
     """The commit that the working tree is at."""
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=DATA.parent, check=False)
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        cwd=DATA.parent,
+        check=False,
+    )
     return found.stdout.strip() or "unknown"

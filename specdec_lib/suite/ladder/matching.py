@@ -1,7 +1,8 @@
-"""How often a guess is what the other model takes, by its rank and gap: the match tables, measured on development prompts.
+"""How often a guess is what the other model takes, by its rank and gap: the match tables, measured
+on development prompts.
 
-A round accepts along the target's own text, so the rates are those of the positions of that text: every position is looked at once,
-whatever the trees are.
+A round accepts along the target's own text, so the rates are those of the positions of that text:
+every position is looked at once, whatever the trees are.
 """
 
 import json
@@ -34,23 +35,44 @@ from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder, load_prompt
 SAMPLERS = (Sampler(0.4), Sampler(0.7), Sampler(1.0), Sampler(1.3), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 RANKS = 8
-PRIOR = 20  # positions at the rank's own rate that are added to each bin, so that a rare bin says little
-PAIRS = (("middle", "target"), ("draft", "target"), ("n-gram", "target"), ("draft", "middle"), ("n-gram", "draft"))
+# positions at the rank's own rate that are added to each bin, so that a rare bin says little
+PRIOR = 20
+PAIRS = (
+    ("middle", "target"),
+    ("draft", "target"),
+    ("n-gram", "target"),
+    ("draft", "middle"),
+    ("n-gram", "draft"),
+)
 
 Ranked = Callable[[tuple[int, ...], Chance], tuple[list[int], list[float]]]
 
 
 def store(folder: Path = DATA / "ladder", *, prompts: int | None = None) -> None:
-    """Measure on the development code prompts (the first so many; None is all), write match.json and list it in the card."""
+    """Measure on the development code prompts (the first so many; None is all), write match.json
+    and list it in the card.
+    """
     ladder = load_ladder(folder=folder, device="cpu")
-    tables = measure(ladder, load_prompts("code", "development", prompts, folder=folder.parent / "prompts"))
+    tables = measure(
+        ladder, load_prompts("code", "development", prompts, folder=folder.parent / "prompts")
+    )
     partial_file = folder / "match.partial"
-    partial_file.write_text("[\n" + ",\n".join(json.dumps(table) for table in tables) + "\n]\n", encoding="utf-8")
+    partial_file.write_text(
+        "[\n" + ",\n".join(json.dumps(table) for table in tables) + "\n]\n", encoding="utf-8"
+    )
     os.replace(partial_file, folder / MATCH)
-    write_card(ladder.card | {"files": ladder.card["files"] | {MATCH: file_digest(folder / MATCH)}}, folder)
+    write_card(
+        ladder.card | {"files": ladder.card["files"] | {MATCH: file_digest(folder / MATCH)}}, folder
+    )
 
 
-def measure(ladder: Ladder, prompts: Sequence[Prompt], *, samplers: Sequence[Sampler] = SAMPLERS, max_new_tokens: int = 128) -> list[dict]:
+def measure(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    *,
+    samplers: Sequence[Sampler] = SAMPLERS,
+    max_new_tokens: int = 128,
+) -> list[dict]:
     """A match table per pair of models and sampler, as match.json holds them."""
     tables = []
     bar = tqdm(total=len(samplers) * len(prompts), desc="match tables", mininterval=1)
@@ -61,42 +83,84 @@ def measure(ladder: Ladder, prompts: Sequence[Prompt], *, samplers: Sequence[Sam
             _look(ladder, ladder.encode(prompt), Chance(seed, sampler), counts, max_new_tokens)
             bar.update()
         for (guesser, obeyed, siblings), found in counts.items():
-            head = {"guesser": guesser, "obeyed": obeyed, "siblings": siblings, "temperature": sampler.temperature, "top_k": sampler.top_k}
+            head = {
+                "guesser": guesser,
+                "obeyed": obeyed,
+                "siblings": siblings,
+                "temperature": sampler.temperature,
+                "top_k": sampler.top_k,
+            }
             tables.append(head | found.table(binned=siblings == "ranked"))
     bar.close()
     return tables
 
 
-def _look(ladder: Ladder, given: tuple[int, ...], chance: Chance, counts: dict[tuple[str, str, str], "_Counts"], max_new_tokens: int) -> None:
+def _look(
+    ladder: Ladder,
+    given: tuple[int, ...],
+    chance: Chance,
+    counts: dict[tuple[str, str, str], "_Counts"],
+    max_new_tokens: int,
+) -> None:
     """Every position of one text that the target wrote."""
-    made = decode(ladder.target, NoDraft(), given, chance, max_new_tokens=max_new_tokens, stop_tokens=ladder.stop_tokens)
+    made = decode(
+        ladder.target,
+        NoDraft(),
+        given,
+        chance,
+        max_new_tokens=max_new_tokens,
+        stop_tokens=ladder.stop_tokens,
+    )
     text = made.context.tokens
-    logits = {model.name: logits_along(model, text[:-1]) for model in (ladder.target, ladder.middle, ladder.draft)}
+    logits = {
+        model.name: logits_along(model, text[:-1])
+        for model in (ladder.target, ladder.middle, ladder.draft)
+    }
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
         rows = {name: found[position - 1] for name, found in logits.items()}
-        ranked: dict[str, Ranked] = {name: partial(_by_model, rows[name], position) for name in ("middle", "draft")}
-        ranked["n-gram"] = partial(_by_table, table, text[:position][-ladder.katz.order :], position)
+        ranked: dict[str, Ranked] = {
+            name: partial(_by_model, rows[name], position) for name in ("middle", "draft")
+        }
+        ranked["n-gram"] = partial(
+            _by_table, table, text[:position][-ladder.katz.order :], position
+        )
         guessed = {name: rank(chance) for name, rank in ranked.items()}
-        taken = {"target": text[position], "middle": guessed["middle"][0][0], "draft": guessed["draft"][0][0]}
+        taken = {
+            "target": text[position],
+            "middle": guessed["middle"][0][0],
+            "draft": guessed["draft"][0][0],
+        }
         for guesser, obeyed in PAIRS:
             counts[guesser, obeyed, "ranked"].add(*guessed[guesser], taken[obeyed])
         for siblings in ("iid", "distinct"):
-            counts["draft", "target", siblings].add_rank(*_drawn(text[:position], rows, siblings, chance))
+            counts["draft", "target", siblings].add_rank(
+                *_drawn(text[:position], rows, siblings, chance)
+            )
 
 
-def _by_model(row: Float[Tensor, " vocab"], position: int, chance: Chance) -> tuple[list[int], list[float]]:
+def _by_model(
+    row: Float[Tensor, " vocab"], position: int, chance: Chance
+) -> tuple[list[int], list[float]]:
     return leading(*chance.rank(row, position, RANKS), RANKS)
 
 
-def _by_table(table: NgramDraft, window: tuple[int, ...], position: int, chance: Chance) -> tuple[list[int], list[float]]:
+def _by_table(
+    table: NgramDraft, window: tuple[int, ...], position: int, chance: Chance
+) -> tuple[list[int], list[float]]:
     return table.rank(window, RANKS, chance, position)
 
 
-def _drawn(text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance) -> tuple[int | None, int]:
+def _drawn(
+    text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
+) -> tuple[int | None, int]:
     """The rank that `reject` accepts of so many drawn siblings."""
     context = Context.of(text)
-    draft = TreeDraft(TableModel(lambda tokens: rows["draft"], len(rows["draft"])), widths=(RANKS,), siblings=siblings)
+    draft = TreeDraft(
+        TableModel(lambda tokens: rows["draft"], len(rows["draft"])),
+        widths=(RANKS,),
+        siblings=siblings,
+    )
     tree = draft.propose(context, chance)
     path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
     return (path[0] - 1 if path else None), tree.guesses
@@ -134,7 +198,12 @@ class _Counts:
     def table(self, *, binned: bool) -> dict:
         """The rates: per rank over all positions, and per bin drawn a little towards them."""
         (rates,) = monotone([self.taken.sum(1) / self.contexts])
-        found = {"contexts": self.contexts, "rates": [round(rate, 4) for rate in rates], "edges": [], "binned": []}
+        found = {
+            "contexts": self.contexts,
+            "rates": [round(rate, 4) for rate in rates],
+            "edges": [],
+            "binned": [],
+        }
         if binned:
             drawn = (self.taken + PRIOR * np.array(rates)[:, None]) / (self.seen + PRIOR)
             found |= {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}

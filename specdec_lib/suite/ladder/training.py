@@ -1,7 +1,9 @@
-"""Training one model of the ladder: next-token loss on text, or a bigger model's law; resumable at every checkpoint.
+"""Training one model of the ladder: next-token loss on text, or a bigger model's law; resumable at
+every checkpoint.
 
-The order of the data follows from the seed and the step alone and a checkpoint holds weights and optimiser state whole
-(safetensors), so a run that was interrupted ends as if it had not been, up to the machine's rounding.
+The order of the data follows from the seed and the step alone and a checkpoint holds weights and
+optimiser state whole (safetensors), so a run that was interrupted ends as if it had not been, up to
+the machine's rounding.
 """
 
 import hashlib
@@ -33,7 +35,9 @@ Optimizers = tuple[torch.optim.Optimizer, torch.optim.Optimizer]  # hidden matri
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained: its shape, how many tokens of text it sees, and on how many more it is taught the target's law."""
+    """How one model is trained: its shape, how many tokens of text it sees, and on how many more it
+    is taught the target's law.
+    """
 
     layers: int
     width: int
@@ -50,7 +54,10 @@ class Recipe:
 
     def scaled(self, share: float) -> "Recipe":
         """The same on that share of its tokens, on two batches at least where it has any."""
-        tokens, taught = (count and max(2 * self.batch_tokens, int(count * share)) for count in (self.tokens, self.taught_tokens))
+        tokens, taught = (
+            count and max(2 * self.batch_tokens, int(count * share))
+            for count in (self.tokens, self.taught_tokens)
+        )
         return replace(self, tokens=tokens, taught_tokens=taught)
 
 
@@ -96,21 +103,34 @@ def train(
     teacher: GPT2LMHeadModel | None = None,
     device: str = "cpu",
 ) -> GPT2LMHeadModel:
-    """Train a model on `stream` (tokens, one array), or on `teacher`'s law over it; continues from `checkpoint` if there is one.
+    """Train a model on `stream` (tokens, one array), or on `teacher`'s law over it; continues from
+    `checkpoint` if there is one.
 
     begin    starts from these weights, not from random ones
 
     Raises ValueError if the stream is shorter than one batch; the rest as for `fit`.
     """
     if len(stream) < recipe.batch_tokens + 1:
-        raise ValueError(f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}")
+        raise ValueError(
+            f"a batch needs {recipe.batch_tokens + 1} tokens, the stream has {len(stream)}"
+        )
     origin = fingerprint(recipe, stream, begin, teacher)
-    batches = partial(windows, stream, recipe.positions, recipe.batch_tokens // recipe.positions, recipe.seed)
+    batches = partial(
+        windows, stream, recipe.positions, recipe.batch_tokens // recipe.positions, recipe.seed
+    )
     model = build(recipe)
     if begin is not None:
         model.load_state_dict(begin.state_dict())
     model.to(device)
-    return fit(model, _optimizers(model, recipe), recipe, lambda step: batches(step).to(device), checkpoint, origin=origin, teacher=teacher)
+    return fit(
+        model,
+        _optimizers(model, recipe),
+        recipe,
+        lambda step: batches(step).to(device),
+        checkpoint,
+        origin=origin,
+        teacher=teacher,
+    )
 
 
 def fit(
@@ -123,12 +143,14 @@ def fit(
     origin: str,
     teacher: PreTrainedModel | None = None,
 ) -> Model:
-    """Train a model in place on one batch per step, or on `teacher`'s law over it; continues from `checkpoint` if there is one.
+    """Train a model in place on one batch per step, or on `teacher`'s law over it; continues from
+    `checkpoint` if there is one.
 
     batch     what a step learns from: a function of its number alone
     origin    see `fingerprint`
 
-    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if the checkpoint is damaged or of another origin.
+    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.  Raises ValueError if
+    the checkpoint is damaged or of another origin.
     """
     model.train()
     start = _load(checkpoint, origin, model, optimizers) if checkpoint.exists() else 0
@@ -141,7 +163,12 @@ def fit(
         if step % 20 == 0 or step == steps - 1:
             bar.set_postfix(loss=f"{loss:.3f}")
             with checkpoint.with_suffix(".jsonl").open("a") as log:
-                log.write(json.dumps({"step": step, "tokens": (step + 1) * recipe.batch_tokens, "loss": loss}) + "\n")
+                log.write(
+                    json.dumps(
+                        {"step": step, "tokens": (step + 1) * recipe.batch_tokens, "loss": loss}
+                    )
+                    + "\n"
+                )
         if time.monotonic() - saved > 120 or step == steps - 1:
             _save(checkpoint, model, optimizers, {"step": str(step + 1), "origin": origin})
             saved = time.monotonic()
@@ -149,7 +176,9 @@ def fit(
 
 
 def fingerprint(recipe: Recipe, stream: np.ndarray, *models: PreTrainedModel | None) -> str:
-    """A digest of all that a training run follows from: recipe, text, and the weights it begins with and learns from."""
+    """A digest of all that a training run follows from: recipe, text, and the weights it begins
+    with and learns from.
+    """
     digest = hashlib.sha256(repr(recipe).encode() + np.ascontiguousarray(stream).tobytes())
     for model in models:
         for weight in () if model is None else model.parameters():
@@ -166,7 +195,9 @@ def bits_per_byte(model: GPT2LMHeadModel, stream: np.ndarray, text_bytes: int) -
     length, total = model.config.n_positions, 0.0
     tokens = torch.from_numpy(stream.astype(np.int64)).to(model.device)
     with torch.inference_mode():
-        for start in tqdm(range(0, len(tokens) - 1, length // 2), desc="held-out", leave=False, mininterval=5):
+        for start in tqdm(
+            range(0, len(tokens) - 1, length // 2), desc="held-out", leave=False, mininterval=5
+        ):
             window = tokens[max(0, start - length // 2) : start + length // 2 + 1]
             logits = model(window[None, :-1], use_cache=False).logits[0].float()
             new = min(length // 2, len(tokens) - 1 - start)
@@ -174,7 +205,15 @@ def bits_per_byte(model: GPT2LMHeadModel, stream: np.ndarray, text_bytes: int) -
     return total / math.log(2) / text_bytes
 
 
-def _step(model: PreTrainedModel, optimizers: Optimizers, batch: Batch, *, recipe: Recipe, rate: float, teacher: PreTrainedModel | None) -> float:
+def _step(
+    model: PreTrainedModel,
+    optimizers: Optimizers,
+    batch: Batch,
+    *,
+    recipe: Recipe,
+    rate: float,
+    teacher: PreTrainedModel | None,
+) -> float:
     logits = batch.logits(model).float()
     if teacher is None:
         loss = F.cross_entropy(logits, batch.wanted)
@@ -193,19 +232,32 @@ def _step(model: PreTrainedModel, optimizers: Optimizers, batch: Batch, *, recip
 
 
 def _optimizers(model: GPT2LMHeadModel, recipe: Recipe) -> Optimizers:
-    hidden = [weight for name, weight in model.named_parameters() if weight.ndim == 2 and ".h." in name]
-    other = [weight for name, weight in model.named_parameters() if weight.ndim != 2 or ".h." not in name]
+    hidden = [
+        weight for name, weight in model.named_parameters() if weight.ndim == 2 and ".h." in name
+    ]
+    other = [
+        weight for name, weight in model.named_parameters() if weight.ndim != 2 or ".h." not in name
+    ]
     return (
-        torch.optim.Muon(hidden, lr=recipe.hidden_rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon(
+            hidden, lr=recipe.hidden_rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+        ),
         torch.optim.AdamW(other, lr=recipe.other_rate, betas=(0.9, 0.95), weight_decay=0.0),
     )
 
 
-def _save(path: Path, model: PreTrainedModel, optimizers: Optimizers, metadata: dict[str, str]) -> None:
-    tensors = {f"model/{name}": weight.detach().contiguous() for name, weight in model.named_parameters()}
+def _save(
+    path: Path, model: PreTrainedModel, optimizers: Optimizers, metadata: dict[str, str]
+) -> None:
+    tensors = {
+        f"model/{name}": weight.detach().contiguous() for name, weight in model.named_parameters()
+    }
     for which, optimizer in enumerate(optimizers):
         for index, state in optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{which}/{index}/{name}": torch.as_tensor(value).contiguous() for name, value in state.items()}
+            tensors |= {
+                f"optimizer/{which}/{index}/{name}": torch.as_tensor(value).contiguous()
+                for name, value in state.items()
+            }
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     save_file(tensors, partial, metadata=metadata)
@@ -216,10 +268,15 @@ def _load(path: Path, origin: str, model: PreTrainedModel, optimizers: Optimizer
     try:
         opened = safe_open(path, framework="pt")
     except SafetensorError as error:
-        raise ValueError(f"checkpoint {path} is damaged ({error}); remove it to begin anew") from error
+        raise ValueError(
+            f"checkpoint {path} is damaged ({error}); remove it to begin anew"
+        ) from error
     with opened as file:
         if (file.metadata() or {}).get("origin") != origin:
-            raise ValueError(f"checkpoint {path} was made by another recipe, from another text or by another teacher; remove it to begin anew")
+            raise ValueError(
+                f"checkpoint {path} was made by another recipe, from another text or by another"
+                " teacher; remove it to begin anew"
+            )
         names = list(file.keys())
         with torch.no_grad():
             for name, weight in model.named_parameters():
@@ -231,7 +288,9 @@ def _load(path: Path, origin: str, model: PreTrainedModel, optimizers: Optimizer
         return int(file.metadata()["step"])
 
 
-def _states(file: safe_open, names: list[str], start: str) -> Iterator[tuple[int, dict[str, Tensor]]]:
+def _states(
+    file: safe_open, names: list[str], start: str
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
     found: dict[int, dict[str, Tensor]] = {}
     for name in names:
         if name.startswith(start):

@@ -1,7 +1,9 @@
-"""`python -m specdec_lib.suite.ladder.walltime`: cascades by the clock, into data/measured/cascade_walltime.csv; run it where nothing else runs.
+"""`python -m specdec_lib.suite.ladder.walltime`: cascades by the clock, into
+data/measured/cascade_walltime.csv; run it where nothing else runs.
 
-The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), interleaved within each prompt, on the float32 reference
-path, so that ratios are worth something and absolute times little.
+The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), interleaved
+within each prompt, on the float32 reference path, so that ratios are worth something and absolute
+times little.
 """
 
 import argparse
@@ -24,15 +26,28 @@ if TYPE_CHECKING:
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 DOMAINS = ("math", "code")
-KEPT = ["draft", "prompt", "tokens", "rounds", "target_passes", "draft_passes", "seconds", "repetition"]
+KEPT = [
+    "draft",
+    "prompt",
+    "tokens",
+    "rounds",
+    "target_passes",
+    "draft_passes",
+    "seconds",
+    "repetition",
+]
 
 
 def drafts(ladder: Ladder) -> Mapping[str, Draft]:
-    """The paper's methods with our draft: Table 3's, Table 4's K00 and the ablation, and speculative decoding at lengths of its own."""
+    """The paper's methods with our draft: Table 3's, Table 4's K00 and the ablation, and
+    speculative decoding at lengths of its own.
+    """
     parts = (ladder.draft, ladder.max_gram)
     return {
         "autoregressive": NoDraft(),
-        **{f"speculative, chain of {length}": ChainDraft(ladder.draft, length) for length in (2, 4)},
+        **{
+            f"speculative, chain of {length}": ChainDraft(ladder.draft, length) for length in (2, 4)
+        },
         "Max-Gram alone": ladder.max_gram,
         **{f"cascade, K00 = {k00}": from_matrix(parts, ((k00, 10), (0, 10))) for k00 in (1, 2, 3)},
         "cascade, K00 = 1, no horizontal": from_matrix(parts, ((1, 0), (0, 10))),
@@ -50,14 +65,22 @@ def timed(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) -> "DataFr
     for domain in DOMAINS:
         asked = load_prompts(domain, "held-out", prompts)
         sweep(settings, asked[:1], ladder, max_new_tokens=16, progress=False)  # warm
-        found.append(sweep(settings, asked, ladder, max_new_tokens=max_new_tokens)[KEPT].assign(domain=domain))
+        found.append(
+            sweep(settings, asked, ladder, max_new_tokens=max_new_tokens)[KEPT].assign(
+                domain=domain
+            )
+        )
     return pd.concat(found, ignore_index=True)
 
 
 def main() -> None:
     """Parse the command line, measure, and write the table."""
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.suite.ladder.walltime", description=__doc__)
-    parser.add_argument("--prompts", type=int, default=20, help="the first so many held-out prompts of each domain")
+    parser = argparse.ArgumentParser(
+        prog="python -m specdec_lib.suite.ladder.walltime", description=__doc__
+    )
+    parser.add_argument(
+        "--prompts", type=int, default=20, help="the first so many held-out prompts of each domain"
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     store(timed(load_ladder(device="cpu"), given.prompts).round(5), PLACE)

@@ -1,4 +1,6 @@
-"""What each step of training looks at: a function of the seed and the step alone, so that a run can go on where it stopped."""
+"""What each step of training looks at: a function of the seed and the step alone, so that a run can
+go on where it stopped.
+"""
 
 import functools
 from dataclasses import dataclass
@@ -35,11 +37,17 @@ def windows(stream: np.ndarray, positions: int, rows: int, seed: int, step: int)
     """The windows of one step: each window of the stream comes once per epoch."""
     count = (len(stream) - 1) // positions
     chosen = [place(count, step * rows + row, seed) * positions for row in range(rows)]
-    return Windows(torch.from_numpy(np.stack([stream[at : at + positions + 1] for at in chosen]).astype(np.int64)))
+    return Windows(
+        torch.from_numpy(
+            np.stack([stream[at : at + positions + 1] for at in chosen]).astype(np.int64)
+        )
+    )
 
 
 def place(count: int, index: int, seed: int) -> int:
-    """Which of `count` things comes at this place of an endless sequence in which each comes once per epoch."""
+    """Which of `count` things comes at this place of an endless sequence in which each comes once
+    per epoch.
+    """
     epoch, within = divmod(index, count)
     return int(_order(count, epoch, seed)[within])
 

@@ -1,7 +1,8 @@
 """Runs the notebooks through papermill: `python -m specdec_lib.suite.reproduce`.
 
-A run is a notebook, its parameters and everything it depends on; it is done once and then known by its fingerprint. Executed notebooks
-and one manifest per run lie in `runs/` beside the figures; the notebooks themselves change only under `--refresh`.
+A run is a notebook, its parameters and everything it depends on; it is done once and then known by
+its fingerprint. Executed notebooks and one manifest per run lie in `runs/` beside the figures; the
+notebooks themselves change only under `--refresh`.
 """
 
 from specdec_lib.suite.reproduce.command import main

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # lookup_microseconds, tokens_per_second, ms_per_token, …
+TIMED = re.compile(
+    r"seconds|per_second|by_the_clock|(^|_)ms(_|$)"
+)  # lookup_microseconds, tokens_per_second, ms_per_token, …
 
 
 def timed(column: str) -> bool:
@@ -14,13 +16,19 @@ def timed(column: str) -> bool:
 
 
 def differences(before: Path, after: Path, number: str) -> Iterator[str]:
-    """What differs between the tables of one notebook in two folders, in words; columns of seconds may differ."""
-    tables = [{path.name: path for path in folder.glob(f"{number}_*.csv")} for folder in (before, after)]
+    """What differs between the tables of one notebook in two folders, in words; columns of seconds
+    may differ.
+    """
+    tables = [
+        {path.name: path for path in folder.glob(f"{number}_*.csv")} for folder in (before, after)
+    ]
     for name in sorted(set().union(*tables)):
         if name not in tables[0] or name not in tables[1]:
             yield f"{name} is only in {before if name in tables[0] else after}"
         else:
-            yield from (f"{name}: {problem}" for problem in _compared(tables[0][name], tables[1][name]))
+            yield from (
+                f"{name}: {problem}" for problem in _compared(tables[0][name], tables[1][name])
+            )
 
 
 def _compared(before: Path, after: Path) -> Iterator[str]:
@@ -31,7 +39,11 @@ def _compared(before: Path, after: Path) -> Iterator[str]:
         yield f"{len(rows)} rows became {len(other_rows)}"
     else:
         for at, column in enumerate(head):
-            other = [(row, old[at], new[at]) for row, (old, new) in enumerate(zip(rows, other_rows, strict=True), 1) if old[at] != new[at]]
+            other = [
+                (row, old[at], new[at])
+                for row, (old, new) in enumerate(zip(rows, other_rows, strict=True), 1)
+                if old[at] != new[at]
+            ]
             if other and not timed(column):
                 row, old, new = other[0]
                 yield f"{column} differs in {len(other)} of {len(rows)} rows, first in row {row}: {old} became {new}"

@@ -12,7 +12,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from specdec_lib.core.files import NOTEBOOKS, REPOSITORY, check_writable, figures_folder, sweep_partial
+from specdec_lib.core.files import (
+    NOTEBOOKS,
+    REPOSITORY,
+    check_writable,
+    figures_folder,
+    sweep_partial,
+)
 from specdec_lib.suite.gallery import build, remembered
 from specdec_lib.suite.notebook import parameters
 from specdec_lib.suite.reproduce.checking import differences
@@ -28,8 +34,9 @@ REFUSED, INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS) -> int:
     """Run the notebooks, lay out the figures and print a table.
 
-    0 if all went well, 1 if a notebook failed or a checked table differs, 2 if the request was refused before anything ran, 130 if
-    interrupted; what is finished then stays, and the same command goes on from there.
+    0 if all went well, 1 if a notebook failed or a checked table differs, 2 if the request was
+    refused before anything ran, 130 if interrupted; what is finished then stays, and the same
+    command goes on from there.
     """
     asked = options(arguments)
     try:
@@ -64,17 +71,25 @@ def _run(runs: Sequence[Run], asked: argparse.Namespace, notebooks: Path) -> int
     try:
         page = build(folder, notebooks=notebooks)
         done = sum(result.state != "failed" for result in outcomes)
-        told(f"{done} of {len(runs)} notebooks done{f', {len(outcomes) - done} failed' if done < len(outcomes) else ''}; all figures: {page}")
+        told(
+            f"{done} of {len(runs)} notebooks"
+            f" done{f', {len(outcomes) - done} failed' if done < len(outcomes) else ''}; all"
+            f" figures: {page}"
+        )
         laid_out = True
     except (OSError, ValueError) as problem:
-        told(f"error: the figures are there, but {folder / 'index.html'} was not written: {problem}")
+        told(
+            f"error: the figures are there, but {folder / 'index.html'} was not written: {problem}"
+        )
         laid_out = False
     status = _report(sorted(outcomes, key=lambda result: result.name))
     return INTERRUPTED if interrupted else status or int(not laid_out)
 
 
 def _prepare(folder: Path, notebooks: Path) -> None:
-    """Refuse a folder that cannot be written to, before hours of work; sweep up after runs that were killed."""
+    """Refuse a folder that cannot be written to, before hours of work; sweep up after runs that
+    were killed.
+    """
     try:
         for place in (folder, folder / "runs"):
             check_writable(place)
@@ -86,12 +101,25 @@ def _prepare(folder: Path, notebooks: Path) -> None:
 
 
 def _announce(runs: Sequence[Run], asked: argparse.Namespace) -> None:
-    """What a person may want to know beforehand: how long it takes, and which files it will replace."""
-    times = [f"    {run.name}: {time}" for run in runs for time in expected_times(run.notebook, asked.profile)]
+    """What a person may want to know beforehand: how long it takes, and which files it will
+    replace.
+    """
+    times = [
+        f"    {run.name}: {time}"
+        for run in runs
+        for time in expected_times(run.notebook, asked.profile)
+    ]
     if times:
         told("\n".join(["the full profile takes long, by what its files say:", *times]))
-    if runs[0].figures == REPOSITORY / "figures" and (asked.set or asked.profile != "smoke") and not asked.check:
-        told("note: figures of other parameters replace those in figures/, which git tracks; --out DIR puts them elsewhere")
+    if (
+        runs[0].figures == REPOSITORY / "figures"
+        and (asked.set or asked.profile != "smoke")
+        and not asked.check
+    ):
+        told(
+            "note: figures of other parameters replace those in figures/, which git tracks; --out"
+            " DIR puts them elsewhere"
+        )
 
 
 def _shown(runs: Sequence[Run], asked: argparse.Namespace) -> Iterator[Outcome]:
@@ -104,7 +132,9 @@ def _shown(runs: Sequence[Run], asked: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _outcomes(runs: Sequence[Run], asked: argparse.Namespace) -> Iterator[Outcome]:
-    """Each outcome as it comes; with several jobs each run has a process of its own, since a working directory belongs to a process."""
+    """Each outcome as it comes; with several jobs each run has a process of its own, since a
+    working directory belongs to a process.
+    """
     work, more = (refreshed, {}) if asked.refresh else (outcome, {"resume": asked.resume})
     kind = "bar" if asked.jobs == 1 and sys.stderr.isatty() else "lines"
     steps = [(run, Progress(f"[{number}/{len(runs)}]", kind)) for number, run in enumerate(runs, 1)]
@@ -112,9 +142,13 @@ def _outcomes(runs: Sequence[Run], asked: argparse.Namespace) -> Iterator[Outcom
         for run, progress in steps:
             yield work(run, progress=progress, **more)
         return
-    pool = ProcessPoolExecutor(asked.jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(
+        asked.jobs, mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1
+    )
     try:
-        futures = {pool.submit(work, run, progress=progress, **more): run for run, progress in steps}
+        futures = {
+            pool.submit(work, run, progress=progress, **more): run for run, progress in steps
+        }
         for future in as_completed(futures):
             yield _result(future, futures[future])
     finally:
@@ -156,13 +190,25 @@ def _check(runs: Sequence[Run], asked: argparse.Namespace) -> int:
     for run in runs:
         kept = remembered(run.manifest)
         if kept and dict(kept.parameters) != dict(run.parameters):
-            words = " ".join(f"{name}={value!r}" for name, value in kept.parameters.items()) or "the defaults"
-            raise ValueError(f"the figures of {run.name} in {run.figures} were made with {words}; --check needs the same, by --set or --profile")
+            words = (
+                " ".join(f"{name}={value!r}" for name, value in kept.parameters.items())
+                or "the defaults"
+            )
+            raise ValueError(
+                f"the figures of {run.name} in {run.figures} were made with {words}; --check needs"
+                " the same, by --set or --profile"
+            )
     with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
-        outcomes = list(_shown([dataclasses.replace(run, figures=Path(place)) for run in runs], asked))
-        found = [line for run in runs for line in differences(run.figures, Path(place), run.name[:2])]
+        outcomes = list(
+            _shown([dataclasses.replace(run, figures=Path(place)) for run in runs], asked)
+        )
+        found = [
+            line for run in runs for line in differences(run.figures, Path(place), run.name[:2])
+        ]
     status = _report(sorted(outcomes, key=lambda result: result.name))
-    print("\n".join(found) or f"the tables are those in {runs[0].figures}, all but columns of seconds")
+    print(
+        "\n".join(found) or f"the tables are those in {runs[0].figures}, all but columns of seconds"
+    )
     return 1 if found else status
 
 
@@ -170,7 +216,9 @@ def _explain(runs: Sequence[Run], asked: argparse.Namespace) -> int:
     for run in runs:
         why = run.why() or ("" if asked.resume and not asked.refresh else "asked to run again")
         given = ", ".join(f"{name}={value!r}" for name, value in run.parameters.items())
-        print(f"{run.name}: {f'would run: {why}' if why else 'unchanged, would be skipped'}{f'; with {given}' if given else ''}")
+        print(
+            f"{run.name}: {f'would run: {why}' if why else 'unchanged, would be skipped'}{f'; with {given}' if given else ''}"
+        )
     return 0
 
 

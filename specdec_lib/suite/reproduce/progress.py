@@ -31,23 +31,43 @@ class Progress:
         if self.kind == "bar":
             return {"leave": False, "desc": name}
         if self.kind == "lines":
-            shape = {"bar_format": "{n_fmt}/{total_fmt} cells", "mininterval": 0.0, "miniters": 1, "leave": False}
+            shape = {
+                "bar_format": "{n_fmt}/{total_fmt} cells",
+                "mininterval": 0.0,
+                "miniters": 1,
+                "leave": False,
+            }
             return {"file": Lines(f"{self.place} {name}"), **shape}
         return False
 
 
 class Lines:
-    """A file that a bar draws itself into, which becomes a line on standard error every ten seconds at most."""
+    """A file that a bar draws itself into, which becomes a line on standard error every ten seconds
+    at most.
+    """
 
-    def __init__(self, name: str, *, every_seconds: float = LINE_SECONDS, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        every_seconds: float = LINE_SECONDS,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         self.name, self.every_seconds, self.say = name, every_seconds, say or told
         self.last = time.monotonic()
 
     def write(self, text: str) -> int:
-        """Take what the bar draws; the full bar is left out, because the notebook's own line follows."""
+        """Take what the bar draws; the full bar is left out, because the notebook's own line
+        follows.
+        """
         shown = text.strip()
         done, slash, rest = shown.partition("/")
-        if slash and done != rest.split(" ")[0] and done != "0" and time.monotonic() - self.last >= self.every_seconds:
+        if (
+            slash
+            and done != rest.split(" ")[0]
+            and done != "0"
+            and time.monotonic() - self.last >= self.every_seconds
+        ):
             self.last = time.monotonic()
             self.say(f"{self.name}: {shown}")
         return len(text)

@@ -25,7 +25,8 @@ QUIET = Progress()
 class Outcome:
     """What became of a run.
 
-    state       "finished", "unchanged" (an earlier run with the same fingerprint stands) or "failed"
+    state       "finished", "unchanged" (an earlier run with the same fingerprint stands) or
+                "failed"
     figures     names of the figure files it wrote
     error       empty, or where and why it failed
     """
@@ -38,9 +39,11 @@ class Outcome:
 
 
 def outcome(run: Run, *, resume: bool = True, progress: Progress = QUIET) -> Outcome:
-    """Execute a notebook, unless `resume` finds that it was already, with the same fingerprint and with its figures as it left them.
+    """Execute a notebook, unless `resume` finds that it was already, with the same fingerprint and
+    with its figures as it left them.
 
-    A notebook that fails does not raise: the outcome says so, the executed notebook is kept for reading, and what other runs made stays.
+    A notebook that fails does not raise: the outcome says so, the executed notebook is kept for
+    reading, and what other runs made stays.
     """
     earlier = remembered(run.manifest)
     if resume and earlier and not run.why():
@@ -55,7 +58,9 @@ def outcome(run: Run, *, resume: bool = True, progress: Progress = QUIET) -> Out
 
 
 def refreshed(run: Run, *, progress: Progress = QUIET) -> Outcome:
-    """Execute a notebook with its defaults and store the outputs in the notebook itself; one that fails stays as it was."""
+    """Execute a notebook with its defaults and store the outputs in the notebook itself; one that
+    fails stays as it was.
+    """
     result = outcome(run, resume=False, progress=progress)
     if result.state != "finished":
         return result
@@ -67,7 +72,9 @@ def refreshed(run: Run, *, progress: Progress = QUIET) -> Outcome:
 
 
 def _begun(run: Run, earlier: Manifest | None) -> Manifest:
-    """The manifest of a run that is about to begin, kept at once: a run that is killed is known to have been."""
+    """The manifest of a run that is about to begin, kept at once: a run that is killed is known to
+    have been.
+    """
     run.kept.parent.mkdir(parents=True, exist_ok=True)
     older = earlier.origins() if earlier else {}
     begun = Manifest(
@@ -89,8 +96,12 @@ def _done(run: Run, begun: Manifest, progress: Progress) -> Outcome:
     error = _execute(run, progress)
     seconds, state = round(time.monotonic() - clock, 1), "failed" if error else "finished"
     figures = _written(run, started)
-    older: dict[str, Origin] = {name: one for name, one in begun.older.items() if name not in figures} if error else {}
-    dataclasses.replace(begun, state=state, seconds=seconds, figures=figures, older=older, error=error).write(run.manifest)
+    older: dict[str, Origin] = (
+        {name: one for name, one in begun.older.items() if name not in figures} if error else {}
+    )
+    dataclasses.replace(
+        begun, state=state, seconds=seconds, figures=figures, older=older, error=error
+    ).write(run.manifest)
     return Outcome(run.name, state, seconds, tuple(figures), error)
 
 
@@ -105,7 +116,8 @@ def _execute(run: Run, progress: Progress) -> str:
         "SPECDEC_FIGURES": str(run.figures),
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "PLOTLY_RENDERER": "plotly_mimetype",
-        "JUPYTER_PREFER_ENV_PATH": "1",  # this interpreter's kernel, not one that the user installed for another
+        # this interpreter's kernel, not one that the user installed for another
+        "JUPYTER_PREFER_ENV_PATH": "1",
     }
     try:
         with _environment(surroundings), _kept_whole(run) as unfinished:
@@ -119,17 +131,26 @@ def _execute(run: Run, progress: Progress) -> str:
                 execution_timeout=CELL_SECONDS,
                 cwd=str(run.notebook.parent),
                 store_widget_state=False,
-                shutdown_kernel="immediate",  # nothing is left to do then, and a busy one would keep whoever pressed Ctrl-C waiting
+                # nothing is left to do then, and a busy one would keep whoever pressed Ctrl-C
+                # waiting
+                shutdown_kernel="immediate",
                 config=Config({"KernelManager": {"transport_encryption": "auto"}}),
             )
-    except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:  # or a cell that hangs, a dead kernel, none at all
+    except (
+        PapermillExecutionError,
+        CellTimeoutError,
+        RuntimeError,
+        KeyError,
+    ) as problem:  # or a cell that hangs, a dead kernel, none at all
         return explained(problem, notebook=run.notebook, kept=run.kept, parameters=run.parameters)
     return ""
 
 
 @contextlib.contextmanager
 def _kept_whole(run: Run) -> Iterator[str]:
-    """Where the executed notebook is written while it runs; at the end, however that comes, it gets its name."""
+    """Where the executed notebook is written while it runs; at the end, however that comes, it gets
+    its name.
+    """
     unfinished = partial(run.kept, ".ipynb")
     try:
         yield str(unfinished)
@@ -154,7 +175,17 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _written(run: Run, started: int) -> dict[str, str]:
-    """Figure files with the notebook's number that were written since `started`, in nanoseconds of the epoch, and their digests."""
-    files = (path for path in run.figures.glob(f"{run.name[:2]}_*") if path.suffix in (".html", ".png", ".csv"))
+    """Figure files with the notebook's number that were written since `started`, in nanoseconds of
+    the epoch, and their digests.
+    """
+    files = (
+        path
+        for path in run.figures.glob(f"{run.name[:2]}_*")
+        if path.suffix in (".html", ".png", ".csv")
+    )
     slack = 2 * 10**9  # a file system may keep whole seconds only
-    return {path.name: digest(path) for path in sorted(files) if path.stat().st_mtime_ns >= started - slack}
+    return {
+        path.name: digest(path)
+        for path in sorted(files)
+        if path.stat().st_mtime_ns >= started - slack
+    }

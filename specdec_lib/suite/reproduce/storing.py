@@ -23,12 +23,16 @@ def store(executed: Path, notebook: Path) -> None:
     """
     told = written(tidied(json.loads(executed.read_text(encoding="utf-8"))))
     if (size := len(told.encode())) > LARGEST_BYTES:
-        raise ValueError(f"{notebook.name} with its outputs is {size} bytes, allowed are {LARGEST_BYTES}: show less, or save it as a figure")
+        raise ValueError(
+            f"{notebook.name} with its outputs is {size} bytes, allowed are {LARGEST_BYTES}: show"
+            " less, or save it as a figure"
+        )
     write_whole(notebook, told.encode())
 
 
 def written(notebook: dict) -> str:
-    """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for each output's data that is JSON itself.
+    """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for
+    each output's data that is JSON itself.
 
     A figure's numbers would otherwise take a line each, most of it indentation.
     """
@@ -57,24 +61,36 @@ def _json_data(notebook: dict) -> Iterator[tuple[dict, str]]:
 
 
 def tidied(executed: dict) -> dict:
-    """A notebook's JSON without the traces of its run: metadata, timings, versions; of dead widget views, their image stays."""
+    """A notebook's JSON without the traces of its run: metadata, timings, versions; of dead widget
+    views, their image stays.
+    """
     notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
-        cell["metadata"] = {name: value for name, value in cell["metadata"].items() if name == "tags" and value}
+        cell["metadata"] = {
+            name: value for name, value in cell["metadata"].items() if name == "tags" and value
+        }
         if cell["cell_type"] == "code":
-            cell["outputs"] = [_still(output) for output in cell["outputs"] if WIDGET not in output.get("data", {}) or IMAGE in output["data"]]
+            cell["outputs"] = [
+                _still(output)
+                for output in cell["outputs"]
+                if WIDGET not in output.get("data", {}) or IMAGE in output["data"]
+            ]
             for output in cell["outputs"]:
                 output.get("metadata", {}).clear()
     return notebook
 
 
 def _still(output: dict) -> dict:
-    """An output without a view of a widget that is gone, whose image stays, and without an object's address, which differs from run to run."""
+    """An output without a view of a widget that is gone, whose image stays, and without an object's
+    address, which differs from run to run.
+    """
     data = output.get("data", {})
     data.pop(WIDGET, None)
     if "text/plain" in data:
         data["text/plain"] = (
-            [ADDRESS.sub("", line) for line in data["text/plain"]] if isinstance(data["text/plain"], list) else ADDRESS.sub("", data["text/plain"])
+            [ADDRESS.sub("", line) for line in data["text/plain"]]
+            if isinstance(data["text/plain"], list)
+            else ADDRESS.sub("", data["text/plain"])
         )
     return output

@@ -68,7 +68,9 @@ def convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM
 
-    read = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    read = AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+    )
     del read.config.quantization_config  # a model that carries it refuses to be saved
     model = type(read)(read.config)
     model.load_state_dict(read.state_dict())

