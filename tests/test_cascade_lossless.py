@@ -75,7 +75,7 @@ def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecke
     law: Counter = Counter()
     run = lambda chance: first_round(
         target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3
-    )  # noqa: E731
+    )
     for emitted, probability in every_outcome(run, T1).items():
         for more, after in joint_law(target, PROMPT + emitted, T1, 3 - len(emitted)).items():
             law[emitted + more] += probability * after
@@ -147,7 +147,7 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
         < 1e-12
     )
     monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
-    run = lambda chance: first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]  # noqa: E731
+    run = lambda chance: first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
     naive = every_outcome(run, T1)
     assert [naive[(token,)] for token in range(3)] == pytest.approx(
         [0.40667, 0.06, 0.53333], abs=5e-6

@@ -157,7 +157,7 @@ def test_a_position_that_is_the_row_number_is_caught():
     forward = cached._forward
     rows = lambda tokens: [
         row % POSITIONS for row in range(cached._slots.used, cached._slots.used + len(tokens))
-    ]  # noqa: E731
+    ]
     cached._forward = lambda parents, tokens, positions, keep: forward(
         parents, tokens, rows(tokens), keep
     )

@@ -120,7 +120,7 @@ seq2seq_distances = seq2seq.distances
 def test_a_wrong_relative_bias_is_caught(bug):
     model = network("gated tied")
     cached = Seq2SeqModel(model, "target")
-    wrong = lambda sees: BUGS[bug](sees).astype(np.int64)  # noqa: E731
+    wrong = lambda sees: BUGS[bug](sees).astype(np.int64)
     with mock.patch.object(seq2seq, "distances", wrong):
         assert largest_error(model, cached, 8) > 1e-4
 

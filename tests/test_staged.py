@@ -196,7 +196,7 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
     if bug == "no correction":
         accept_all = lambda tree, logits, chance: staged.look_up(
             tree, logits, Chance(0, Sampler(0))
-        )  # noqa: E731
+        )
         monkeypatch.setattr(staged, "reject", accept_all)
     else:
         monkeypatch.setattr(staged.StagedChain, "_longer", _with_row_of(scout))
