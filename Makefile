@@ -45,7 +45,7 @@ measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/me
 	$(PYTHON) -m specdec_lib.suite.ladder.walltime
 
 bench: .venv/.stamp ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
-	$(PYTHON) -m specdec_lib.measure.race $(if $(SMOKE),--smoke) $(ARGS)
+	$(PYTHON) -m specdec_lib bench $(if $(SMOKE),--smoke) $(ARGS)
 
 lossless: .venv/.stamp ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)

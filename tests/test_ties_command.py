@@ -7,7 +7,7 @@ import pytest
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.ties import __main__ as command
+from specdec_lib.measure.ties import command
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 

@@ -6,6 +6,13 @@ from importlib import import_module
 VERBS = {
     "setup": ("specdec_lib.suite.setup.command", "prepare the default target model"),
     "distil": ("specdec_lib.suite.distil.command", "make the default drafts"),
+    "bench": ("specdec_lib.measure.race.command", "time every method against the usual baselines"),
+    "compare": (
+        "specdec_lib.measure.compare.command",
+        "does speculation pay for a pair of models?",
+    ),
+    "latency": ("specdec_lib.measure.latency.command", "time passes, rounds and settings"),
+    "ties": ("specdec_lib.measure.ties.command", "where greedy texts differ: rounding, or a bug?"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.measure.race`: speed against what a user would pick instead, into
+"""`specdec bench`: speed against what a user would pick instead, into
 data/measured/bench_<machine>.csv.
 
 Run it where nothing else runs.
@@ -24,7 +24,7 @@ from specdec_lib.measure.sweep import sampling_of
 from specdec_lib.models.loading import RUNTIMES
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, write the tables and print the main one."""
     given = _parsed(arguments)
     started = time.perf_counter()
@@ -86,8 +86,8 @@ def _remember(folder: Path, name: str, device: str) -> None:
     )
 
 
-def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.measure.race", description=__doc__)
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="specdec bench", description=__doc__)
     parser.add_argument(
         "--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept"
     )
@@ -150,7 +150,3 @@ def _show(table: Sequence[Row]) -> None:
             f"{mark}{method:16} {runtime:22} {first['ms_per_token']:6.2f} ms "
             f" {first['tokens_per_round']:4.2f} tokens per round  {ratios}"
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.measure.latency`: seconds per pass, per round and per setting, into four
+"""`specdec latency`: seconds per pass, per round and per setting, into four
 tables of data/measured.
 
 The tables are latency, ledger, speeds and sweeps, each with the name of the machine.
@@ -31,14 +31,12 @@ from specdec_lib.workload import load_ladder
 RUNTIMES = ("reference", "fast")
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, write each table as soon as it is there, and print what came
     of it.
     """
     usual = Ranges()
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.latency", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="specdec latency", description=__doc__)
     parser.add_argument(
         "--tables", nargs="+", choices=TABLES, default=TABLES, help="what to measure (default: all)"
     )
@@ -66,7 +64,7 @@ def main() -> None:
         help="of torch (default: as many as it takes by itself)",
     )
     parser.add_argument("--into", type=Path, default=PLACE, help="folder of the tables")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in given.runtimes}
@@ -100,7 +98,3 @@ def main() -> None:
         print(
             store(timed_sweeps(ladder, ranges).assign(runtime=runtime), "sweeps", folder=given.into)
         )
-
-
-if __name__ == "__main__":
-    main()

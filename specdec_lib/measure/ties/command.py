@@ -1,9 +1,9 @@
-"""`python -m specdec_lib.measure.ties`: greedy texts of a model written in three ways, and where
+"""`specdec ties`: greedy texts of a model written in three ways, and where
 they part: rounding, or a bug?
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 
@@ -63,12 +63,12 @@ def compared(ladder: Ladder, asked: Prompt, tokens: int) -> Iterator[tuple[str, 
         yield verdict, f"{asked.name}, plain against {way}: {said}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare the texts, print every difference; exits with 1 if one is not
     rounding, 2 if it cannot do what it is asked.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.ties",
+        prog="specdec ties",
         description="Where greedy texts part: rounding, or a bug?",
     )
     parser.add_argument("--target", help="folder or hub name; default: the embedded target")
@@ -107,7 +107,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
     if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
         raise SystemExit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.measure.compare`: does speculation pay for this pair of models, on these
+"""`specdec compare`: does speculation pay for this pair of models, on these
 prompts, on this machine?
 
 Without --target and --draft it takes the embedded models. Run it where nothing else runs.
@@ -7,7 +7,6 @@ Without --target and --draft it takes the embedded models. Run it where nothing 
 import argparse
 import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     parser = _parser()
     given = parser.parse_args(arguments)
@@ -122,9 +121,7 @@ def _heading(ladder: Ladder, sampler: Sampler, given: argparse.Namespace, prompt
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.compare", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="specdec compare", description=__doc__)
     models = parser.add_argument_group("models")
     models.add_argument(
         "--target",
@@ -172,7 +169,3 @@ def _parser() -> argparse.ArgumentParser:
         "--progress", action="store_true", help="show progress even where the output is no terminal"
     )
     return parser
-
-
-if __name__ == "__main__":
-    main()
