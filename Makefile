@@ -35,11 +35,11 @@ lab: .venv/.stamp ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
 
 table: .venv/.stamp ## write the README's table
-	$(PYTHON) -m specdec_lib.measure.sweep $(ARGS)
+	$(PYTHON) -m specdec_lib table $(ARGS)
 
 measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/measured (about three hours)
-	$(PYTHON) -m specdec_lib.measure.acceptance
-	$(PYTHON) -m specdec_lib.measure.sweep.measuring
+	$(PYTHON) -m specdec_lib acceptance
+	$(PYTHON) -m specdec_lib staged
 	$(PYTHON) -m specdec_lib.suite.ladder.growth
 	$(PYTHON) -m specdec_lib.suite.ladder.cascades
 	$(PYTHON) -m specdec_lib.suite.ladder.walltime

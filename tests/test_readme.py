@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specdec_lib.measure.sweep import Setting, sweep
-from specdec_lib.measure.sweep.__main__ import BEGIN, END, markdown, put
+from specdec_lib.measure.sweep.command import BEGIN, END, markdown, put
 from specdec_lib.measure.sweep.comparison import drafts
 from specdec_lib.measure.sweep.statistics import summary
 

@@ -5,6 +5,9 @@ from importlib import import_module
 
 VERBS = {
     "setup": ("specdec_lib.suite.setup.command", "prepare the default target model"),
+    "table": ("specdec_lib.measure.sweep.command", "measure the README's table"),
+    "acceptance": ("specdec_lib.measure.acceptance.command", "predictions against measurements"),
+    "staged": ("specdec_lib.measure.sweep.measuring", "the staged notebook's sweep"),
     "distil": ("specdec_lib.suite.distil.command", "make the default drafts"),
     "bench": ("specdec_lib.measure.race.command", "time every method against the usual baselines"),
     "compare": (

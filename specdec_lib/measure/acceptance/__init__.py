@@ -14,8 +14,8 @@ Intervals are 95 %, by bootstrap over the prompts that had something at risk. On
 none (NaN); where all were accepted, or none, it has no width, however few they were.
 
 From a text's ranks (`taken_ranks`) follows what any fixed tree yields along it (`replayed`), and
-predictions are held against measurements with `predictions`, `compared` and `errors`; `python -m
-specdec_lib.measure.acceptance` does so at full size.
+predictions are held against measurements with `predictions`, `compared` and `errors`; `specdec
+acceptance` does so at full size.
 """
 
 from specdec_lib.measure.acceptance.gaps import with_gaps

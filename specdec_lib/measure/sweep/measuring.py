@@ -1,18 +1,17 @@
-"""`python -m specdec_lib.measure.sweep.measuring`: the sweep of the staged notebook on 32 held-out
-code prompts, into data/measured/staged.csv.
+"""`specdec staged`: runs the staged notebook's sweep on 32 held-out code prompts.
 
-Prompt by prompt, each kept as soon as it is done, so that an interrupted run goes on where it was.
+The table goes to data/measured/staged.csv. Each prompt's rows are kept as soon as they are done, so
+that an interrupted run goes on where it was.
 Counts are the same however many processes share the prompts; seconds are only worth something from
 one process on a machine that does nothing else.
 """
 
 import argparse
-import os
 from pathlib import Path
 
 import torch
 
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, shared_by
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -30,11 +29,9 @@ LEFT_OUT = [
 ]
 
 
-def main() -> None:
-    """Parse the command line, measure what is missing, and write the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.sweep.measuring", description=__doc__
-    )
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="specdec staged", description=__doc__.partition(": ")[2])
     parser.add_argument(
         "--cache",
         type=Path,
@@ -50,7 +47,7 @@ def main() -> None:
         default=1,
         help="processes that share the prompts; counts are the same for any number",
     )
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.jobs < 1:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
     torch.set_num_threads(1)
@@ -64,10 +61,5 @@ def main() -> None:
             client=client,
         )
     PLACE.parent.mkdir(exist_ok=True)
-    partial = PLACE.with_suffix(".partial")
-    table.drop(columns=LEFT_OUT, errors="ignore").round(5).to_csv(partial, index=False)
-    os.replace(partial, PLACE)
-
-
-if __name__ == "__main__":
-    main()
+    table = table.drop(columns=LEFT_OUT, errors="ignore").round(5)
+    write_whole(PLACE, table.to_csv(index=False).encode())

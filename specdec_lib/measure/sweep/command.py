@@ -1,18 +1,16 @@
-"""`python -m specdec_lib.measure.sweep`: the README's table, measured on the held-out code prompts
-and written into the README.
+"""`specdec table`: measures the README's table on the held-out code prompts and writes it there.
 
-An interrupted run goes on where it was.
+A run that was interrupted goes on where it was.
 """
 
 import argparse
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, shared_by
 from specdec_lib.measure.sweep.comparison import TEMPERATURES
 from specdec_lib.measure.sweep.recipe import Recipe
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
 README = DATA.parent / "README.md"
 KEPT = DATA / "cache" / "sweep"
+PLACE = DATA / "measured" / "tokens_per_round.csv"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
@@ -69,16 +68,12 @@ def put(text: str, page: Path = README) -> None:
     if BEGIN not in whole or END not in whole:
         raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
     before, after = whole.split(BEGIN)[0], whole.split(END)[1]
-    unfinished = page.with_suffix(".partial")
-    unfinished.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
-    os.replace(unfinished, page)
+    write_whole(page, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
 
 
-def main() -> None:
-    """Parse the command line, measure, and write the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.sweep", description=__doc__
-    )
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="specdec table", description=__doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts",
         type=int,
@@ -98,7 +93,7 @@ def main() -> None:
         default=2,
         help="processes that share the prompts; the table is the same for any number",
     )
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     usual = parser.parse_args([])
     if given.jobs < 1:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
@@ -129,10 +124,8 @@ def main() -> None:
     text = markdown(table, "make table")
     print(text)
     if not given.dry_run:
-        (DATA / "measured").mkdir(exist_ok=True)
-        unfinished = DATA / "measured" / "tokens_per_round.partial"
-        table.round(6).to_csv(unfinished, index=False)
-        os.replace(unfinished, DATA / "measured" / "tokens_per_round.csv")
+        PLACE.parent.mkdir(exist_ok=True)
+        write_whole(PLACE, table.round(6).to_csv(index=False).encode())
         put(text)
 
 
@@ -142,7 +135,3 @@ def _interval(row: "Series", name: str) -> str:
         if math.isnan(row[name])
         else f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,4 @@
-"""`python -m specdec_lib.measure.acceptance`: theory against measurement at full size, for notebook
-02.
+"""`specdec acceptance`: holds theory against measurement at full size, for notebook 02.
 
 A wide tree on the development code prompts predicts what a dozen other trees yield on the held-out
 ones, and `data/measured/predicted.csv` is what comes of it. Each prompt is decoded once; its ranks
@@ -8,7 +7,6 @@ text. `--decode` decodes with every tree instead.
 """
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ import torch
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.prediction import compared, errors, predictions, shapes
@@ -101,12 +99,12 @@ def decoded_tokens(
     return tokens(collect((labels, generation) for labels, generation, _ in decoded)[1], ["draft"])
 
 
-def main() -> None:
-    """Parse the command line, measure, print the errors and write the table."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
     import pandas as pd
 
     parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.measure.acceptance", description=__doc__
+        prog="specdec acceptance", description=__doc__.partition(": ")[2]
     )
     parser.add_argument(
         "--prompts",
@@ -124,7 +122,7 @@ def main() -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the table and leave data/measured alone"
     )
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
     splits = [load_prompts("code", split, given.prompts) for split in ("development", "held-out")]
@@ -143,11 +141,5 @@ def main() -> None:
     if given.dry_run:
         print(table[COLUMNS].round(4).to_string(index=False))
         return
-    partial = PLACE.with_suffix(".partial")
     PLACE.parent.mkdir(exist_ok=True)
-    table[COLUMNS].round(6).to_csv(partial, index=False)
-    os.replace(partial, PLACE)
-
-
-if __name__ == "__main__":
-    main()
+    write_whole(PLACE, table[COLUMNS].round(6).to_csv(index=False).encode())
