@@ -50,6 +50,15 @@ def table_model(
     return TableModel(random_laws(vocabulary, seed, support), vocabulary, name, max_positions)
 
 
+class Table:
+    """What a fake model has that runs no network and remembers nothing."""
+
+    runtime, usage = "", None
+
+    def forget(self) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Scripted(Chance):
     """A `Chance` whose choice at a position is given."""

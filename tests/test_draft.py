@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fakes import fixed_model, table_model
+from fakes import Table, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -26,7 +26,7 @@ BY_GAP = MatchTable(
 )
 
 
-class Counting:
+class Counting(Table):
     """A table model that counts its passes."""
 
     def __init__(self, vocabulary: int, seed: int, max_positions: int = 1000):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import table_model
+from fakes import Table, table_model
 
 from specdec_lib.core.protocols import Usage
 from specdec_lib.measure.latency import WARM_UPS, pass_seconds, prices, summarised
@@ -24,7 +24,7 @@ class Clock:
 
 
 @dataclass
-class Ticking:
+class Ticking(Table):
     """A model that remembers every path, counts the new ones, and takes the next of its seconds for
     each pass after a slow start.
     """
@@ -163,7 +163,7 @@ def test_a_model_that_counts_nothing_is_timed_too():
         repeats=4,
         context_tokens=3,
     )
-    assert list(table.seconds) == [1.5, 1.5] and not hasattr(table_model(5, seed=0), "usage")
+    assert list(table.seconds) == [1.5, 1.5] and table_model(5, seed=0).usage is None
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 import torch
+from fakes import Table
 
 from specdec_lib.core.protocols import Usage
 from specdec_lib.measure.latency import (
@@ -34,7 +35,7 @@ class Clock:
 
 
 @dataclass
-class Linear:
+class Linear(Table):
     """A model that remembers paths, and takes fixed + per row + per cached token; a fifth of it
     around the pass.
     """

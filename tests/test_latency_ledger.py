@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
-from fakes import table_model
+from fakes import Table, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -43,7 +43,7 @@ class Clock:
 
 
 @dataclass
-class Slow:
+class Slow(Table):
     """A model that takes a while for a pass, and more around it."""
 
     name: str

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fakes import Table
 from torch import Tensor
 
 from specdec_lib.core.context import Context
@@ -17,7 +18,7 @@ from specdec_lib.models.loading import calibrated, load_model
 from specdec_lib.workload import load_ladder
 
 
-class Timed:
+class Timed(Table):
     """A model whose passes take so many seconds by a clock that it moves itself."""
 
     vocabulary, max_positions = 50, 200

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
+from fakes import PROMPT, Table, distance, fixed_model, speculative_law, table_model
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.context import Context
@@ -42,7 +42,7 @@ CONTEXTS = 2  # per shape, sampler and kind of sibling: 120 here, thousands in `
 
 
 @dataclass
-class Counting:
+class Counting(Table):
     """A model that counts its calls."""
 
     model: TableModel

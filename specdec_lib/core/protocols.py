@@ -39,16 +39,28 @@ class Usage:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """Anything that continues a context at every node of a tree.
+    """A model that continues a context at every node of a tree.
 
-    name             how records and figures call it
-    vocabulary       tokens are 0…vocabulary − 1
-    max_positions    a token's position must be below it
+    name             its name in records and figures; unique within one generation
+    vocabulary       number of tokens; they are 0…vocabulary − 1
+    max_positions    every token's absolute position must be below it
+    runtime          what computes its passes, such as "reference: …"; empty for a table
+    usage            what it has computed since it was made; None for a table, which runs no network
     """
 
     name: str
     vocabulary: int
     max_positions: int
+
+    @property
+    def runtime(self) -> str: ...
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+    def forget(self) -> None:
+        """Free what the model remembers of earlier contexts; no result changes."""
+        ...
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """Row i: the logits of the token after node i, given the context and the path to the node;
@@ -59,6 +71,15 @@ class LanguageModel(Protocol):
         Raises ValueError if the tree is not rooted at the context's end, or a token or position is
         out of range.
         """
+        ...
+
+
+@runtime_checkable
+class SourceReader(Protocol):
+    """A language model with an encoder, which can read a context's source before any token."""
+
+    def read_source(self, context: Context) -> None:
+        """Run the encoder on `context.source`, unless its result is known already."""
         ...
 
 

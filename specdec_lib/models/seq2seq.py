@@ -71,6 +71,12 @@ class Seq2SeqModel:
         )  # a slot that is not seen may seem one further
         self._scale = self._head_scale()
 
+    @property
+    def runtime(self) -> str:
+        """What computes the passes: always the reference."""
+        kind = str(self.model.dtype).removeprefix("torch.")
+        return f"reference: Hugging Face in {kind} on {self.model.device}"
+
     def forget(self) -> None:
         """Drop everything remembered, the source too; results stay the same, up to rounding."""
         self._paths.forget()

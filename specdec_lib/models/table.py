@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -24,6 +25,11 @@ class TableModel:
     vocabulary: int
     name: str = "table"
     max_positions: int = 1000
+    runtime: ClassVar[str] = ""
+    usage: ClassVar[None] = None
+
+    def forget(self) -> None:
+        """Do nothing: a table remembers no context."""
 
     @classmethod
     def fixed(cls, probs: Sequence[float], name: str = "table") -> "TableModel":

@@ -11,7 +11,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.asking import checked, checked_tree, models_in
 from specdec_lib.core.decode.records import Generation, Round
-from specdec_lib.core.protocols import Draft, LanguageModel, Usage
+from specdec_lib.core.protocols import Draft, LanguageModel, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import Rule, look_up
 
@@ -156,9 +156,8 @@ def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[st
     models = models_in(target, draft)
     before = _usage(models)
     for model in models.values():
-        if hasattr(model, "forget"):
-            model.forget()
-        if hasattr(model, "read_source"):
+        model.forget()
+        if isinstance(model, SourceReader):
             model.read_source(prompt)
         if 1 < len(prompt) <= model.max_positions:
             start = Context(
@@ -174,5 +173,5 @@ def _usage(
     """What each model that counts has done (since `before`); a table that runs no network counts
     nothing.
     """
-    used = {name: model.usage for name, model in models.items() if hasattr(model, "usage")}
+    used = {name: model.usage for name, model in models.items() if model.usage is not None}
     return used if before is None else {name: now - before[name] for name, now in used.items()}

@@ -95,7 +95,7 @@ def timed_once(
 
 def runtime_of(model: LanguageModel) -> str:
     """What ran, in the model's own words; "" if it has none."""
-    return str(getattr(model, "runtime", ""))
+    return model.runtime
 
 
 def _turned(turns: list, repeat: int) -> list:

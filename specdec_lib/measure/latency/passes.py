@@ -175,8 +175,7 @@ class Reader:
                 f" {self.model.vocabulary} tokens;"
                 f" these passes need {positions} positions and 2 tokens"
             )
-        if hasattr(self.model, "forget"):
-            self.model.forget()  # an earlier run may have read the same
+        self.model.forget()  # an earlier run may have read the same
         context = self._context()
         self.model.score(context, TokenTree.rooted(context))
 
@@ -188,7 +187,7 @@ class Reader:
         self.tokens += 1
         context = self._context()
         tree = self._guessed(context, rows - 1)
-        before = getattr(self.model, "usage", None)
+        before = self.model.usage
         started = self.clock()
         float(self.model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
         seconds, network = self.clock() - started, math.nan

@@ -104,16 +104,30 @@ class TimedModel:
             raise AttributeError(name)
         return getattr(self._model, name)
 
+    @property
+    def runtime(self) -> str:
+        """As the model's."""
+        return self._model.runtime
+
+    @property
+    def usage(self) -> Usage | None:
+        """As the model's."""
+        return self._model.usage
+
+    def forget(self) -> None:
+        """As the model's."""
+        self._model.forget()
+
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """As the model's."""
-        around = (MOVES, self.name) if hasattr(self._model, "usage") else self._part
+        around = self._part if self._model.usage is None else (MOVES, self.name)
         with self._timed(around, context):
             return self._model.score(context, tree)
 
     @contextmanager
     def _timed(self, around: Part, context: Context) -> Iterator[None]:
         """Time within is this model's where it counts passes, and the part's around it elsewhere."""
-        before = getattr(self._model, "usage", None)
+        before = self._model.usage
         self._watch.enter(around)
         try:
             yield
@@ -180,7 +194,7 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[Lang
 
     def timed(part: object) -> object:
         if isinstance(part, LanguageModel):
-            if id(part) not in models and not hasattr(part, "usage"):
+            if id(part) not in models and part.usage is None:
                 return part
             return models.setdefault(id(part), _timed_model(part, (DRAFTING, part.name), watch))
         if isinstance(part, list | tuple) and not hasattr(part, "_fields"):

@@ -6,6 +6,7 @@ rounds of every draft, tree and budget follow from it without another pass of th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -34,6 +35,11 @@ class OwnText:
     max_positions: int
     context: Context
     tokens: tuple[int, ...]
+    runtime: ClassVar[str] = ""
+    usage: ClassVar[None] = None
+
+    def forget(self) -> None:
+        """Do nothing: there is no model."""
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes none"]:
         """A row of nothing per node: `verdict` looks at the text."""

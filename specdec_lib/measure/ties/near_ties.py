@@ -221,7 +221,7 @@ def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " 
     """The logits after a context whose prompt was read in one pass and the rest in passes of
     `rows`; all of it in one if that is its length.
     """
-    getattr(model, "forget", lambda: None)()
+    model.forget()
     total = len(context)
     start = total if rows >= total else min(context.prompt_tokens, max(1, total - READ_AGAIN))
     for end in range(start, total, rows):
@@ -233,7 +233,7 @@ def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " voc
     """The same logits, as those of a node with wrong siblings, below others that have children;
     what nothing follows has none.
     """
-    getattr(model, "forget", lambda: None)()
+    model.forget()
     depth = min(BRANCHED, len(context) - 1)
     tree, node, decoys = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT, []
     for token in context.tokens[-depth:]:

@@ -43,6 +43,11 @@ class Katz:
     taken: Float64[np.ndarray, "lengths r"]
     name: str = "n-gram"
     max_positions: ClassVar[int] = sys.maxsize
+    runtime: ClassVar[str] = ""
+    usage: ClassVar[None] = None
+
+    def forget(self) -> None:
+        """Do nothing: a table remembers no context."""
 
     @classmethod
     def fit(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,11 @@ class Absent:
     vocabulary: int
     source: str | None
     max_positions: int = sys.maxsize
+    runtime: ClassVar[str] = ""
+    usage: ClassVar[None] = None
+
+    def forget(self) -> None:
+        """Do nothing: there is no model."""
 
     def score(self, context: object, tree: object) -> None:
         """Raises ValueError: there is no model."""
