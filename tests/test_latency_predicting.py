@@ -33,17 +33,10 @@ from specdec_lib.measure.latency.speeds import (
     speed_ups,
     written,
 )
-from specdec_lib.theory import (
-    Overhead,
-    PassTable,
-    Work,
-    best_chain_speed_up,
-    chain_speed_up,
-    expected_tokens,
-    plain_work,
-    tree_gains,
-    tree_work,
-)
+from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
+from specdec_lib.theory.chains import chain_speed_up
+from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work
+from specdec_lib.theory.work import plain_work
 
 TABLES = {
     "target": PassTable((1, 8), (0, 100), ((4.0, 11.0), (5.0, 12.0))),

@@ -1,27 +1,14 @@
 """Chains and the cost of a pass: closed forms against published numbers and exact enumeration."""
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 
-from specdec_lib.theory import (
-    RTX_4090,
-    Machine,
-    ModelShape,
-    arithmetic_intensity,
-    bytes_moved,
-    chain_law,
-    chain_speed_up,
-    chain_tokens,
-    pass_bytes,
-    pass_flops,
-    roofline_seconds,
-    speed_up,
-    survival_tokens,
-)
+from specdec_lib.theory import RTX_4090, Machine, ModelShape, arithmetic_intensity, roofline_seconds
+from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up, survival_tokens
+from specdec_lib.theory.costs import bytes_moved, pass_bytes, pass_flops
 
 CHAINS = [
     (0.8, 4, 3.3616, 2.8013),
@@ -40,23 +27,6 @@ def test_a_chains_tokens_and_speed_up_are_the_published_ones(rate, length, token
     assert chain_speed_up(rate, length, 0.05) == pytest.approx(speed, abs=1e-4)
     without_bonus = (1 - rate**length) / (1 - rate)
     assert abs(without_bonus - tokens) > 0.05  # the check sees a wrong exponent
-
-
-@pytest.mark.parametrize("rate, length", list(itertools.product((0, 0.3, 0.999999, 1), (0, 1, 5))))
-def test_the_law_of_a_chain_sums_to_one_and_has_its_mean(rate, length):
-    law = chain_law(rate, length)
-    assert len(law) == length + 1 and sum(law) == pytest.approx(1)
-    assert sum(tokens * chance for tokens, chance in enumerate(law, 1)) == pytest.approx(
-        chain_tokens(rate, length)
-    )
-
-
-def test_a_chains_law_is_that_of_all_outcomes():
-    rate, law = 0.6, [0.0] * 4
-    for accepted in itertools.product((True, False), repeat=3):
-        run = next((depth for depth, kept in enumerate(accepted) if not kept), 3)
-        law[run] += math.prod(rate if kept else 1 - rate for kept in accepted)
-    assert chain_law(rate, 3) == pytest.approx(law)
 
 
 def test_survival_takes_a_rate_per_depth():
@@ -160,7 +130,7 @@ def test_intensity_is_about_the_number_of_rows():
     [
         (lambda: chain_tokens(1.2, 3), r"an acceptance rate lies in \[0, 1\], got 1.2"),
         (lambda: chain_tokens(math.nan, 3), "got nan"),
-        (lambda: chain_law(0.5, -1), "a chain has 0 guesses or more, got length=-1"),
+        (lambda: chain_tokens(0.5, -1), "a chain has 0 guesses or more, got length=-1"),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
         (
             lambda: speed_up(0.5, draft_passes=1, draft_cost=0),

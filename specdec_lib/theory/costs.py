@@ -1,15 +1,15 @@
-"""What a pass of a decoder costs on an ideal machine: operations, bytes, and the seconds of the
+"""The cost of a decoder's pass on an ideal machine: operations, bytes, and the seconds of the
 slower of the two.
 
-A GPT-2-like decoder: MLP of four widths, as many key as query heads. Rows are tokens read together
-in one pass (root included), `context` the tokens whose keys and values are cached before it.
-Attention scores and probabilities are taken as fused, and never reach memory.
+The decoder is like GPT-2: an MLP four times as wide, as many key as query heads. Rows are the
+tokens of one pass (root included), `context` is the tokens whose keys and values were cached before
+it. Attention is taken as fused: its scores never reach memory.
 """
 
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-INTERMEDIATE = 18  # numbers of one width between the operations of one layer, see `bytes_moved`
+INTERMEDIATE = 18  # widths of activations per row and layer, see `bytes_moved`
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class ModelShape:
 
     @property
     def weights(self) -> int:
-        """Numbers that a pass reads: the matrices of all layers and the output matrix; biases,
-        norms and embedded rows are left out.
+        """The number of weights that a pass reads: the matrices of all layers and the output
+        matrix; biases, norms and embedding rows are left out.
         """
         return 12 * self.layers * self.width**2 + self.vocabulary * self.width
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Peaks of a machine.
+    """The peak rates of a machine.
 
-    pass_seconds    fixed time per pass, whatever it does: launches and interpreter
+    pass_seconds    fixed time per pass: launches and interpreter
 
     Raises ValueError if a peak is not positive or the fixed time is negative.
     """
@@ -67,9 +67,7 @@ class Machine:
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity (operations per byte) above which arithmetic is the limit, not
-        memory.
-        """
+        """The arithmetic intensity, in operations per byte, above which memory is not the limit."""
         return self.flops_per_second / self.bytes_per_second
 
 
@@ -104,18 +102,15 @@ def bytes_moved(
     model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True
 ) -> float:
     """Bytes to and from memory of many passes: each reads the weights and the cached keys and
-    values once, and writes and reads its rows' own.
+    values once, and writes and reads those of its own rows.
 
-    passes            how many
+    passes            their number
     rows              the sum of their rows
-    context_tokens    the sum of the lengths of their contexts: so many times a cached token was
-                      read
-    activations       count also what stands between operations, each number written once and read
-                      once, in widths per row and layer: two norms 2, queries, keys and values 3,
-                      attention 1, its projection 1, two residual sums 2, MLP 4 + 4 + 1; and the
-                      logits, written once
+    context_tokens    the sum of the lengths of their contexts
+    activations       count activations too, each written once and read once, in widths per row and
+                      layer: two norms 2, queries, keys and values 3, attention 1, its projection 1,
+                      two residual sums 2, MLP 4 + 4 + 1; and the logits, written once
 
-    Sums suffice, because bytes are linear in all three.
     Raises ValueError if there are fewer rows than passes or a count is negative.
     """
     if not (rows >= passes >= 0 and context_tokens >= 0):
@@ -139,7 +134,7 @@ def roofline_seconds(
     context: Integral,
     activations: bool = True,
 ) -> float:
-    """Seconds of one pass: the longer of arithmetic and memory, each at its peak, and the machine's
+    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the machine's
     fixed time.
 
     activations    as in `bytes_moved`
@@ -155,8 +150,8 @@ def roofline_seconds(
 def arithmetic_intensity(
     model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
 ) -> float:
-    """Operations per byte of one pass; about the number of rows in half precision, as long as
-    weights are most of the bytes.
+    """Operations per byte of one pass; in half precision about the number of rows, as long as most
+    bytes are weights.
     """
     return pass_flops(model, rows, context) / pass_bytes(
         model, rows, context, activations=activations

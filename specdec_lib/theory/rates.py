@@ -1,11 +1,13 @@
-"""Acceptance by depth and rank: what the value of a tree follows from."""
+"""Acceptance rates by depth and rank, from which the value of a tree follows."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from numbers import Real
 
+from scipy.optimize import isotonic_regression
+
 Rates = Iterable[Iterable[Real]]
-"""rates[depth − 1][rank] = P(this child is what the target takes | its parent was).
+"""rates[depth − 1][rank] = P(the target takes this child | it took the parent).
 
 The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
 all depths is [P]. Siblings are different tokens, of which the target takes at most one: a vector
@@ -18,10 +20,10 @@ SLACK = 1e-9  # above 1, for sums of measured rates
 def checked(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
     """The rates as tuples.
 
-    falling    also demand that no vector rises with the rank
+    falling    also require that no vector rises with the rank
 
     Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or,
-    where asked for, rises.
+    with `falling`, rises.
     """
     vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
     if not vectors:
@@ -52,23 +54,14 @@ def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, .
 
 
 def monotone(rates: Rates) -> list[list[float]]:
-    """The closest vectors (least squares) that never rise with the rank: neighbours in the wrong
-    order share their mean.
+    """The closest vectors (least squares) that never rise with the rank.
 
-    For measured rates, where a late rank may by chance stand above an earlier one; sums stay as
-    they are.
+    This repairs measured rates, where a late rank may by chance lie above an earlier one. Each
+    vector keeps its sum.
     Raises ValueError if there is no vector, a rate is outside [0, 1] or a vector sums above 1.
-    Source: pool adjacent violators, Ayer et al. 1955, unweighted.
+    Source: isotonic regression, unweighted.
     """
-    return [_pooled(vector) for vector in checked(rates)]
-
-
-def _pooled(vector: Sequence[float]) -> list[float]:
-    pools: list[tuple[float, int]] = []  # mean, ranks that share it
-    for rate in vector:
-        mean, count = rate, 1
-        while pools and pools[-1][0] < mean:
-            before, ranks = pools.pop()
-            mean, count = (before * ranks + mean * count) / (ranks + count), ranks + count
-        pools.append((mean, count))
-    return [mean for mean, count in pools for _ in range(count)]
+    return [
+        isotonic_regression(vector, increasing=False).x.tolist() if vector else []
+        for vector in checked(rates)
+    ]

@@ -192,7 +192,7 @@ def _offer(
 
 
 def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float]:
-    """What at most 0, 1, … guesses below a node add, from what they add below each of its children."""
+    """Expected tokens that at most 0, 1, … guesses below a node add, given the same for a child."""
     later = [0.0] * len(under)
     for rate in reversed(vector):
         later = [

@@ -1,0 +1,213 @@
+"""Which chain or tree pays, and by how much: speed-ups over acceptance rates, costs, budgets,
+depths and widths.
+"""
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+
+from specdec_lib.core.tree import Shape
+from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
+from specdec_lib.theory.rates import Rates
+from specdec_lib.theory.trees import best_tree, expected_tokens
+from specdec_lib.theory.work import NO_OVERHEAD, Overhead, Pass, PassTable, Work, plain_work
+
+CLOSE = 1e-4  # precision of a break-even rate
+LENGTHS = range(1, 13)
+
+
+class MapCell(NamedTuple):
+    """The best chain at one acceptance rate and one cost of a draft pass."""
+
+    acceptance_rate: float
+    cost: float
+    speed_up: float
+    length: int
+
+
+class BreakEven(NamedTuple):
+    """How good a draft must be.
+
+    acceptance_rate    the lowest at which a chain pays at the given cost; None if no rate does
+    cost               the highest that a draft pass may have at the given rate; None if even a free
+                       one does not pay
+    """
+
+    acceptance_rate: float | None
+    cost: float | None
+
+
+class Gain(NamedTuple):
+    """The speed-up of the best tree within a budget, a depth and a width."""
+
+    budget: int
+    depth: int
+    width: int
+    speed_up: float
+
+
+def best_chain_speed_up(
+    acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
+) -> float:
+    """The largest speed-up of a chain of 1 to `longest` guesses, which may be below 1.
+
+    The other arguments and errors are those of `chain_speed_up`; raises ValueError too if `longest`
+    is below 1.
+    """
+    if longest < 1:
+        raise ValueError(f"a chain has at least 1 guess, got longest={longest}")
+    return max(
+        chain_speed_up(acceptance_rate, length, draft_cost, verify)
+        for length in range(1, int(longest) + 1)
+    )
+
+
+def chain_map(
+    rates: Sequence[Real],
+    costs: Sequence[Real],
+    verify: Verify | None = None,
+    *,
+    lengths: Sequence[Integral] = LENGTHS,
+    overhead: Real = 0.0,
+) -> list[MapCell]:
+    """The best chain for every pair of an acceptance rate and a cost, in the order of the rates,
+    then of the costs; the shortest of equals.
+
+    costs       seconds of a draft pass over those of a target pass over one row
+    verify      relative cost of a target pass by its rows; None is 1 for any number
+    lengths     allowed guesses per round
+    overhead    seconds per round outside the models beyond those of plain decoding, in target
+                passes
+
+    The speed-up is `chain_speed_up` with the overhead added to `verify`.
+    Raises ValueError if there is no length, one below 1, or a rate, cost or overhead is out of
+    range.
+    """
+    if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
+        raise ValueError(
+            "a map needs lengths of at least 1, and costs and an overhead of 0 or more, got"
+            f" {list(lengths)}, {list(costs)}, {overhead}"
+        )
+    tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
+    fixed = np.array([_round_cost(length, verify, overhead) for length in lengths], dtype=float)
+    price = np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed
+    speed = tokens[:, None, :] / price
+    best = speed.argmax(axis=2)
+    return [
+        MapCell(
+            float(rate),
+            float(cost),
+            float(speed[row, column, best[row, column]]),
+            int(lengths[best[row, column]]),
+        )
+        for row, rate in enumerate(rates)
+        for column, cost in enumerate(costs)
+    ]
+
+
+def chain_break_even(
+    acceptance_rate: Real,
+    cost: Real,
+    verify: Verify | None = None,
+    *,
+    lengths: Sequence[Integral] = LENGTHS,
+    overhead: Real = 0.0,
+) -> BreakEven:
+    """The lowest acceptance rate and the highest cost at which the best chain is faster than plain
+    decoding.
+
+    The arguments and errors are those of `chain_map`.
+    """
+    chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
+
+    def best(rate: float) -> float:
+        return max(
+            chain_tokens(rate, length) / (length * cost + _round_cost(length, verify, overhead))
+            for length in lengths
+        )
+
+    most = max(
+        (chain_tokens(acceptance_rate, length) - _round_cost(length, verify, overhead)) / length
+        for length in lengths
+    )
+    affordable = most if most >= 0 else None
+    if best(1.0) <= 1:
+        return BreakEven(None, affordable)
+    low, high = 0.0, 1.0
+    while high - low > CLOSE:
+        middle = (low + high) / 2
+        low, high = (low, middle) if best(middle) > 1 else (middle, high)
+    return BreakEven(high, affordable)
+
+
+def tree_work(
+    shape: Shape,
+    rates: Rates,
+    *,
+    context: Integral = 256,
+    target: str = "target",
+    draft: str = "draft",
+) -> Work:
+    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
+    and a target pass over all nodes.
+
+    rates      acceptance by depth and rank
+    context    tokens before the round
+
+    The draft's second row after a whole path was accepted is left out.  Raises ValueError as
+    `expected_tokens` does.
+    """
+    inner = set(shape.parents[1:])
+    passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}
+    for level in range(shape.depth):
+        rows = sum(shape.depths[node] == level for node in inner)
+        place = (draft, rows, int(context))
+        passes[place] = passes.get(place, 0.0) + 1
+    return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes, target)
+
+
+def tree_gains(
+    rates: Rates,
+    tables: Mapping[str, PassTable],
+    *,
+    budgets: Sequence[Integral],
+    depths: Sequence[Integral],
+    widths: Sequence[Integral],
+    overhead: Overhead = NO_OVERHEAD,
+    plain: Overhead = NO_OVERHEAD,
+    context: Integral = 256,
+) -> list[Gain]:
+    """The speed-up of the best tree of every budget, depth and width, by measured pass times.
+
+    rates       must not rise with the rank; a width of n takes the first n of each vector
+    tables      of "target" and "draft"
+    overhead    of a round with a tree, `plain` of one of plain decoding
+
+    A tree has fewer guesses than its budget where every further guess has rate 0.
+    Raises ValueError if a table is missing, there is nothing to try, and as `best_tree` does.
+    """
+    if not (budgets and depths and widths):
+        raise ValueError(
+            f"give at least one budget, depth and width to try, got {list(budgets)}, {list(depths)}"
+            f" and {list(widths)}"
+        )
+    alone = plain_work(context=context).tokens_per_second(tables, plain)
+    vectors, found = [list(vector) for vector in rates], []
+    for width in map(int, widths):
+        narrow = [vector[:width] for vector in vectors]
+        for depth in map(int, depths):
+            largest = best_tree(narrow, max(budgets), depth)
+            for budget in map(int, budgets):
+                shape = Shape(largest.parents[: budget + 1])  # a beginning is the best smaller tree
+                speed = tree_work(shape, narrow, context=context).tokens_per_second(
+                    tables, overhead
+                )
+                found.append(Gain(budget, depth, width, speed / alone))
+    return found
+
+
+def _round_cost(length: Integral, verify: Verify | None, overhead: Real) -> float:
+    """Relative seconds of a round of a chain, its draft passes left out."""
+    return (1.0 if verify is None else verify(int(length) + 1)) + float(overhead)

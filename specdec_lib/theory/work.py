@@ -1,0 +1,175 @@
+"""Seconds and tokens per second of decoding, from a table of pass times and counts of passes.
+
+A pass between the measured numbers of rows is interpolated linearly, because measured pass times
+follow no smooth curve.
+"""
+
+import bisect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+Pass = tuple[str, int, int]
+"""Model, rows, context tokens."""
+
+
+@dataclass(frozen=True)
+class PassTable:
+    """Measured seconds of one model's pass by its rows and its context.
+
+    rows, contexts    rising, at least one of each
+    seconds           per context a value per number of rows, above 0
+
+    Raises ValueError if a grid does not rise or the values are not one per place and above 0.
+    """
+
+    rows: tuple[int, ...]
+    contexts: tuple[int, ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        for name, grid in (("rows", self.rows), ("contexts", self.contexts)):
+            if not grid or list(grid) != sorted(set(grid)):
+                raise ValueError(
+                    f"{name} rise from place to place, and there is at least one, got {grid}"
+                )
+        if len(self.seconds) != len(self.contexts) or any(
+            len(line) != len(self.rows) for line in self.seconds
+        ):
+            raise ValueError(
+                f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got"
+                f" {[len(line) for line in self.seconds]}"
+            )
+        if not all(value > 0 for line in self.seconds for value in line):
+            raise ValueError(f"a pass takes more than 0 seconds, got {self.seconds}")
+
+    def at(self, rows: Real, context: Real = 0) -> float:
+        """Seconds of a pass over so many rows after so many tokens of context.
+
+        Linear between measured places and along the last line beyond them, but never below half of
+        the least measured value.
+        Raises ValueError if there is no row or the context is negative.
+        """
+        if not (rows >= 1 and context >= 0):
+            raise ValueError(
+                f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
+                f" context={context}"
+            )
+        by_context = [_interpolate(self.rows, line, float(rows)) for line in self.seconds]
+        found = _interpolate(self.contexts, by_context, float(context))
+        return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
+
+    def faster(self, times: Real) -> "PassTable":
+        """The same table with every value divided by `times`, which is above 0."""
+        if not times > 0:
+            raise ValueError(f"a model is more than 0 times as fast, got {times}")
+        scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
+        return PassTable(self.rows, self.contexts, scaled)
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Seconds outside the models: per round, per guess and per draft pass."""
+
+    round: float = 0.0
+    guess: float = 0.0
+    draft_pass: float = 0.0
+
+
+NO_OVERHEAD = Overhead()
+
+
+@dataclass(frozen=True)
+class Work:
+    """Counts of what decoding did, summed over rounds.
+
+    tokens, rounds, guesses    emitted tokens, rounds, and guesses that the target verified
+    passes                     number of passes by (model, rows, context tokens); it may be a mean
+    target                     the name of the model whose passes verify
+
+    Raises ValueError if there is no round, fewer tokens than rounds, or a count is negative.
+    """
+
+    tokens: float
+    rounds: float
+    guesses: float
+    passes: Mapping[Pass, float]
+    target: str = "target"
+
+    def __post_init__(self) -> None:
+        if not (
+            self.tokens >= self.rounds > 0
+            and self.guesses >= 0
+            and min(self.passes.values(), default=0) >= 0
+        ):
+            raise ValueError(
+                "decoding has rounds that emit a token or more each, and counts of 0 or more; got"
+                f" {self}"
+            )
+
+    def __add__(self, other: "Work") -> "Work":
+        """The sum of both.  Raises ValueError unless they have one target."""
+        if self.target != other.target:
+            raise ValueError(f"work of one target adds up, got {self.target} and {other.target}")
+        passes = dict(self.passes)
+        for place, count in other.passes.items():
+            passes[place] = passes.get(place, 0.0) + count
+        return Work(
+            self.tokens + other.tokens,
+            self.rounds + other.rounds,
+            self.guesses + other.guesses,
+            passes,
+            self.target,
+        )
+
+    @property
+    def tokens_per_round(self) -> float:
+        """Emitted ÷ rounds."""
+        return self.tokens / self.rounds
+
+    @property
+    def draft_passes(self) -> float:
+        """Passes of all models but the target."""
+        return sum(count for (model, _, _), count in self.passes.items() if model != self.target)
+
+    def model_seconds(self, tables: Mapping[str, PassTable]) -> float:
+        """Seconds in models.  Raises ValueError if one that ran has no table."""
+        if unknown := sorted({model for model, _, _ in self.passes} - set(tables)):
+            raise ValueError(
+                f"{', '.join(unknown)} ran and has no table of seconds; there are"
+                f" {', '.join(tables) or 'none'}"
+            )
+        return math.fsum(
+            count * tables[model].at(rows, context)
+            for (model, rows, context), count in self.passes.items()
+        )
+
+    def seconds(self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD) -> float:
+        """Seconds in all.  Raises ValueError if a model that ran has no table."""
+        outside = (
+            overhead.round * self.rounds
+            + overhead.guess * self.guesses
+            + overhead.draft_pass * self.draft_passes
+        )
+        return self.model_seconds(tables) + outside
+
+    def tokens_per_second(
+        self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD
+    ) -> float:
+        """Emitted tokens ÷ `seconds`."""
+        return self.tokens / self.seconds(tables, overhead)
+
+
+def plain_work(*, context: Integral = 256, target: str = "target") -> Work:
+    """The work of one round of plain decoding."""
+    return Work(1.0, 1.0, 0.0, {(target, 1, int(context)): 1.0}, target)
+
+
+def _interpolate(places: Sequence[int], values: Sequence[float], at: float) -> float:
+    """Linear between the two places around `at`; beyond the ends along the nearest line."""
+    if len(places) == 1:
+        return values[0]
+    upper = min(max(bisect.bisect_left(places, at), 1), len(places) - 1)
+    low, high = places[upper - 1], places[upper]
+    return values[upper - 1] + (values[upper] - values[upper - 1]) * (at - low) / (high - low)
