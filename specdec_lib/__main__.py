@@ -2,4 +2,5 @@
 
 from specdec_lib.suite.command import main
 
-main()
+if __name__ == "__main__":
+    main()

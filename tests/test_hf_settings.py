@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from specdec_lib.suite.hf.__main__ import main
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -23,7 +24,6 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import Setting
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import exported, flags, imported
-from specdec_lib.suite.hf.__main__ import main
 from specdec_lib.workload import Ladder, load_pair
 
 WARM = Sampler(0.7, top_k=50, top_p=0.95)

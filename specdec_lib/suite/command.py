@@ -1,34 +1,58 @@
-"""The `specdec` command: each verb is the `main` of a module that is imported only when asked for."""
+"""The `specdec` command: a verb's module is imported only when the verb is run."""
 
 import sys
 from importlib import import_module
 
-VERBS = {
-    "setup": ("specdec_lib.suite.setup.command", "prepare the default target model"),
-    "table": ("specdec_lib.measure.sweep.command", "measure the README's table"),
-    "acceptance": ("specdec_lib.measure.acceptance.command", "predictions against measurements"),
-    "staged": ("specdec_lib.measure.sweep.measuring", "the staged notebook's sweep"),
-    "distil": ("specdec_lib.suite.distil.command", "make the default drafts"),
-    "bench": ("specdec_lib.measure.race.command", "time every method against the usual baselines"),
-    "compare": (
-        "specdec_lib.measure.compare.command",
-        "does speculation pay for a pair of models?",
-    ),
-    "latency": ("specdec_lib.measure.latency.command", "time passes, rounds and settings"),
-    "ties": ("specdec_lib.measure.ties.command", "where greedy texts differ: rounding, or a bug?"),
+VERBS = {  # by verb: the module whose function `main` runs it, and what it does
+    "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
+    "gallery": ("suite.gallery.command", "lay the figures out as one page"),
+    "compare": ("measure.compare.command", "measure whether speculation pays for two models"),
+    "bench": ("measure.race.command", "measure speed against other ways to generate"),
+    "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
+    "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),
+    "setup": ("suite.setup.command", "prepare the default target model"),
+    "distil write": ("suite.distil.command", "let the target write text to learn from"),
+    "distil describe": ("suite.distil.describing", "count what the target has written"),
+    "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
+    "measure table": ("measure.sweep.command", "the table of the README"),
+    "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),
+    "measure latency": ("measure.latency.command", "seconds per pass, round and setting"),
+    "measure growth": ("suite.ladder.growth", "n-gram quality by number of samples"),
+    "measure cascades": ("suite.ladder.cascades", "the tables of notebook 04"),
+    "measure walltime": ("suite.ladder.walltime", "cascades by the clock"),
+    "ladder make": ("suite.ladder.command", "train the embedded models"),
+    "ladder pair": ("suite.ladder.pair", "train the embedded encoder-decoder pair"),
 }
+REFUSED, INTERRUPTED = 2, 130  # exit statuses
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the verb that the first argument names, with the rest."""
+    """Run the verb that the first one or two arguments name, with the rest.
+
+    Exits with the status that the verb returns; a ValueError becomes one line and status 2.
+    """
     given = sys.argv[1:] if arguments is None else arguments
-    if not given or given[0] in ("-h", "--help"):
-        print("usage: specdec VERB [options]\n")
-        print("\n".join(f"  {name:10} {summary}" for name, (_, summary) in VERBS.items()))
-        return
-    if given[0] not in VERBS:
-        sys.exit(f"specdec: no verb {given[0]!r}; there are {', '.join(VERBS)}")
+    verb = next((verb for verb in (" ".join(given[:2]), *given[:1]) if verb in VERBS), None)
+    if verb is None:
+        return _show_verbs(given)
     try:
-        import_module(VERBS[given[0]][0]).main(given[1:])
+        module = import_module(f"specdec_lib.{VERBS[verb][0]}")
+        sys.exit(module.main(given[len(verb.split()) :]))
     except ValueError as error:
-        sys.exit(f"specdec {given[0]}: {error}")
+        print(f"specdec {verb}: {error}", file=sys.stderr)
+        sys.exit(REFUSED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _show_verbs(given: list[str]) -> None:
+    """Print the verbs, or those of one group; exits with status 2 if `given` names none."""
+    words = [word for word in given[:2] if word not in ("-h", "--help")]
+    found = {verb: what for verb, (_, what) in VERBS.items() if verb.split()[:1] == words[:1]}
+    if words and (not found or len(words) > 1):
+        print(f"specdec: no verb {' '.join(words)!r}; specdec --help lists them", file=sys.stderr)
+        sys.exit(REFUSED)
+    shown = found or {verb: what for verb, (_, what) in VERBS.items()}
+    print(f"usage: specdec {words[0] + ' ' if words else ''}VERB [options]\n")
+    print("\n".join(f"  {verb:18} {what}" for verb, what in shown.items()))
+    print("\nspecdec VERB --help shows a verb's options.")

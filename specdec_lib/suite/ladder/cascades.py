@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.suite.ladder.cascades`: the tables of the cascade notebook, into
+"""`specdec measure cascades`: the tables of the cascade notebook, into
 data/measured/cascade_*.csv and prices.csv.
 
 Settings are tuned on development prompts and measured on held-out ones by replay. Domain by domain,
@@ -6,7 +6,6 @@ each kept as soon as it is done, so that an interrupted run goes on where it was
 seconds, worth something only where nothing else runs.
 """
 
-import argparse
 import hashlib
 import math
 import os
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import prices
@@ -286,14 +286,12 @@ def write(tables: Mapping[str, Sequence["DataFrame"]], folder: Path) -> None:
         store(pd.concat(parts, ignore_index=True).round(5), folder / f"{name}.csv")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure what is missing, and write the tables."""
     import pandas as pd
     from tqdm.auto import tqdm
 
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.ladder.cascades", description=__doc__
-    )
+    parser = Parser("measure cascades", __doc__.partition(": ")[2])
     parser.add_argument(
         "--cache",
         type=Path,
@@ -301,7 +299,7 @@ def main() -> None:
         help="where each domain's tables are kept; remove it to begin anew",
     )
     parser.add_argument("--tokens", type=int, default=128, help="new tokens per prompt, at most")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
     cache = (
@@ -343,7 +341,3 @@ def main() -> None:
         {"prices": [seconds], **{f"cascade_{name}": tables for name, tables in found.items()}},
         FOLDER,
     )
-
-
-if __name__ == "__main__":
-    main()

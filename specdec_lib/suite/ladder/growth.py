@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.suite.ladder.growth`: how the n-gram stage grows with the draft's samples,
+"""`specdec measure growth`: how the n-gram stage grows with the draft's samples,
 and what pruning costs.
 
 Counts on ever more of the draft's own samples at temperature 1.5, and looks how often the table
@@ -7,7 +7,6 @@ prompts. Written to data/measured/katz_growth.csv.
 Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens) and no curve.
 """
 
-import argparse
 import io
 import math
 import os
@@ -21,6 +20,7 @@ import torch
 from transformers import GPT2LMHeadModel
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
@@ -159,11 +159,9 @@ def grow(
     return pd.DataFrame(rows)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, sample what is missing, measure and write."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.ladder.growth", description=__doc__
-    )
+    parser = Parser("measure growth", __doc__.partition(": ")[2])
     parser.add_argument(
         "--cache", type=Path, default=DATA / "cache" / "ladder", help="where samples are kept"
     )
@@ -175,7 +173,7 @@ def main() -> None:
         help="millions of tokens",
     )
     parser.add_argument("--prompts", type=int, default=40, help="development code prompts")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     given.cache.mkdir(parents=True, exist_ok=True)
     ladder = load_ladder(device="cpu")
@@ -187,7 +185,3 @@ def main() -> None:
     table.round(4).to_csv(partial, index=False)
     os.replace(partial, DATA / "measured" / "katz_growth.csv")
     print(table.to_string())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.suite.ladder.pair`: make data/pair and its prompts anew, or go on where an
+"""`specdec ladder pair`: make data/pair and its prompts anew, or go on where an
 earlier run stopped.
 
 A T5 target and a T5 draft that write the docstring of a function. The draft learns the text, then
@@ -6,7 +6,6 @@ the target's law, as the ladder's drafts do. Trained in float32 with AdamW alone
 bfloat16 arithmetic a step of Muon takes longer than the pass before it.
 """
 
-import argparse
 import importlib.metadata
 import json
 import math
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from transformers import T5Config, T5ForConditionalGeneration
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, file_digest
 from specdec_lib.suite.ladder import corpus, pairing
 from specdec_lib.suite.ladder.making import commit, digest, listed, write_card
@@ -240,11 +240,9 @@ def _optimizers(model: T5ForConditionalGeneration, recipe: Recipe) -> Optimizers
     )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, make, and print the card's models."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.ladder.pair", description=__doc__
-    )
+    parser = Parser("ladder pair", __doc__.partition(": ")[2])
     parser.add_argument(
         "--folder", type=Path, default=DATA / "pair", help="what is made (default: data/pair)"
     )
@@ -259,13 +257,9 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if not 0 < given.scale <= 1:
         parser.error(f"--scale must lie in (0, 1], got {given.scale}")
     torch.set_num_threads(given.threads)
     card = PairMaker(given.folder, given.cache, scale=given.scale, device=given.device).make()
     print(json.dumps(card["models"], indent=1))
-
-
-if __name__ == "__main__":
-    main()

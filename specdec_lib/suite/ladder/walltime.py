@@ -1,4 +1,4 @@
-"""`python -m specdec_lib.suite.ladder.walltime`: cascades by the clock, into
+"""`specdec measure walltime`: cascades by the clock, into
 data/measured/cascade_walltime.csv; run it where nothing else runs.
 
 The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), interleaved
@@ -6,12 +6,12 @@ within each prompt, on the float32 reference path, so that ratios are worth some
 times little.
 """
 
-import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
@@ -73,18 +73,12 @@ def timed(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) -> "DataFr
     return pd.concat(found, ignore_index=True)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.ladder.walltime", description=__doc__
-    )
+    parser = Parser("measure walltime", __doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts", type=int, default=20, help="the first so many held-out prompts of each domain"
     )
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     store(timed(load_ladder(device="cpu"), given.prompts).round(5), PLACE)
-
-
-if __name__ == "__main__":
-    main()

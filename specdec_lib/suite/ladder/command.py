@@ -1,21 +1,22 @@
-"""`python -m specdec_lib.suite.ladder`: make data/ladder and data/prompts anew, or go on where an
+"""`specdec ladder make`: make data/ladder and data/prompts anew, or go on where an
 earlier run stopped.
 """
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA
 from specdec_lib.suite.ladder.making import Maker
 from specdec_lib.suite.ladder.matching import store
 from specdec_lib.suite.ladder.showing import page, show
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, make, and print the card."""
-    parser = argparse.ArgumentParser(prog="python -m specdec_lib.suite.ladder", description=__doc__)
+    parser = Parser("ladder make", __doc__.partition(": ")[2])
     parser.add_argument(
         "--folder", type=Path, default=DATA / "ladder", help="what is made (default: data/ladder)"
     )
@@ -36,7 +37,7 @@ def main() -> None:
     parser.add_argument(
         "--match-only", action="store_true", help="only measure the match tables again"
     )
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if not 0 < given.scale <= 1:
         parser.error(f"--scale must lie in (0, 1], got {given.scale}")
     torch.set_num_threads(given.threads)
@@ -44,7 +45,3 @@ def main() -> None:
         Maker(given.folder, given.cache, scale=given.scale, device=given.device).make()
     store(given.folder)
     print(page(show(given.folder)))
-
-
-if __name__ == "__main__":
-    main()
