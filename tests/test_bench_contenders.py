@@ -15,8 +15,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import OURS, memory, running, texts, timed
-from specdec_lib.measure.race import command
+from specdec_lib.measure.race import OURS, command, memory, running, texts, timed
 from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.families import drafts
 from specdec_lib.measure.race.hugging import assisted, generates, looks_up

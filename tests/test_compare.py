@@ -13,8 +13,16 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.compare import FOREIGN, PLAIN, contenders, drafts, summary, timed, verdict
-from specdec_lib.measure.compare import command
+from specdec_lib.measure.compare import (
+    FOREIGN,
+    PLAIN,
+    command,
+    contenders,
+    drafts,
+    summary,
+    timed,
+    verdict,
+)
 from specdec_lib.measure.compare import timing as clockwork
 from specdec_lib.measure.race import texts
 from specdec_lib.measure.race.texts import NEAR_TIE

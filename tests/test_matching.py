@@ -17,8 +17,7 @@ from specdec_lib.core.files import DATA, file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.suite.ladder import __main__ as command
-from specdec_lib.suite.ladder import matching
+from specdec_lib.suite.ladder import command, matching
 from specdec_lib.suite.ladder.matching import EDGES, PAIRS, RANKS, measure, store
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, seeds
 
@@ -161,5 +160,5 @@ def test_match_only_trains_nothing(given, steps, tmp_path, monkeypatch, capsys):
         "argv",
         ["ladder", "--folder", str(tmp_path), "--cache", str(tmp_path / "cache"), *given],
     )
-    command.main()
+    command.main([])
     assert done == steps and capsys.readouterr().out == "the card\n"

@@ -11,8 +11,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
     "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),
     "setup": ("suite.setup.command", "prepare the default target model"),
-    "distil write": ("suite.distil.command", "let the target write text to learn from"),
-    "distil describe": ("suite.distil.describing", "count what the target has written"),
+    "distil": ("suite.distil.command", "make the default drafts"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),
@@ -54,5 +53,5 @@ def _show_verbs(given: list[str]) -> None:
         sys.exit(REFUSED)
     shown = found or {verb: what for verb, (_, what) in VERBS.items()}
     print(f"usage: specdec {words[0] + ' ' if words else ''}VERB [options]\n")
-    print("\n".join(f"  {verb:18} {what}" for verb, what in shown.items()))
+    print("\n".join(f"  {verb:19} {what}" for verb, what in shown.items()))
     print("\nspecdec VERB --help shows a verb's options.")

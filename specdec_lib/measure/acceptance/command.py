@@ -1,4 +1,4 @@
-"""`specdec acceptance`: holds theory against measurement at full size, for notebook 02.
+"""`specdec measure acceptance`: holds theory against measurement at full size, for notebook 02.
 
 A wide tree on the development code prompts predicts what a dozen other trees yield on the held-out
 ones, and `data/measured/predicted.csv` is what comes of it. Each prompt is decoded once; its ranks
@@ -6,13 +6,13 @@ settle every round of every fixed tree (see `replay`), so what a tree yields is 
 text. `--decode` decodes with every tree instead.
 """
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.core.tree import Shape
@@ -103,9 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     import pandas as pd
 
-    parser = argparse.ArgumentParser(
-        prog="specdec acceptance", description=__doc__.partition(": ")[2]
-    )
+    parser = Parser("measure acceptance", __doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts",
         type=int,

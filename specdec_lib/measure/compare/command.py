@@ -14,6 +14,7 @@ import torch
 from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import check_writable, write_whole
 from specdec_lib.measure.compare.timing import timed
 from specdec_lib.measure.compare.verdict import LEAST, summary, verdict
@@ -121,7 +122,7 @@ def _heading(ladder: Ladder, sampler: Sampler, given: argparse.Namespace, prompt
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="specdec compare", description=__doc__)
+    parser = Parser("compare", __doc__.partition(": ")[2])
     models = parser.add_argument_group("models")
     models.add_argument(
         "--target",

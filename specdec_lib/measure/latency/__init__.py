@@ -3,7 +3,7 @@ second predicted from both.
 
 `curves` times every model over rows and contexts, `fitted` says how far a line describes it,
 `with_roofline` what the machine would allow. `ledger` splits the seconds of real rounds into parts.
-`specdec latency` measures all of it into data/measured.
+`specdec measure latency` measures all of it into data/measured.
 """
 
 from specdec_lib.measure.latency.curves import curves, fitted, tables

@@ -1,4 +1,4 @@
-"""`specdec latency`: seconds per pass, per round and per setting, into four
+"""`specdec measure latency`: seconds per pass, per round and per setting, into four
 tables of data/measured.
 
 The tables are latency, ledger, speeds and sweeps, each with the name of the machine.
@@ -9,11 +9,11 @@ what development prompts and pass times said of them; one setting of each kind o
 domains.
 """
 
-import argparse
 from pathlib import Path
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.measure.latency.curves import fitted
 from specdec_lib.measure.latency.measuring import (
     PLACE,
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     of it.
     """
     usual = Ranges()
-    parser = argparse.ArgumentParser(prog="specdec latency", description=__doc__)
+    parser = Parser("measure latency", __doc__.partition(": ")[2])
     parser.add_argument(
         "--tables", nargs="+", choices=TABLES, default=TABLES, help="what to measure (default: all)"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.lineup import REFERENCE, loaded
@@ -87,7 +88,7 @@ def _remember(folder: Path, name: str, device: str) -> None:
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="specdec bench", description=__doc__)
+    parser = Parser("bench", __doc__.partition(": ")[2])
     parser.add_argument(
         "--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept"
     )

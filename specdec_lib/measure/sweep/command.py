@@ -1,15 +1,15 @@
-"""`specdec table`: measures the README's table on the held-out code prompts and writes it there.
+"""`specdec measure table`: measures the README's table on the held-out code prompts and writes it there.
 
 A run that was interrupted goes on where it was.
 """
 
-import argparse
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, shared_by
 from specdec_lib.measure.sweep.comparison import TEMPERATURES
@@ -73,7 +73,7 @@ def put(text: str, page: Path = README) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="specdec table", description=__doc__.partition(": ")[2])
+    parser = Parser("measure table", __doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts",
         type=int,

@@ -1,4 +1,4 @@
-"""`specdec staged`: runs the staged notebook's sweep on 32 held-out code prompts.
+"""`specdec measure staged`: runs the staged notebook's sweep on 32 held-out code prompts.
 
 The table goes to data/measured/staged.csv. Each prompt's rows are kept as soon as they are done, so
 that an interrupted run goes on where it was.
@@ -6,11 +6,11 @@ Counts are the same however many processes share the prompts; seconds are only w
 one process on a machine that does nothing else.
 """
 
-import argparse
 from pathlib import Path
 
 import torch
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, shared_by
 from specdec_lib.measure.sweep.recipe import Recipe
@@ -31,7 +31,7 @@ LEFT_OUT = [
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="specdec staged", description=__doc__.partition(": ")[2])
+    parser = Parser("measure staged", __doc__.partition(": ")[2])
     parser.add_argument(
         "--cache",
         type=Path,

@@ -2,12 +2,12 @@
 they part: rounding, or a bug?
 """
 
-import argparse
 from collections.abc import Iterator
 
 import torch
 
 from specdec_lib.core.chance import Chance
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
@@ -67,10 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare the texts, print every difference; exits with 1 if one is not
     rounding, 2 if it cannot do what it is asked.
     """
-    parser = argparse.ArgumentParser(
-        prog="specdec ties",
-        description="Where greedy texts part: rounding, or a bug?",
-    )
+    parser = Parser("ties", "Where greedy texts part: rounding, or a bug?")
     parser.add_argument("--target", help="folder or hub name; default: the embedded target")
     parser.add_argument("--draft", help="folder or hub name; default: the embedded draft")
     parser.add_argument("--tokenizer", help="folder or hub name, where the target's has none")

@@ -1,8 +1,5 @@
-"""`python -m specdec_lib.suite.hf FILE.json`: the closest flags of other engines for an exported
-setting, and what is lost.
-"""
+"""`specdec hf`: the closest flags of other engines for an exported setting, and what is lost."""
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.flags import flags
 from specdec_lib.suite.hf.settings import imported, parsed
@@ -61,25 +59,16 @@ def tables(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, print the flags of every engine; exits with 2 if the file is no
-    exported setting.
-    """
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.hf",
-        description="The closest flags for an exported setting, and what is lost.",
-    )
+    """Print the flags of every engine; raises ValueError if the file is no exported setting."""
+    parser = Parser("hf", __doc__.partition(": ")[2])
     parser.add_argument("file", type=Path, help="JSON that specdec_lib.suite.hf.exported wrote")
     given = parser.parse_args(arguments)
     try:
         text = given.file.read_text(encoding="utf-8")
         found = flags(imported(text, absent(parsed(text))))
     except (OSError, ValueError) as error:
-        parser.error(f"{given.file}: {error}")
+        raise ValueError(f"{given.file}: {error}") from error
     for one in found:
         print("\n  ".join((one.engine, *(one.line or "(no speculation)").splitlines())))
         print(f"  sampling: {dict(one.sampling)}")
         print("\n".join(f"  lost: {what}" for what in one.lost) or "  lost: nothing")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,16 +4,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.suite.reproduce.settings import PROFILES
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """What was asked for; argparse's own exit on a word it does not know."""
-    parser = argparse.ArgumentParser(
-        prog="python -m specdec_lib.suite.reproduce",
-        description="Run the notebooks; every figure is made anew, and figures/index.html shows them all.",
-        epilog="Exit status: 0 all went well, 1 a notebook failed or a table differs, 2 refused before anything ran, 130 interrupted.",
-        allow_abbrev=False,
+    parser = Parser(
+        "reproduce",
+        "Run the notebooks; every figure is made anew, and figures/index.html shows them all.",
     )
     told = parser.add_argument_group("instead of running")
     told.add_argument("--list", action="store_true", help="show the notebooks and their parameters")
