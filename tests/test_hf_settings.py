@@ -329,5 +329,5 @@ def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp
         and "  lost: a lenience of 3 in that review\n" in out
     )
     path.write_text("[]")
-    with pytest.raises(ValueError, match="tuned.json: schema: .* schema 1, got None"):
+    with pytest.raises(ValueError, match=r"tuned.json: schema: .* schema 1, got None"):
         main([str(path)])

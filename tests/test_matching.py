@@ -4,7 +4,6 @@ again.
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -155,10 +154,5 @@ def test_match_only_trains_nothing(given, steps, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "store", lambda folder: done.append("store"))
     monkeypatch.setattr(command, "show", lambda folder: done.append("show"))
     monkeypatch.setattr(command, "page", lambda card: "the card")
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        ["ladder", "--folder", str(tmp_path), "--cache", str(tmp_path / "cache"), *given],
-    )
-    command.main([])
+    command.main(["--folder", str(tmp_path), "--cache", str(tmp_path / "cache"), *given])
     assert done == steps and capsys.readouterr().out == "the card\n"

@@ -31,36 +31,33 @@ def main(arguments: list[str] | None = None) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    try:
-        _check(given)
-        if given.threads is not None:
-            torch.set_num_threads(given.threads)
-        sampler = Sampler(given.temperature, top_k=given.top_k)
-        split = given.split or ("held-out" if given.prompts in DOMAINS else WHOLE)
-        prompts = load_prompts(given.prompts, split, given.limit)
-        own = {
-            "tokenizer": given.tokenizer,
-            "device": given.device,
-            "dtype": given.dtype,
-            "runtime": given.runtime,
-        }
-        ladder = load_ladder(given.target, given.draft, **own)
-        print(_heading(ladder, sampler, given, len(prompts)), flush=True)
-        limits = {
-            "max_new_tokens": given.max_new_tokens,
-            "seed": given.seed,
-            "repeats": given.repeats,
-        }
-        rows = timed(
-            ladder,
-            prompts,
-            sampler,
-            keep=given.keep,
-            progress=sys.stderr.isatty() or given.progress,
-            **limits,
-        )
-    except ValueError as error:
-        parser.exit(2, f"{parser.prog}: error: {error}\n")
+    _check(given)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    sampler = Sampler(given.temperature, top_k=given.top_k)
+    split = given.split or ("held-out" if given.prompts in DOMAINS else WHOLE)
+    prompts = load_prompts(given.prompts, split, given.limit)
+    own = {
+        "tokenizer": given.tokenizer,
+        "device": given.device,
+        "dtype": given.dtype,
+        "runtime": given.runtime,
+    }
+    ladder = load_ladder(given.target, given.draft, **own)
+    print(_heading(ladder, sampler, given, len(prompts)), flush=True)
+    limits = {
+        "max_new_tokens": given.max_new_tokens,
+        "seed": given.seed,
+        "repeats": given.repeats,
+    }
+    rows = timed(
+        ladder,
+        prompts,
+        sampler,
+        keep=given.keep,
+        progress=sys.stderr.isatty() or given.progress,
+        **limits,
+    )
     table = summary(rows, seed=given.seed)
     print(shown(table))
     print(f"\n{verdict(table)}", flush=True)

@@ -84,23 +84,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--max-new-tokens", type=int, default=64, help="per prompt (default: 64)")
     given = parser.parse_args(arguments)
     verdicts = []
-    try:
-        prompts = load_prompts(
-            given.prompts, "held-out" if given.prompts in DOMAINS else WHOLE, given.limit
-        )
-        ladder = load_ladder(
-            given.target,
-            given.draft,
-            tokenizer=given.tokenizer,
-            device=given.device,
-            dtype=given.dtype,
-        )
-        for asked in prompts:
-            for verdict, report in compared(ladder, asked, given.max_new_tokens):
-                verdicts.append(verdict)
-                print(report)
-    except ValueError as error:
-        parser.exit(2, f"{parser.prog}: error: {error}\n")
+    prompts = load_prompts(
+        given.prompts, "held-out" if given.prompts in DOMAINS else WHOLE, given.limit
+    )
+    ladder = load_ladder(
+        given.target,
+        given.draft,
+        tokenizer=given.tokenizer,
+        device=given.device,
+        dtype=given.dtype,
+    )
+    for asked in prompts:
+        for verdict, report in compared(ladder, asked, given.max_new_tokens):
+            verdicts.append(verdict)
+            print(report)
     print(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (EQUAL, *VERDICTS)))
     if BUG in verdicts or EARLY in verdicts:  # all ways write as many tokens
         raise SystemExit(1)
