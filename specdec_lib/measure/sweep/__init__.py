@@ -3,7 +3,13 @@
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.sweep.cluster import SCHEDULER, local_cluster
 from specdec_lib.measure.sweep.grid import Setting, generations, labelled
-from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of, with_sampling
+from specdec_lib.measure.sweep.ratios import (
+    per_prompt,
+    ratios,
+    relative,
+    sampling_of,
+    with_sampling,
+)
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.statistics import LOOPING, repetition, summary
@@ -21,6 +27,7 @@ __all__ = [
     "model_shape",
     "moved",
     "per_prompt",
+    "ratios",
     "relative",
     "repetition",
     "sampling_of",

@@ -5,7 +5,7 @@ per second, bytes per token.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_lib.measure.intervals import paired_bootstrap
+from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
 from specdec_lib.measure.sweep.statistics import SETTING
 
 if TYPE_CHECKING:
@@ -27,6 +27,27 @@ def with_sampling(table: "DataFrame") -> "DataFrame":
     return table.assign(
         sampling=[sampling_of(row.temperature, row.top_k, row.top_p) for row in table.itertuples()]
     )
+
+
+def ratios(
+    table: "DataFrame", numerator: str, denominator: str, *, by: Sequence[str] = BY, seed: int = 0
+) -> "DataFrame":
+    """Per setting, the ratio of two columns' sums as `value`, with its 95 % interval over prompts.
+
+    The interval's ends are `low` and `high`. A column that a setting lacks (a model it does not
+    use) counts as 0.  Raises ValueError for a column the table lacks.
+    """
+    import pandas as pd
+
+    _check(table, (numerator, denominator, *by))
+    rows = []
+    for key, group in table.groupby(list(by), sort=False, dropna=False):
+        value, low, high = bootstrap(
+            group[numerator].fillna(0), group[denominator].fillna(0), seed=seed
+        )
+        found = {"value": value, "low": low, "high": high, "prompts": len(group)}
+        rows.append(dict(zip(by, key, strict=True)) | found)
+    return pd.DataFrame(rows)
 
 
 def relative(
