@@ -1,30 +1,88 @@
-"""What the README says can be done is done."""
+"""What README, docs and CONTRIBUTING say can be done is done, and their tables are the stored
+measurements.
+"""
 
+import csv
 import re
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from specdec_lib.measure.sweep import Setting, sweep
 from specdec_lib.measure.sweep.command import BEGIN, END, markdown, put
 from specdec_lib.measure.sweep.comparison import drafts
 from specdec_lib.measure.sweep.statistics import summary
+from specdec_lib.suite.command import VERBS, main
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+MEASURED = ROOT / "data" / "measured"
+PAGES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").iterdir()))
+}
+README = PAGES["README.md"]
+WITH_CODE = {name: page for name, page in PAGES.items() if "```python" in page}
+TIMED = {  # rows of the README's speed table: method and runtime in the stored one
+    "Hugging Face `generate`": ("hf_generate", "Hugging Face float32"),
+    "Hugging Face assisted, same draft": ("hf_assisted", "Hugging Face float32"),
+    "Hugging Face prompt lookup": ("hf_prompt_lookup", "Hugging Face float32"),
+    "plain decoding, reference runtime": ("autoregressive", "reference"),
+    "plain decoding, fast runtime": ("autoregressive", "fast"),
+    "n-gram: Max-Gram copies alone": ("n-gram", "auto"),
+    "chain": ("chain", "auto"),
+    "tree": ("tree", "auto"),
+    "staged tree and copies": ("staged", "auto"),
+    "**cascade: Max-Gram where the text repeats, else a tree**": ("cascade", "auto"),
+}
+CONDITIONS = ((0, "not looping"), (0, "all"), (1, "all"))  # the columns of that table
 
 
-def test_every_link_leads_somewhere():
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            assert link.startswith("https://") or (ROOT / link).exists(), f"{page.name}: {link}"
+def anchors(page: str) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", page, re.M)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def without_code(page: str) -> str:
+    return re.sub(r"```.*?```", "", page, flags=re.S)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_leads_somewhere(name):
+    folder = ROOT / "docs" if (ROOT / "docs" / name).exists() else ROOT
+    for link in re.findall(r"\]\(([^)]+)\)", without_code(PAGES[name])):
+        path, _, anchor = link.partition("#")
+        if not link.startswith("https://"):
+            assert (folder / path).exists(), link
+            assert not anchor or anchor in anchors(PAGES[Path(path).name if path else name]), link
+
+
+def test_the_readme_is_short_and_lines_of_prose_are():
+    assert len(README.splitlines()) <= 200
+    for name, page in PAGES.items():
+        prose = page.replace(page.split(BEGIN)[1].split(END)[0], "") if BEGIN in page else page
+        long = [line for line in prose.splitlines() if len(line) > 100 and line[0] not in "|!"]
+        assert long == [], name
 
 
 def test_every_make_target_exists():
-    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", README, re.M))
     rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    assert {"figures", "test", "lab", "table", "lossless", "ladder"} <= named <= rules
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", "\n".join(PAGES.values()), re.M))
+    assert {"figures", "test", "lab", "table", "bench", "lossless"} <= named <= rules
+
+
+def test_every_command_exists_with_its_options(capsys):
+    used: dict[str, set[str]] = {}
+    for page in PAGES.values():
+        for words in re.findall(r"\.venv/bin/specdec ([^\n`#]*)", page):
+            verb = max((verb for verb in VERBS if words.startswith(verb)), key=len, default=words)
+            used.setdefault(verb, {"--help"}).update(re.findall(r"--[a-z-]+", words))
+    assert {"compare", "reproduce", "ties"} <= set(used) <= set(VERBS) | {"VERB --help"}
+    for verb in set(used) & set(VERBS):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main([*verb.split(), "--help"])
+        assert used[verb] <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out)), verb
 
 
 def test_every_notebook_is_in_the_map():
@@ -32,36 +90,61 @@ def test_every_notebook_is_in_the_map():
         assert f"(notebooks/{notebook.name})" in README
 
 
-def test_the_python_examples_run_one_after_the_other():
-    examples = re.findall(r"```python\n(.*?)```", README, re.S)
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_the_python_examples_run_one_after_the_other(name):
     printed: list = []
-    names = {"print": lambda *values, sep=" ": printed.extend(values)}
-    for example in examples:
-        exec(compile(example, "README.md", "exec"), names)
-    same = [value for value in printed if value is True]
-    text, tokens_per_round, *_, echo_rate = printed
-    engines = [value for value in printed if value in ("transformers", "vLLM", "SGLang")]
-    assert (
-        len(examples) == 8
-        and text
-        and all(float(rate.split()[0]) > 1 for rate in (tokens_per_round, echo_rate))
-    )
-    assert len(same) == 4 and False not in printed and len(engines) == 3
+    names = {"print": lambda *values, sep=" ": printed.extend(values), "__name__": "example"}
+    for example in re.findall(r"```python\n(.*?)```", WITH_CODE[name], re.S):
+        exec(compile(example, name, "exec"), names)
+    assert [value for value in printed if isinstance(value, bool)] == [True] * WITH_CODE[
+        name
+    ].count("# True")
+    assert all(value for value in printed)
 
 
-def test_the_table_was_written_by_its_command_and_stands_beside_it(ladder):
+def test_the_table_is_the_stored_measurement(ladder):
     table = README.split(BEGIN)[1].split(END)[0]
-    assert "`make table`" in table
-    assert all(f"| {name} |" in table for name in drafts(ladder))
-    assert (ROOT / "data" / "measured" / "tokens_per_round.csv").is_file()
-
-
-def test_the_tables_numbers_are_those_of_the_measurement():
-    import pandas as pd
-
-    table = README.split(BEGIN)[1].split(END)[0]
-    measured = pd.read_csv(ROOT / "data" / "measured" / "tokens_per_round.csv")
+    measured = pd.read_csv(MEASURED / "tokens_per_round.csv")
     assert table.strip() == markdown(measured, "make table").strip()
+    assert all(f"| {name} |" in table for name in drafts(ladder))
+
+
+def test_the_speeds_are_the_stored_measurement():
+    stored = pd.read_csv(MEASURED / "bench_amd-epyc-2-threads.csv")
+    lines = [line.strip("| ").split(" | ") for line in README.splitlines() if line[:1] == "|"]
+    shown = {cells[0]: cells[1:] for cells in lines}
+    for column, (temperature, prompts) in enumerate(CONDITIONS):
+        here = stored[(stored.temperature == temperature) & (stored.prompt_set == prompts)]
+        cell = here.set_index(["method", "runtime", "baseline", "baseline_runtime"]).sort_index()
+        for name, (method, runtime) in TIMED.items():
+            time = cell.loc[(method, runtime)].ms_per_token.iloc[0]
+            assert shown[name][column].strip("*") == f"{time:.2f}", name
+        for name, baseline, places in (
+            ("cascade ÷ plain, fast runtime", ("autoregressive", "fast"), 2),
+            ("cascade ÷ `generate`", ("hf_generate", "Hugging Face float32"), 1),
+        ):
+            row = cell.loc[("cascade", "auto", *baseline)]
+            ratio, low, high = (
+                f"{row[key]:.{places}f}" for key in ("ratio", "ratio_low", "ratio_high")
+            )
+            assert shown[name][column] == f"{ratio} × ({low}–{high})", name
+
+
+def test_the_glossary_has_every_column():
+    first = [line.split("|")[1] for line in PAGES["glossary.md"].splitlines() if line[:1] == "|"]
+    cells = [part.strip(" `…_").lower() for cell in first for part in cell.split(",")]
+    terms = {re.sub("[ -]", "_", cell) for cell in cells} - {""}
+    terms |= {term.removesuffix("s") for term in terms} | {f"{term}s" for term in terms}
+
+    def known(name: str) -> bool:
+        cuts = [at for at, letter in enumerate(name) if letter == "_"]
+        return name in terms or any(known(name[:at]) and known(name[at + 1 :]) for at in cuts)
+
+    for path in [*(ROOT / "figures").glob("*.csv"), *MEASURED.glob("*.csv")]:
+        with path.open(encoding="utf-8") as file:
+            assert [name for name in next(csv.reader(file)) if not known(name)] in ([], ["law"]), (
+                path.name
+            )
 
 
 def test_a_page_without_marks_is_refused(tmp_path):
@@ -82,17 +165,15 @@ def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
         for t in (0.0, 1.0)
         for name, draft in list(drafts(ladder).items())[:2]
     ]
-    text = markdown(
-        summary(sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)),
-        "make table",
-    )
+    rows = sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)
+    text = markdown(summary(rows), "make table")
     assert [line.split(" | ")[0] for line in text.splitlines()[-2:]] == [
         "| n-gram, best tree of 16",
         "| Max-Gram, chain of 10",
     ]
 
 
-def test_nothing_that_a_command_regenerates_is_tracked_but_what_may_be():
+def test_tracked_files_are_small():
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.split("\0")[:-1]
