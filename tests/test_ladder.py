@@ -221,7 +221,7 @@ def test_the_whole_recipe_runs_at_tiny_size_and_loads(tmp_path, monkeypatch):
         "draft",
     }
     assert (
-        card["models"]["draft"]["learns_from"] == "text, then the target's law"
+        card["models"]["draft"]["learns_from"] == "text, then the target's distribution"
         and ladder.katz.vocabulary == 300
     )
     (tmp_path / "ladder" / MATCH).write_text("[]")

@@ -157,7 +157,7 @@ def test_the_whole_recipe_runs_at_tiny_size_and_loads(tiny):
     found = load_pair(folder=tiny.folder, device="cpu")
     assert found.card == json.loads(json.dumps(card)) and set(card["models"]) == {"target", "draft"}
     assert (
-        card["models"]["draft"]["learns_from"] == "answers, then the target's law"
+        card["models"]["draft"]["learns_from"] == "answers, then the target's distribution"
         and card["models"]["draft"]["examples_seen"] == 24
     )
     assert 8 < card["models"]["target"]["held_out_bits_per_answer_token"] < 14

@@ -206,7 +206,7 @@ class Maker:
             "width": recipe.width,
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "tokens_seen": recipe.tokens + taught * recipe.taught_tokens,
-            "learns_from": "text, then the target's law" if taught else "text",
+            "learns_from": "text, then the target's distribution" if taught else "text",
             "last_loss": log[-1]["loss"],
             "held_out_bits_per_byte": bits,
         }

@@ -2,8 +2,8 @@
 earlier run stopped.
 
 A T5 target and a T5 draft that write the docstring of a function. The draft learns the text, then
-the target's law, as the ladder's drafts do. Trained in float32 with AdamW alone: on a CPU without
-bfloat16 arithmetic a step of Muon takes longer than the pass before it.
+the target's distribution, as the ladder's drafts do. Trained in float32 with AdamW alone: on a CPU
+without bfloat16 arithmetic a step of Muon takes longer than the pass before it.
 """
 
 import importlib.metadata
@@ -191,7 +191,7 @@ class PairMaker:
             "answer_tokens_seen": round(
                 seen * sum(len(one.answer) for one in trained) / len(trained)
             ),
-            "learns_from": "answers, then the target's law" if taught else "answers",
+            "learns_from": "answers, then the target's distribution" if taught else "answers",
             "last_loss": log[-1]["loss"],
             "held_out_bits_per_answer_token": bits_per_token(model, examples["held-out"]),
         }

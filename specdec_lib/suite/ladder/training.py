@@ -1,4 +1,5 @@
-"""Training one model of the ladder: next-token loss on text, or a bigger model's law; resumable at
+"""Training one model of the ladder: next-token loss on text, or a bigger model's
+distribution; resumable at
 every checkpoint.
 
 The order of the data follows from the seed and the step alone and a checkpoint holds weights and
@@ -36,7 +37,7 @@ Optimizers = tuple[torch.optim.Optimizer, torch.optim.Optimizer]  # hidden matri
 @dataclass(frozen=True)
 class Recipe:
     """How one model is trained: its shape, how many tokens of text it sees, and on how many more it
-    is taught the target's law.
+    is taught the target's distribution.
     """
 
     layers: int
@@ -103,7 +104,8 @@ def train(
     teacher: GPT2LMHeadModel | None = None,
     device: str = "cpu",
 ) -> GPT2LMHeadModel:
-    """Train a model on `stream` (tokens, one array), or on `teacher`'s law over it; continues from
+    """Train a model on `stream` (tokens, one array), or on `teacher`'s distribution over it;
+    continues from
     `checkpoint` if there is one.
 
     begin    starts from these weights, not from random ones
@@ -143,7 +145,8 @@ def fit(
     origin: str,
     teacher: PreTrainedModel | None = None,
 ) -> Model:
-    """Train a model in place on one batch per step, or on `teacher`'s law over it; continues from
+    """Train a model in place on one batch per step, or on `teacher`'s distribution over it;
+    continues from
     `checkpoint` if there is one.
 
     batch     what a step learns from: a function of its number alone
