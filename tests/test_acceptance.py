@@ -210,19 +210,6 @@ def test_an_edge_belongs_to_the_bin_above_it_and_1_to_the_last():
     ).at_risk.tolist() == [1, 2, 1]
 
 
-def test_quantile_bins_are_equally_full_and_equal_confidences_share_one():
-    spread = guesses(generation(played((0,) * 8, (), [0.9 - 0.01 * place for place in range(8)])))
-    assert calibration(spread, bins=4, quantile=True).at_risk.tolist() == [2, 2, 2, 2]
-    two = guesses(
-        generation(played((0, 0), (1,), (0.75, 0.16)), played((0, 0), (1,), (0.75, 0.16)))
-    )
-    table = calibration(two, quantile=True)
-    assert table[["low_edge", "high_edge", "confidence", "rate"]].values.tolist() == [
-        [0.16, 0.75, 0.16, 0],
-        [0.75, 0.75, 0.75, 1],
-    ]
-
-
 def test_rank_rates_pool_what_was_seldom_seen(hand):
     table = hand[0]
     assert rank_rates(table, least=1) == [[1 / 4, 2 / 3, 0], [0, 1 / 2], [0]]
@@ -230,8 +217,6 @@ def test_rank_rates_pool_what_was_seldom_seen(hand):
     assert rank_rates(table, least=3) == [[1 / 7, 3 / 5, 0]]
     assert rank_rates(table) == [[1 / 7]]
     assert rank_rates(table, by_depth=False, least=1) == [[1 / 7, 3 / 5, 0]]
-    assert rank_rates(table, least=2, depth=3, ranks=1) == [[1 / 4], [0], [0]]
-    assert rank_rates(table, least=1, depth=1) == [[1 / 4, 2 / 3, 0]]
 
 
 def test_tokens_per_round_with_the_bonus_and_without(hand):
@@ -342,7 +327,7 @@ def test_a_draft_that_guesses_nothing_has_rounds_and_no_guesses():
         ),
         (lambda table: hazards(table, ["depth"]), "got depth, depth"),
         (lambda table: calibration(table, bins=0), "at least 1 bin, got 0"),
-        (lambda table: rank_rates(table, depth=0), "at least 1, got 0, None and 30"),
+        (lambda table: rank_rates(table, least=0), "at least 1, got 0"),
         (lambda table: tokens(table, ["x"]), "got x"),
     ],
 )

@@ -12,27 +12,26 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.acceptance import (
-    PREDICTORS,
     collect,
-    compared,
+    compare_predictions,
     errors,
     position_rates,
+    predicted_shapes,
     predictions,
-    replayed,
-    replayed_guesses,
+    ranks_by_temperature,
     replayed_tokens,
-    shapes,
-    taken_ranks,
-    texts_of,
 )
+from specdec_lib.measure.acceptance.prediction import PREDICTORS
+from specdec_lib.measure.acceptance.ranks import replayed_guesses
+from specdec_lib.measure.replay.shape_rounds import replay_shape, taken_ranks
 from specdec_lib.workload import Prompt, seeds
 
 
 @pytest.fixture(scope="module")
 def texts():
-    """Real generations on random laws, and the ranks that a draft would have given their tokens, at
+    """Real generations on random distributions, and the ranks that a draft would have given their tokens, at
     T = 0 and T = 1.
     """
     target, model = table_model(6, 1), table_model(6, 2, name="draft")
@@ -43,6 +42,11 @@ def texts():
             made = decode(target, NoDraft(), PROMPT, chance, max_new_tokens=30)
             found.append((chance, made, taken_ranks(made, wide, chance)))
     return target, model, found
+
+
+def emitted(shape, taken):
+    """Tokens per round."""
+    return [one.emitted for one in replay_shape(shape, taken)]
 
 
 SHAPES = {
@@ -59,7 +63,7 @@ def test_a_replayed_shape_emits_what_the_decoded_one_does_round_for_round(texts,
     for chance, made, taken in found:
         run = decode(target, TreeDraft(model, shape=shape), PROMPT, chance, max_new_tokens=30)
         assert run.tokens == made.tokens
-        assert replayed(shape, taken) == [len(one.emitted) for one in run.rounds]
+        assert emitted(shape, taken) == [len(one.emitted) for one in run.rounds]
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -80,9 +84,9 @@ def test_a_stop_token_ends_the_replayed_text_where_the_decoded_one_ends(texts):
     for chance, made, _ in found:
         limits = {"max_new_tokens": 30, "stop_tokens": (made.tokens[9],)}
         run = decode(target, TreeDraft(model, shape=SHAPES["tree"]), PROMPT, chance, **limits)
-        assert replayed(
-            SHAPES["tree"], taken_ranks(run, TreeDraft(model, widths=(1,)), chance)
-        ) == [len(one.emitted) for one in run.rounds]
+        assert emitted(SHAPES["tree"], taken_ranks(run, TreeDraft(model, widths=(1,)), chance)) == [
+            len(one.emitted) for one in run.rounds
+        ]
 
 
 def test_another_draft_is_asked_at_each_position(texts):
@@ -94,10 +98,8 @@ def test_another_draft_is_asked_at_each_position(texts):
 
 def test_a_walk_by_hand():
     tree = Shape.of_widths((2, 1))
-    assert replayed(tree, (0, 0, 0, 1, None, 0, 1, 1, 0)) == [3, 2, 2, 2]
-    assert (
-        replayed(Shape.chain(2), (None, 0, 0, 0)) == [1, 3] and replayed(Shape.chain(2), ()) == []
-    )
+    assert emitted(tree, (0, 0, 0, 1, None, 0, 1, 1, 0)) == [3, 2, 2, 2]
+    assert emitted(Shape.chain(2), (None, 0, 0, 0)) == [1, 3] and emitted(Shape.chain(2), ()) == []
     assert (
         replayed_tokens({"t": tree}, [(0, 0, 0, 1, None, 0, 1, 1, 0), (1,)]).tokens_per_round[0]
         == 10 / 5
@@ -115,9 +117,9 @@ def test_predictors_agree_where_positions_are_independent():
     trees = {
         "chain": Shape.chain(3),
         "tree": Shape.of_widths((2, 2, 1)),
-        "best": shapes(known)["best of 8"],
+        "best": predicted_shapes(known)["best of 8"],
     }
-    table = compared(
+    table = compare_predictions(
         predictions(trees, replayed_guesses(Shape.of_widths((4, 3, 2, 1)), known), known),
         replayed_tokens(trees, unseen),
     )
@@ -131,7 +133,7 @@ def test_only_replay_sees_that_hits_come_in_runs():
     known = [(0,) * 100 + (None,) * 100] * 3
     trees = {"chain of 8": Shape.chain(8)}
     measured = replayed_tokens(trees, known)
-    table = compared(
+    table = compare_predictions(
         predictions(trees, replayed_guesses(Shape.of_widths((2, 1, 1)), known), known), measured
     ).set_index("predictor")
     assert table.error["replay"] == 0 and abs(table.error["every position"]) > 0.1
@@ -160,7 +162,7 @@ def test_texts_are_sorted_by_temperature(texts):
         for setting, chance in zip(settings, chances, strict=True)
     ]
     draft = TreeDraft(model, widths=(1,))
-    assert texts_of(runs, draft, seed=3) == {
+    assert ranks_by_temperature(runs, draft, seed=3) == {
         t: [taken_ranks(run[2], draft, c)]
         for t, run, c in zip((0.0, 1.0), runs, chances, strict=True)
     }
@@ -169,15 +171,15 @@ def test_texts_are_sorted_by_temperature(texts):
 def test_what_cannot_be_replayed_is_refused(texts):
     _, model, found = texts
     chance, made, taken = found[0]
-    with pytest.raises(
-        ValueError, match='"ranked" or "top" siblings are the same in every tree, got \'iid\''
-    ):
-        taken_ranks(made, TreeDraft(model, widths=(2,), siblings="iid"), chance)
+    drawn = TreeDraft(model, widths=(2,), siblings="iid")
+    for draft in (drawn, ChainDraft(model, 2, siblings="iid")):
+        with pytest.raises(ValueError, match='only "ranked" or "top" siblings'):
+            taken_ranks(made, draft, chance)
     with pytest.raises(ValueError, match="at least 1 position"):
         position_rates([()])
     one, two = {"a": Shape.chain(1)}, {"b": Shape.chain(1)}
     with pytest.raises(ValueError, match="no measurement of a"):
-        compared(
+        compare_predictions(
             predictions(one, replayed_guesses(one["a"], [taken]), [taken]),
             replayed_tokens(two, [taken]),
         )

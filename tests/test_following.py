@@ -8,7 +8,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency import observed
-from specdec_lib.measure.replay import followed, own_text, work_of
+from specdec_lib.measure.replay import own_text, replay_draft, work_of
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
 
@@ -31,7 +31,7 @@ def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
         real = decode(
             ladder.target, draft, context, chance, max_new_tokens=24, stop_tokens=ladder.stop_tokens
         )
-        found = followed(text, draft, chance, stop_tokens=ladder.stop_tokens)
+        found = replay_draft(text, draft, chance, stop_tokens=ladder.stop_tokens)
         assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == [
             (one.tree, one.path, one.emitted, one.tried) for one in real.rounds
         ]
@@ -42,7 +42,7 @@ def test_another_seeds_text_gives_other_rounds(ladder, prompts):
     context, sampler = Context.of(ladder.encode(prompts[1])), Sampler(1.0)
     text = own_text(ladder.target, context, Chance(5, sampler), max_new_tokens=24)
     draft = TreeDraft(ladder.draft, budget=8, depth=4)
-    right, wrong = (followed(text, draft, Chance(seed, sampler)) for seed in (5, 6))
+    right, wrong = (replay_draft(text, draft, Chance(seed, sampler)) for seed in (5, 6))
     assert len(wrong.rounds) > len(right.rounds) and wrong.tokens == right.tokens
 
 
@@ -50,7 +50,7 @@ def test_a_text_ends_where_it_stops(ladder, prompts):
     context, chance = Context.of(ladder.encode(prompts[0])), Chance(0)
     text = own_text(ladder.target, context, chance, max_new_tokens=12)
     stop = text.tokens[4]
-    found = followed(text, ladder.max_gram, chance, stop_tokens=(stop,))
+    found = replay_draft(text, ladder.max_gram, chance, stop_tokens=(stop,))
     assert found.stop == "stop token" and found.tokens == text.tokens[: text.tokens.index(stop) + 1]
 
 
@@ -58,7 +58,7 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     context, chance = Context.of(ladder.encode(prompts[2])), Chance(1, Sampler(0.0))
     draft = TreeDraft(ladder.draft, budget=6, depth=3)
     text = own_text(ladder.target, context, chance, max_new_tokens=16)
-    found = work_of(followed(text, draft, chance), "target")
+    found = work_of(replay_draft(text, draft, chance), "target")
     watched = observed(ladder.target, draft, context, chance, max_new_tokens=16).work
     assert (found.tokens, found.rounds, found.guesses) == (
         watched.tokens,

@@ -18,13 +18,12 @@ from specdec_lib.measure.replay import (
     CascadeSetting,
     Recording,
     record,
-    replay,
-    replayed,
-    survival,
-    swi_of,
+    replay_cascade,
     tune,
 )
 from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.measure.replay.studies import survival
+from specdec_lib.measure.replay.tuning import replayed_swi
 from specdec_lib.workload import seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
@@ -89,7 +88,7 @@ def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
     for number, setting in enumerate(settings(36)):
         sampler, place = SAMPLERS[number % 2], number // 2 % 2
         generation = real(ladder, prompts[place], setting, sampler)
-        played = replay(recordings[sampler][place], setting)
+        played = replay_cascade(recordings[sampler][place], setting)
         assert played.emitted == tuple(len(one.emitted) for one in generation.rounds), setting
         for name, count in played.passes.items():
             calls += (
@@ -124,55 +123,47 @@ def test_choices_of_another_seed_give_other_rounds(ladder, prompts, recordings):
         memory={},
     )
     setting = CascadeSetting(("middle", "draft"), ((2, 2), (0, 2)))
-    assert replay(confused, setting).emitted != replay(mine, setting).emitted
+    assert replay_cascade(confused, setting).emitted != replay_cascade(mine, setting).emitted
 
 
 def test_remembering_changes_no_replay(recordings):
     for recording in recordings[SAMPLERS[0]]:
         for setting in settings(12, seed=1):
-            before = replay(recording, setting)
+            before = replay_cascade(recording, setting)
             assert (
-                replay(replace(recording, memory={}), setting)
+                replay_cascade(replace(recording, memory={}), setting)
                 == before
-                == replay(recording, setting)
+                == replay_cascade(recording, setting)
             )
-
-
-def test_a_table_has_a_row_per_setting_and_text(recordings):
-    table = replayed(
-        recordings[SAMPLERS[0]],
-        [
-            CascadeSetting(THREE, ((2, 2, 4), (0, 1, 4), (0, 0, 4)), 3.0),
-            CascadeSetting((MAX_GRAM,), ((4,),)),
-        ],
-    )
-    assert list(table.drafters) == ["middle + draft + Max-Gram"] * 2 + [MAX_GRAM] * 2
-    assert (table.rounds == table.target_passes).all() and (table.tokens == TOKENS).all()
-    assert table.middle_passes.notna().tolist() == [True, True, False, False]
 
 
 def test_an_swi_charges_every_pass(recordings):
     texts, setting = recordings[SAMPLERS[0]], CascadeSetting(("draft",), ((3,),))
-    rounds = sum(len(replay(one, setting).emitted) for one in texts)
-    assert swi_of(texts, setting, PRICES) == pytest.approx(2 * TOKENS / (rounds + 3 * rounds * 0.2))
+    rounds = sum(len(replay_cascade(one, setting).emitted) for one in texts)
+    assert replayed_swi(texts, setting, PRICES) == pytest.approx(
+        2 * TOKENS / (rounds + 3 * rounds * 0.2)
+    )
 
 
 def test_the_tuner_finds_the_best_of_one_drafter_and_a_maximum_of_more(recordings):
     texts, lengths = recordings[SAMPLERS[0]], (0, 1, 2, 4)
     alone = tune(texts, ("draft",), PRICES, lengths=lengths, progress=False)
     assert alone.swi == max(
-        swi_of(texts, CascadeSetting(("draft",), ((length,),)), PRICES) for length in lengths[1:]
+        replayed_swi(texts, CascadeSetting(("draft",), ((length,),)), PRICES)
+        for length in lengths[1:]
     )
     both = tune(
         texts, ("draft", MAX_GRAM), PRICES, lengths=lengths, leniences=(1.0, 3.0), progress=False
     )
-    assert both.swi == swi_of(texts, both.setting, PRICES)
+    assert both.swi == replayed_swi(texts, both.setting, PRICES)
     for row, column, length in itertools.product(range(2), range(2), lengths):
         changed = [list(entries) for entries in both.setting.matrix]
         changed[row][column] = length if column >= row else 0
         if changed[0][0]:
             assert (
-                swi_of(texts, replace(both.setting, matrix=tuple(map(tuple, changed))), PRICES)
+                replayed_swi(
+                    texts, replace(both.setting, matrix=tuple(map(tuple, changed))), PRICES
+                )
                 <= both.swi
             )
 
@@ -227,11 +218,11 @@ def test_bad_settings_and_recordings_are_refused(ladder, prompts, recordings):
         ),
         (
             CascadeSetting((MAX_GRAM,), ((65,),)),
-            "recorded for up to 64 tokens, a K matrix asks for 65",
+            "recorded for up to 64 tokens, a K matrix wants 65",
         ),
     ):
         with pytest.raises(ValueError, match=complaint):
-            replay(text, setting)
+            replay_cascade(text, setting)
     with pytest.raises(ValueError, match="at least one prompt, got none"):
         record([], ladder)
     with pytest.raises(
@@ -239,7 +230,7 @@ def test_bad_settings_and_recordings_are_refused(ladder, prompts, recordings):
     ):
         record(prompts[:1], ladder, drafters=["large"])
     with pytest.raises(ValueError, match="draft has none"):
-        swi_of([text], CascadeSetting(("draft",), ((1,),)), {"target": 1.0})
+        replayed_swi([text], CascadeSetting(("draft",), ((1,),)), {"target": 1.0})
     with pytest.raises(ValueError, match="the drafters tuned are draft, a start has middle"):
         tune(
             [text],
@@ -249,4 +240,4 @@ def test_bad_settings_and_recordings_are_refused(ladder, prompts, recordings):
             progress=False,
         )
     with pytest.raises(ValueError, match="at least one recording"):
-        swi_of([], CascadeSetting(("draft",), ((1,),)), PRICES)
+        replayed_swi([], CascadeSetting(("draft",), ((1,),)), PRICES)

@@ -13,14 +13,11 @@ from specdec_lib.measure.replay import (
     MAX_GRAM,
     CascadeSetting,
     Recording,
-    ablations,
-    measured,
-    replay,
-    tuned,
-    versus,
+    replay_cascade,
+    swi_table,
 )
 from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.replay.studies import ALONE, CASCADES
+from specdec_lib.measure.replay.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.suite.ladder.cascades import kept, price_lists, unit, write
 from specdec_lib.suite.ladder.walltime import drafts
 from specdec_lib.theory import swi
@@ -63,8 +60,8 @@ TEXTS = recordings()
 
 
 def test_a_row_sums_its_texts_and_charges_every_pass():
-    row = measured(TEXTS, {"mine": SETTING}, PRICES).iloc[0]
-    played = [replay(text, SETTING) for text in TEXTS]
+    row = swi_table(TEXTS, {"mine": SETTING}, PRICES).iloc[0]
+    played = [replay_cascade(text, SETTING) for text in TEXTS]
     counts = {"target": sum(len(one.emitted) for one in played)} | {
         name: sum(one.passes[name] for one in played) for name in ("middle", "draft")
     }
@@ -85,10 +82,10 @@ def test_a_row_sums_its_texts_and_charges_every_pass():
 
 def test_a_comparison_is_paired_and_one_with_itself_is_exactly_even():
     other = CascadeSetting(("draft",), ((2,),))
-    ratio, low, high = versus(TEXTS, SETTING, other, PRICES)
-    rows = measured(TEXTS, {"a": SETTING, "b": other}, PRICES).swi
+    ratio, low, high = swi_ratio(TEXTS, SETTING, other, PRICES)
+    rows = swi_table(TEXTS, {"a": SETTING, "b": other}, PRICES).swi
     assert ratio == pytest.approx(rows[0] / rows[1]) and low < ratio < high
-    assert versus(TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
+    assert swi_ratio(TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
 
 
 def test_an_ablation_takes_one_idea_away():
@@ -105,7 +102,7 @@ def test_an_ablation_takes_one_idea_away():
 
 def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecked):
     texts = recordings(2, 20)
-    best = tuned(texts, PRICES, progress=False)
+    best = tune_stacks(texts, PRICES, progress=False)
     assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
     (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
@@ -120,7 +117,7 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
         drafters=THREE,
         matrix=((1, own, tail), (0, 0, below), (0, 0, below)),
     )
-    assert best[THREE].swi >= measured(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
+    assert best[THREE].swi >= swi_table(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):

@@ -15,12 +15,12 @@ from specdec_lib.measure.replay import (
     Recording,
     Replays,
     Tuned,
-    measured,
-    replay,
-    swi_of,
-    within,
+    replay_cascade,
+    swi_table,
+    widen,
 )
 from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.measure.replay.tuning import replayed_swi
 from specdec_lib.show import figures
 from specdec_lib.show.widgets import cascade_explorer
 
@@ -221,7 +221,7 @@ def test_prices_change_the_numbers_as_the_replay_has_it(replays):
     panel = cascade_explorer(
         replays.beside, NAMES, prices=PRICES, start=OURS, texts=list(replays.texts)
     )
-    played = [replay(one, OURS) for one in replays.texts["one"]]
+    played = [replay_cascade(one, OURS) for one in replays.texts["one"]]
     tokens, rounds = (
         sum(sum(one.emitted) for one in played),
         sum(len(one.emitted) for one in played),
@@ -234,34 +234,34 @@ def test_prices_change_the_numbers_as_the_replay_has_it(replays):
         shown[price] = panel.figures[0].data[0].x[0]
         assert shown[price] == pytest.approx(tokens / paid)
         assert shown[price] == pytest.approx(
-            swi_of(replays.texts["one"], OURS, PRICES | {"draft": price})
+            replayed_swi(replays.texts["one"], OURS, PRICES | {"draft": price})
         )
     assert shown[0.2] != pytest.approx(shown[0.04], rel=1e-3), (
         "the negative control: a price that did nothing"
     )
     panel.knobs["texts"].value = "other"
     assert panel.figures[0].data[0].x[0] == pytest.approx(
-        swi_of(replays.texts["other"], OURS, PRICES | {"draft": 0.04})
+        replayed_swi(replays.texts["other"], OURS, PRICES | {"draft": 0.04})
     )
 
 
 def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
     table = replays.beside(OURS, PRICES, "one")
-    [row] = measured(replays.texts["one"], {"": OURS}, PRICES).itertuples()
+    [row] = swi_table(replays.texts["one"], {"": OURS}, PRICES).itertuples()
     assert (table.swi[0], table.low[0], table.high[0]) == pytest.approx(
         (row.swi, row.low, row.high)
     )
     assert table.tokens_per_round[0] == pytest.approx(
         row.tokens / row.rounds
     ) and table.draft_passes[0] == pytest.approx(row.draft_passes / row.rounds)
-    name, best = replays.alone(NAMES, PRICES, "one")
+    name, best = replays.best_alone(NAMES, PRICES, "one")
     every = [
         CascadeSetting((drafter,), ((length,),))
         for drafter in NAMES
         for length in (1, 2, 3, 4, 5, 6, 8, 10)
     ]
     assert table.setting[1] == name and replays.swi(best, PRICES, "one") >= max(
-        swi_of(replays.texts["one"], one, PRICES) for one in every
+        replayed_swi(replays.texts["one"], one, PRICES) for one in every
     )
     assert table.ratio[0] == 1 and table.ratio[2] == pytest.approx(table.swi[0] / table.swi[2])
 
@@ -272,7 +272,7 @@ def test_tried_and_accepted_are_counted_round_by_round():
     """
     text, said = (1, 2, 3, 4), (1, 2, 9, 4)
     draft = Choices(said, np.ones((4, 10), dtype=np.float32))
-    played = replay(
+    played = replay_cascade(
         Recording("", Sampler(0.0), text, {"draft": draft}, ((),) * 4),
         CascadeSetting(("draft",), ((3,),)),
     )
@@ -280,7 +280,7 @@ def test_tried_and_accepted_are_counted_round_by_round():
 
 
 def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked):
-    tuner = {"tune": replays.tuned, "tune_seconds": 600.0, "lengths": (0, 1, 2, 4, 10)}
+    tuner = {"tune": replays.tune, "tune_seconds": 600.0, "lengths": (0, 1, 2, 4, 10)}
     panel = cascade_explorer(
         replays.beside, NAMES, prices=PRICES, start=OURS, texts=list(replays.texts), **tuner
     )
@@ -290,7 +290,7 @@ def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked):
         panel.figures[0].data[0].x[0],
         {name: knob.value for name, knob in panel.knobs.items() if name != "tune"},
     )
-    found = replays.tuned(
+    found = replays.tune(
         NAMES,
         PRICES,
         "one",
@@ -309,7 +309,7 @@ def test_the_tuner_is_stopped_when_its_time_is_up_and_keeps_the_best_so_far(repl
         NAMES,
         prices=PRICES,
         start=OURS,
-        tune=replays.tuned,
+        tune=replays.tune,
         tune_seconds=0.0,
         texts=("one",),
     )
@@ -351,11 +351,11 @@ def test_a_setting_among_more_drafters_plays_the_same_rounds(replays):
         pair,
         CascadeSetting((MAX_GRAM,), ((8,),)),
     ):
-        inner, outer = replay(one, setting), replay(one, within(setting, NAMES))
+        inner, outer = replay_cascade(one, setting), replay_cascade(one, widen(setting, NAMES))
         assert inner.emitted == outer.emitted and all(
             outer.passes[name] == count for name, count in inner.passes.items()
         )
-    assert within(OURS, NAMES) == OURS
+    assert widen(OURS, NAMES) == OURS
 
 
 def test_what_is_not_recorded_is_refused(replays):

@@ -17,15 +17,16 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.acceptance.prediction import compared, errors, predictions, shapes
+from specdec_lib.measure.acceptance.prediction import (
+    compare_predictions,
+    errors,
+    predicted_shapes,
+    predictions,
+)
+from specdec_lib.measure.acceptance.ranks import replayed_guesses, replayed_tokens
 from specdec_lib.measure.acceptance.rates import tokens
 from specdec_lib.measure.acceptance.records import collect
-from specdec_lib.measure.acceptance.replay import (
-    Taken,
-    replayed_guesses,
-    replayed_tokens,
-    taken_ranks,
-)
+from specdec_lib.measure.replay.shape_rounds import Taken, taken_ranks
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def predicted_from(known: Sequence[Taken]) -> tuple[dict[str, Shape], "DataFrame
     """The trees, and what the development texts say of them; the wide tree is replayed along these
     texts.
     """
-    trees = shapes(known)
+    trees = predicted_shapes(known)
     return trees, predictions(trees, replayed_guesses(Shape.of_widths(WIDE), known), known)
 
 
@@ -133,7 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
             measured = decoded_tokens(ladder, trees, splits[1], sampler, **limits)
         else:
             measured = replayed_tokens(trees, texts(ladder, splits[1], sampler, **limits))
-        tables.append(compared(predicted, measured).assign(temperature=temperature))
+        tables.append(compare_predictions(predicted, measured).assign(temperature=temperature))
     table = pd.concat(tables)
     print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
     if given.dry_run:

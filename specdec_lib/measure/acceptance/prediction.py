@@ -1,11 +1,9 @@
-"""Tokens per round of any tree, predicted from one wide tree and its texts in five ways, and held
-against what was measured.
+"""Tokens per round of any tree, predicted in five ways and compared with measurements.
 
-The first three predictors know what the wide tree saw in its own rounds, the other two know the
-whole texts:
+The first three predictors know the rounds of one wide tree, the other two know the whole texts:
 
 - "root": the rates per rank below the root, for all depths;
-- "depth and rank": the plain one, survivors at each depth apart;
+- "depth and rank": rates per depth, of the survivors at that depth;
 - "depth, rank and parent": also whether the parent was its own parent's first guess;
 - "every position": a rate per rank over all positions of the texts, as in the match tables;
 - "replay": the tree's rounds along each text, with all the dependence between positions that the
@@ -15,11 +13,10 @@ text has.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from specdec_lib.core.tree import Shape
+from specdec_lib.measure.acceptance.ranks import position_rates
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.acceptance.replay import Taken, position_rates, replayed
+from specdec_lib.measure.replay.shape_rounds import Taken, replay_shape
 from specdec_lib.theory import Rates, best_tree, expected_tokens, monotone
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every positio
 BUDGETS = (8, 16, 32)
 
 
-def shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
+def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
     """The trees to predict: chains, regular trees, and the best fixed trees for the rates of these
     texts.
     """
@@ -60,10 +57,10 @@ def predictions(
 
     rows, every = [], monotone([position_rates(texts).rate.tolist()])
     for name, shape in trees.items():
-        rounds = [len(replayed(shape, taken)) for taken in texts]
+        rounds = [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
         values = (
             expected_tokens(shape, monotone(rank_rates(looked_at[looked_at.depth == 1]))),
-            expected_tokens(shape, monotone(_laws(rank_rates(looked_at)))),
+            expected_tokens(shape, monotone(_scaled(rank_rates(looked_at)))),
             _expected_by_parent(shape, looked_at),
             expected_tokens(shape, every),
             sum(map(len, texts)) / sum(rounds),
@@ -74,9 +71,9 @@ def predictions(
     return pd.DataFrame(rows, columns=["name", "predictor", "predicted"])
 
 
-def compared(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
-    """Both side by side, a row per tree and predictor: name, predictor, predicted, measured, low,
-    high, error (of the prediction, as a share).
+def compare_predictions(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
+    """Predictions beside measurements, a row per tree and predictor: name, predictor, predicted,
+    measured, low, high, error (of the prediction, as a share).
 
     measured    `tokens` by "draft", the trees' names; all of them
 
@@ -97,28 +94,23 @@ def compared(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
 
 
 def errors(table: "DataFrame", by: Sequence[str] = ("predictor",)) -> "DataFrame":
-    """Per group of `compared` how good the predictions are: median_error and largest_error, without
-    their signs, and share_inside the intervals.
+    """Per group of `compare_predictions` the size of its errors: median_error and largest_error,
+    without their signs, and share_inside the intervals.
     """
-    import pandas as pd
-
-    rows = []
-    for key, group in table.groupby(list(by), sort=False):
-        inside = (group.low <= group.predicted) & (group.predicted <= group.high)
-        sizes = {
-            "median_error": float(np.median(abs(group.error))),
-            "largest_error": float(abs(group.error).max()),
-        }
-        rows.append(
-            dict(zip(by, key, strict=True)) | sizes | {"share_inside": float(inside.mean())}
-        )
-    return pd.DataFrame(rows)
+    sized = table.assign(
+        size=abs(table.error),
+        inside=(table.low <= table.predicted) & (table.predicted <= table.high),
+    )
+    groups = sized.groupby(list(by), sort=False)
+    return groups.agg(
+        median_error=("size", "median"),
+        largest_error=("size", "max"),
+        share_inside=("inside", "mean"),
+    ).reset_index()
 
 
 def _expected_by_parent(shape: Shape, looked_at: "DataFrame") -> float:
-    """As `expected_tokens`, the rates below depth 1 also told apart by whether the parent was a
-    first guess.
-    """
+    """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
     deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
     root = rank_rates(looked_at[looked_at.depth == 1])
     after = {
@@ -138,7 +130,7 @@ def _rates_or_none(rows: "DataFrame") -> Rates:
     return rank_rates(rows) if len(rows) else [[]]
 
 
-def _laws(rates: Sequence[Sequence[float]]) -> list[list[float]]:
+def _scaled(rates: Sequence[Sequence[float]]) -> list[list[float]]:
     """The rates, scaled where a depth's sum is above 1: depths of different width were counted as
     one there.
     """

@@ -1,16 +1,12 @@
-"""The tables of records in, acceptance by depth, rank, source and confidence out, with at-risk
-counts and intervals.
-"""
+"""Rates with at-risk counts and intervals, from the tables of `collect`."""
 
-import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specdec_lib.measure.intervals import bootstrap
+from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -30,8 +26,7 @@ def rates(
     per    "guess": each row counts once; "node": each node that was reached and had children counts
            once, and is accepted where one of them was
 
-    Per node the table must hold whole nodes, and nothing by which siblings differ can be told
-    apart.
+    Per node the table must hold whole nodes, and `by` nothing in which siblings differ.
     Raises ValueError for an empty table, a column that is unknown or named twice, or another `per`.
     """
     import pandas as pd
@@ -67,20 +62,12 @@ def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Da
 
 
 def calibration(
-    table: "DataFrame",
-    *,
-    bins: int = 10,
-    quantile: bool = False,
-    by: Sequence[str] = (),
-    seed: int = 0,
+    table: "DataFrame", *, bins: int = 10, by: Sequence[str] = (), seed: int = 0
 ) -> "DataFrame":
-    """What guesses of like confidence come to: `by`, low_edge, high_edge, the mean confidence, and
-    the columns of `rates` per guess.
+    """Acceptance rates of guesses of similar confidence: `by`, low_edge, high_edge, the mean
+    confidence, and the columns of `rates` per guess.
 
-    bins        how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last
-                both
-    quantile    equally full ones instead, over all groups together: fewer where many confidences
-                are equal
+    bins    how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both
 
     An empty bin has no row.  Raises ValueError as `rates` does, and for less than 1 bin.
     """
@@ -90,81 +77,56 @@ def calibration(
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
-    places = np.arange(bins)
-    lows = np.unique(
-        np.sort(confidence)[places * len(table) // bins]
-        if quantile
-        else (places / bins).round(DIGITS)
-    )
-    highs = np.append(lows[1:], confidence.max() if quantile else 1.0)
+    lows = (np.arange(bins) / bins).round(DIGITS)
+    highs = np.append(lows[1:], 1.0)
     place = np.searchsorted(lows, confidence, side="right") - 1
-    counted = table.assign(
-        at_risk=True, confidence=confidence, low_edge=lows[place], high_edge=highs[place]
-    )
-    grouped = _by_prompt(
-        counted, [*by, "low_edge", "high_edge"], ["at_risk", "accepted", "confidence"]
-    )
+    edges = {"low_edge": lows[place], "high_edge": highs[place]}
+    counted = table.assign(at_risk=True, confidence=confidence, **edges)
+    sums_of = ["at_risk", "accepted", "confidence"]
     return pd.DataFrame(
         [
             group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums, seed)
-            for group, sums in grouped
+            for group, sums in _by_prompt(counted, [*by, *edges], sums_of)
         ]
     )
 
 
-def expected_calibration_error(
-    table: "DataFrame", *, bins: int = 10, quantile: bool = False
-) -> float:
+def expected_calibration_error(table: "DataFrame", *, bins: int = 10) -> float:
     """The mean distance of confidence and acceptance rate over the bins of `calibration`, weighted
     by how many guesses they hold.
 
     Source: Guo et al. 2017, equation 3.
     """
-    found = calibration(table, bins=bins, quantile=quantile)
+    found = calibration(table, bins=bins)
     return float(np.average(abs(found.confidence - found.rate), weights=found.at_risk))
 
 
-def rank_rates(
-    table: "DataFrame",
-    *,
-    by_depth: bool = True,
-    depth: int | None = None,
-    ranks: int | None = None,
-    least: int = 30,
-) -> list[list[float]]:
+def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
     """P(the child at a rank is accepted | its parent was reached and had one there): [depth −
     1][rank].
 
     by_depth    False: all depths are counted as one
-    depth       how many depths to return; the last one that was counted stands for those below it
-    ranks       at most so many per depth
     least       the first depth with fewer reached nodes, and all below it, are counted with the
                 last that had enough; the first rank that was there less often ends its list, rank 0
                 apart
 
     Where nodes of one depth have different numbers of children, each rank has nodes of its own, and
     a depth's rates may sum above 1.
-    Raises ValueError for an empty table, or if depth, ranks or least is below 1.
+    Raises ValueError for an empty table, or if `least` is below 1.
     """
     _check(table, ())
-    if min(least, 1 if depth is None else depth, 1 if ranks is None else ranks) < 1:
-        raise ValueError(f"depth, ranks and least are at least 1, got {depth}, {ranks} and {least}")
+    if least < 1:
+        raise ValueError(f"`least` is at least 1, got {least}")
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
     reached = level[table["rank"] == 0].value_counts().to_dict()
-    last = max(
-        1,
-        sum(
-            1 for _ in takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
-        ),
-    )
+    depths = takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
+    last = max(1, sum(1 for _ in depths))
     counted: list[list[float]] = []
     for at in range(1, last + 1):
         group = table[level.clip(upper=last) == at].groupby("rank").accepted.agg(["mean", "count"])
-        enough = 1 + sum(
-            1 for _ in takewhile(lambda count: count >= least, group["count"].iloc[1:])
-        )
-        counted.append([float(rate) for rate in group["mean"].iloc[:enough]][:ranks])
-    return [counted[min(at, last - 1)] for at in range(last if depth is None else depth)]
+        often = takewhile(lambda count: count >= least, group["count"].iloc[1:])
+        counted.append(group["mean"].iloc[: 1 + sum(1 for _ in often)].astype(float).tolist())
+    return counted
 
 
 def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
@@ -172,9 +134,8 @@ def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Dat
     the rows of rounds, with intervals.
 
     The columns are: those of `by`, rounds, prompts, tokens_per_round and accepted_per_round, each
-    with _low and _high. They differ by 1, less
-    where a stop token cut what was emitted.  Raises ValueError for an empty table, or a column that
-    is unknown or named twice.
+    with _low and _high. They differ by 1, less where a stop token cut what was emitted.  Raises
+    ValueError for an empty table, or a column that is unknown or named twice.
     """
     import pandas as pd
 
@@ -182,12 +143,9 @@ def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Dat
     rows = []
     for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
         row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
-        for name, counts in (
-            ("tokens_per_round", sums.emitted),
-            ("accepted_per_round", sums.accepted),
-        ):
-            ratio, low, high = interval(counts, sums.rounds, seed)
-            row |= {name: ratio, f"{name}_low": low, f"{name}_high": high}
+        for name, counts in {"tokens": sums.emitted, "accepted": sums.accepted}.items():
+            ratio = bootstrap_of_many(counts, sums.rounds, seed=seed)
+            row |= named_interval(f"{name}_per_round", ratio)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -228,14 +186,6 @@ def _order(column: "Series") -> "Series":
 
 def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
-    rate, low, high = interval(at_risk.accepted, at_risk.at_risk, seed)
+    rate, low, high = bootstrap_of_many(at_risk.accepted, at_risk.at_risk, seed=seed)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}
-
-
-def interval(
-    numerator: Collection[Real], denominator: Collection[Real], seed: int
-) -> tuple[float, float, float]:
-    """`bootstrap`, without an interval where there is one prompt only."""
-    ratio, low, high = bootstrap(numerator, denominator, seed=seed)
-    return (ratio, low, high) if len(numerator) > 1 else (ratio, math.nan, math.nan)

@@ -1,4 +1,4 @@
-"""Records in, two tidy tables out: a row per guess that was looked at, and a row per round."""
+"""Two tidy tables from records: a row per guess that was looked at, and a row per round."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -49,16 +49,16 @@ COUNTED = (
 def collect(
     generations: Iterable[tuple[Mapping[str, object], Generation]],
 ) -> "tuple[DataFrame, DataFrame]":
-    """A row per guess that was looked at (every child of the root and of each accepted node), and a
+    """A row per guess that was looked at (each child of the root and of each accepted node), and a
     row per round.
 
-    generations    each with its labels, columns that say what was run: its "prompt", the draft, the
+    generations    each with its labels, which become columns: its "prompt", the draft, the
                    temperature, the prompt's domain, …
 
     Columns of a guess: the labels; round, from 0; depth, 1 for a child of the root; rank among its
     siblings in draw order, from 0; parent_rank, −1 at depth 1; siblings, how many there were,
     itself included; source; confidence, its score ÷ its parent's, 0 where that is 0; accepted;
-    tried, whether it was accepted or stood before an accepted sibling. All rows together give
+    tried, whether it was accepted or came before an accepted sibling. All rows together give
     P(accepted | the parent was reached), under any rule. `reject` tests siblings in order and never
     comes to those after an accepted one: its rate per test is that of the rows where `tried` is
     true. Columns of a round: the labels; round; root_position; proposed; deepest, the depth of the

@@ -17,7 +17,7 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, OURS
-from specdec_lib.measure.replay.studies import written
+from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
@@ -149,11 +149,11 @@ def cascades(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) ->
     for name, matrix, width in product(_guessers(ladder), MATRICES, (1, 3)):
         if name == "draft" or width == 1:
             options = {"width": width, "match": ladder.match(name, sampler)}
-            found[f"{name}, Max-Gram: {written(matrix)}{_comb(width)}"] = from_matrix(
+            found[f"{name}, Max-Gram: {format_matrix(matrix)}{_comb(width)}"] = from_matrix(
                 (getattr(ladder, name), copies), matrix, **options
             )
     for matrix in DEEPER if ladder.middle is not None else ():
-        found[f"middle, draft, Max-Gram: {written(matrix)}"] = from_matrix(
+        found[f"middle, draft, Max-Gram: {format_matrix(matrix)}"] = from_matrix(
             (ladder.middle, ladder.draft, copies), matrix
         )
     for (tree_name, tree), length, least in product(best.items(), (4, 8), (2, 3)):

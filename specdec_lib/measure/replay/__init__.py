@@ -1,34 +1,25 @@
-"""Recorded choices in, any other setting's rounds out, in milliseconds."""
+"""The rounds of any setting along recorded texts, in milliseconds and without the target."""
 
-from specdec_lib.measure.replay.asking import Replays, within
-from specdec_lib.measure.replay.following import OwnText, followed, own_text, work_of
-from specdec_lib.measure.replay.playing import Played, replay, replayed
-from specdec_lib.measure.replay.positions import survival
+from specdec_lib.measure.replay.cascade_rounds import replay_cascade
+from specdec_lib.measure.replay.draft_rounds import OwnText, own_text, replay_draft, work_of
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording, record
-from specdec_lib.measure.replay.studies import ablations, measured, tuned, versus, written
-from specdec_lib.measure.replay.tuning import Tuned, swi_of, tune
+from specdec_lib.measure.replay.replays import Replays, widen
+from specdec_lib.measure.replay.studies import swi_table
+from specdec_lib.measure.replay.tuning import Tuned, tune
 
 __all__ = [
     "MAX_GRAM",
     "CascadeSetting",
     "OwnText",
-    "Played",
     "Recording",
     "Replays",
     "Tuned",
-    "ablations",
-    "followed",
-    "measured",
     "own_text",
     "record",
-    "replay",
-    "replayed",
-    "survival",
-    "swi_of",
+    "replay_cascade",
+    "replay_draft",
+    "swi_table",
     "tune",
-    "tuned",
-    "versus",
-    "within",
+    "widen",
     "work_of",
-    "written",
 ]

@@ -1,12 +1,10 @@
-"""What the target wrote, and what every drafter would have said at each of its tokens: all that a
-cascade's rounds follow from.
+"""Texts of the target, and what every drafter would choose at each of their tokens.
 
-Under `look_up` the text is the target's own, whatever is guessed, and a guess decides nothing once
-one before it was wrong. So the drafters' choices along the text settle which guesses are accepted,
-for any K matrix and any lenience.
+A guess decides nothing once one before it was wrong. So the drafters' choices along the target's
+own text settle which guesses are accepted, for any K matrix and any lenience.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -20,15 +18,12 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 MAX_GRAM = "Max-Gram"
 MODELS = ("middle", "draft")
-LONGEST_COPY = 64  # tokens that Max-Gram is asked for at each place: no setting may ask it for more
-# places behind the text's end that are recorded too: drafters guess past it, and what they guess
-# there costs passes
-AHEAD = 16
+LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
+AHEAD = 16  # places after the text that are recorded too: guesses past its end cost passes
 UNWARPED = Sampler(1.0)
 
 
@@ -57,11 +52,16 @@ class CascadeSetting:
         )
 
 
+def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
+    """A K matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
+    return " / ".join(" ".join(map(str, row)) for row in matrix)
+
+
 class Choices(NamedTuple):
-    """One model's choice at each place of a text, and how much it makes of every token there.
+    """One model's choice at each place of a text, and its worth of every token there.
 
     worth    at temperature 0 unwarped probabilities; with noise exp(−gap to the choice), 1 for the
-             choice and 0 for what the law excludes
+             choice and 0 for what top-k or top-p exclude
     """
 
     tokens: tuple[int, ...]
@@ -70,12 +70,12 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One text of the target, and what drafters say at each of its places.
+    """One text of the target, and what drafters choose at each of its places.
 
     tokens     what was emitted
-    choices    per model, at each place of the text and some behind its end
-    copies     per place what Max-Gram copies there
-    memory     what a replay remembers for the next; emptying it never changes a result
+    choices    per model, at each place of the text and some after its end
+    copies     per place the tokens that Max-Gram copies there
+    memory     what one replay leaves for the next; emptying it never changes a result
     """
 
     prompt: str
@@ -96,8 +96,8 @@ def record(
     max_new_tokens: int = 128,
     progress: bool = True,
 ) -> list[Recording]:
-    """The target's text of each prompt, as `sweep` would write it, with every drafter's choices
-    along it: one pass of each drafter per text.
+    """The target's text of each prompt, as in a sweep, with every drafter's choices along it: one
+    pass of each drafter per text.
 
     Raises ValueError if there is no prompt, the ladder has no such drafter, or `max_new_tokens` is
     below 1.
@@ -107,30 +107,22 @@ def record(
     if not prompts:
         raise ValueError("a recording needs at least one prompt, got none")
     models = {name: _model(ladder, name) for name in drafters}
-    found = []
-    for prompt, prompt_seed in zip(
-        tqdm(prompts, desc="recording", disable=not progress, mininterval=1),
-        seeds(prompts, seed),
-        strict=True,
-    ):
-        chance, tokens = Chance(prompt_seed, sampler), ladder.encode(prompt)
+    copying, found = replace(ladder.max_gram, length=LONGEST_COPY), []
+    for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
+        chance, tokens = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
         given = tokens if isinstance(tokens, Context) else Context.of(tokens)
-        whole = decode(
-            ladder.target,
-            NoDraft(),
-            given,
-            chance,
-            max_new_tokens=max_new_tokens,
-            stop_tokens=ladder.stop_tokens,
-        )
-        end, text = len(whole.tokens), whole.tokens
+        limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+        whole = decode(ladder.target, NoDraft(), given, chance, **limits)
+        text = whole.tokens
         if whole.stop != "context":
-            text += decode(
-                ladder.target, NoDraft(), whole.context, chance, max_new_tokens=AHEAD
-            ).tokens
+            more = decode(ladder.target, NoDraft(), whole.context, chance, max_new_tokens=AHEAD)
+            text += more.tokens
         choices = {name: _choices(model, given, text, chance) for name, model in models.items()}
-        copies = tuple(_copies(replace(ladder.max_gram, length=LONGEST_COPY), given, text, chance))
-        found.append(Recording(prompt.name, sampler, text[:end], choices, copies))
+        copies = tuple(
+            copying.propose(given.extended(text[:place]), chance).tokens[1:]
+            for place in range(len(text))
+        )
+        found.append(Recording(prompt.name, sampler, whole.tokens, choices, copies))
     return found
 
 
@@ -151,15 +143,10 @@ def _choices(
     return Choices(tuple(tokens), np.stack(worth))
 
 
-def _copies(
-    max_gram: MaxGram, given: Context, text: tuple[int, ...], chance: Chance
-) -> Iterator[tuple[int, ...]]:
-    for place in range(len(text)):
-        yield max_gram.propose(given.extended(text[:place]), chance).tokens[1:]
-
-
 def _model(ladder: Ladder | Pair, name: str) -> LanguageModel:
-    known = [model for model in MODELS if hasattr(ladder, model)]
+    middle = ladder.middle if isinstance(ladder, Ladder) else None
+    known = {} if middle is None else {"middle": middle}
+    known["draft"] = ladder.draft
     if name not in known:
         raise ValueError(f"the drafters here are {', '.join([*known, MAX_GRAM])}, got {name!r}")
-    return getattr(ladder, name)
+    return known[name]

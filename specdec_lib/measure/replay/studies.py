@@ -1,14 +1,18 @@
-"""What the cascade notebook asks of replays: each table is a row per setting, with its SWI and the
-interval over texts.
-"""
+"""Tables over replayed cascades for notebook 04: SWIs of settings, their ratios and ablations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
-from specdec_lib.measure.replay.playing import replayed
-from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
+from specdec_lib.measure.intervals import Interval, bootstrap, paired_bootstrap
+from specdec_lib.measure.replay.cascade_rounds import replay_cascade
+from specdec_lib.measure.replay.pricing import costs_of, passes_of
+from specdec_lib.measure.replay.recording import (
+    MAX_GRAM,
+    CascadeSetting,
+    Recording,
+    format_matrix,
+)
 from specdec_lib.measure.replay.tuning import Tuned, tune
 
 if TYPE_CHECKING:
@@ -16,20 +20,9 @@ if TYPE_CHECKING:
 
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
-TARGET = "target"
 
 
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """What each text gave and took under one setting: tokens at the target's price, and the price
-    of all passes.
-    """
-
-    worth: Sequence[float]
-    paid: Sequence[float]
-
-
-def tuned(
+def tune_stacks(
     recordings: Sequence[Recording], prices: Mapping[str, float], *, progress: bool = True
 ) -> dict[tuple[str, ...], Tuned]:
     """The best setting of each drafter alone and of each cascade on these texts; that of three is
@@ -61,7 +54,7 @@ def _among_three(setting: CascadeSetting) -> CascadeSetting:
     return replace(setting, drafters=CASCADES[-1], matrix=matrix)
 
 
-def measured(
+def swi_table(
     recordings: Sequence[Recording],
     settings: Mapping[str, CascadeSetting],
     prices: Mapping[str, float],
@@ -71,57 +64,83 @@ def measured(
     """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and
     `swi` with `low` and `high`.
 
-    Raises ValueError as `replay` does, or if a model that runs has no price.
+    Raises ValueError as `replay_cascade` does, or if a model that runs has no price.
     """
     import pandas as pd
 
     rows = []
     for name, setting in settings.items():
-        table = replayed(recordings, [setting])
-        costs = _costs(table, prices)
-        swi, low, high = bootstrap(costs.worth, costs.paid, seed=seed)
-        counts = {
-            column: int(table[column].sum())
-            for column in table
-            if column in ("tokens", "rounds") or column.endswith("_passes")
-        }
-        fields = {
+        rounds = [replay_cascade(recording, setting) for recording in recordings]
+        swi, low, high = bootstrap(*costs_of(rounds, prices), seed=seed)
+        passes = [passes_of(one) for one in rounds]
+        row = {
+            "name": name,
             "drafters": " + ".join(setting.drafters),
-            "matrix": written(setting.matrix),
+            "matrix": format_matrix(setting.matrix),
             "lenience": setting.lenience,
+            "exempt": setting.exempt_max_gram,
+            "texts": len(rounds),
+            "tokens": sum(sum(one.emitted) for one in rounds),
+            "rounds": sum(len(one.emitted) for one in rounds),
         }
-        rows.append(
-            {"name": name}
-            | fields
-            | {"exempt": setting.exempt_max_gram, "texts": len(table)}
-            | counts
-            | {"swi": swi, "low": low, "high": high}
-        )
+        row |= {f"{model}_passes": sum(one[model] for one in passes) for model in passes[0]}
+        rows.append(row | {"swi": swi, "low": low, "high": high})
     return pd.DataFrame(rows)
 
 
-def versus(
+def swi_ratio(
     recordings: Sequence[Recording],
     setting: CascadeSetting,
     other: CascadeSetting,
     prices: Mapping[str, float],
     *,
     seed: int = 0,
-) -> tuple[float, float, float]:
-    """How many times one setting's SWI is the other's on the same texts, and the interval: (ratio,
-    low, high).
+) -> Interval:
+    """How many times one setting's SWI is the other's on the same texts, and the interval."""
+    ours, theirs = (
+        costs_of([replay_cascade(recording, one) for recording in recordings], prices)
+        for one in (setting, other)
+    )
+    return paired_bootstrap(*ours, *theirs, seed=seed)
+
+
+def survival(
+    recordings: Sequence[Recording], drafter: str, *, length: int = 30, seed: int = 0
+) -> "DataFrame":
+    """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
+    position, at_risk, rate, low, high.
+
+    A draft is at risk at a position if the text goes on that far. The interval is over texts.
+    Raises ValueError as `replay_cascade` does.
+    Source: Chen et al. 2024, figure 2.
     """
-    ours, theirs = (_costs(replayed(recordings, [one]), prices) for one in (setting, other))
-    return paired_bootstrap(ours.worth, ours.paid, theirs.worth, theirs.paid, seed=seed)
+    import pandas as pd
+
+    setting, found = CascadeSetting((drafter,), ((length,),)), []
+    for recording in recordings:
+        start, accepted, tried = 0, [0] * length, [0] * length
+        for emitted in replay_cascade(recording, setting).emitted:
+            left = len(recording.tokens) - start
+            # no round may guess the text's last token
+            for position in range(min(length, left - 1)):
+                tried[position] += 1
+                accepted[position] += position < emitted - 1
+            start += emitted
+        found.append((accepted, tried))
+    rows = []
+    for position in range(length):
+        accepted, tried = ([text[side][position] for text in found] for side in (0, 1))
+        rows.append((position + 1, sum(tried), *bootstrap(accepted, tried, seed=seed)))
+    return pd.DataFrame(rows, columns=["position", "at_risk", "rate", "low", "high"])
 
 
 def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
-    """A cascade of models above Max-Gram, and what is left without each of its ideas.
+    """A cascade of models above Max-Gram, and the same cascade without each of its ideas.
 
-    Without the horizontal cascade, each reviewer is handed tokens of the first drafter alone that
-    it asks; without the vertical one, every model guesses token by token; without Max-Gram, the
-    weakest model takes its place at the bottom.
-    Raises ValueError if there is no model above Max-Gram, or the target asks none.
+    Without the horizontal cascade, each reviewer gets tokens of the first drafter in its row alone;
+    without the vertical one, every model guesses token by token; without Max-Gram, the weakest
+    model takes its place at the bottom.
+    Raises ValueError if there is no model above Max-Gram, or none proposes to the target.
     """
     if (
         len(setting.drafters) < 2
@@ -149,20 +168,3 @@ def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
         ),
         "no lenience": replace(setting, lenience=1.0),
     }
-
-
-def _costs(table: "DataFrame", prices: Mapping[str, float]) -> Costs:
-    models = [column.removesuffix("_passes") for column in table if column.endswith("_passes")]
-    missing = [model for model in models if model not in prices]
-    if missing:
-        raise ValueError(
-            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
-            f" {', '.join(prices) or 'none'}"
-        )
-    paid = sum(table[f"{model}_passes"] * prices[model] for model in models)
-    return Costs((table.tokens * prices[TARGET]).tolist(), paid.tolist())
-
-
-def written(matrix: Sequence[Sequence[int]]) -> str:
-    """A matrix in one line, "5 14 10 / 0 1 10 / 0 0 10"."""
-    return " / ".join(" ".join(map(str, row)) for row in matrix)

@@ -1,17 +1,17 @@
-"""Which K matrix and lenience: the largest SWI over recorded texts, found by climbing.
+"""The search for the K matrix and lenience with the largest SWI over recorded texts.
 
 The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry can
 be tried on real choices, without a model of acceptance in between. A maximum that is found need not
-be the global one; the starts are what is known to be good.
+be the global one; further starts are settings that are known to be good.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
-from specdec_lib.measure.replay.playing import replay
+from specdec_lib.measure.replay.cascade_rounds import replay_cascade
+from specdec_lib.measure.replay.pricing import swi_of
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
-from specdec_lib.theory import swi
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -28,26 +28,11 @@ class Tuned:
     tried: int
 
 
-def swi_of(
+def replayed_swi(
     recordings: Sequence[Recording], setting: CascadeSetting, prices: Mapping[str, float]
 ) -> float:
-    """Standardised walltime improvement over all recordings together: tokens · target's price ÷ the
-    price of all passes.
-
-    prices    per model; Max-Gram is free
-
-    Raises ValueError if there is no recording, or a model that runs has no price.
-    """
-    if not recordings:
-        raise ValueError("an SWI needs at least one recording, got none")
-    tokens, passes = 0, {"target": 0}
-    for recording in recordings:
-        played = replay(recording, setting)
-        tokens += sum(played.emitted)
-        passes["target"] += len(played.emitted)
-        for name, count in played.passes.items():
-            passes[name] = passes.get(name, 0) + count
-    return swi(tokens, passes, prices, target="target")
+    """`swi_of` the setting's rounds on the recordings."""
+    return swi_of([replay_cascade(one, setting) for one in recordings], prices)
 
 
 def tune(
@@ -67,9 +52,10 @@ def tune(
     lengths      what an entry of the K matrix may be
     leniences    of reviews, tried where a model reviews
     starts       settings to climb from, besides one of our own
-    worth        a setting's SWI, asked once per setting; without it that of `swi_of`
+    worth        a setting's SWI, called once per setting; without it that of its replay on the
+                 recordings
 
-    Raises ValueError if a start has other drafters, and as `swi_of` and `replay` do.
+    Raises ValueError if a start has other drafters, and as `swi_of` and `replay_cascade` do.
     """
     from tqdm.auto import tqdm
 
@@ -80,20 +66,19 @@ def tune(
                 f"the drafters tuned are {', '.join(drafters)}, a start has"
                 f" {', '.join(start.drafters)}"
             )
-
     known: dict[CascadeSetting, float] = {}
-    with tqdm(
-        desc=f"tuning {' + '.join(drafters)}", unit="setting", disable=not progress, mininterval=1
-    ) as bar:
+    title = f"tuning {' + '.join(drafters)}"
+    with tqdm(desc=title, unit="setting", disable=not progress, mininterval=1) as bar:
 
         def remembered(setting: CascadeSetting) -> float:
             if setting not in known:
-                known[setting] = worth(setting) if worth else swi_of(recordings, setting, prices)
+                known[setting] = (
+                    worth(setting) if worth else replayed_swi(recordings, setting, prices)
+                )
                 bar.update()
             return known[setting]
 
-        for start in starts:
-            here = start
+        for here in starts:
             while (
                 better := max(_neighbours(here, lengths, leniences), key=remembered)
             ) and remembered(better) > remembered(here):
@@ -125,26 +110,21 @@ def _neighbours(
     for (row, column), length in product(combinations_with_replacement(range(size), 2), lengths):
         changed = [list(entries) for entries in setting.matrix]
         changed[row][column] = length
-        if length != setting.matrix[row][column] and _asked(changed) == set(range(size)):
+        if length != setting.matrix[row][column] and _drafting(changed) == set(range(size)):
             yield replace(setting, matrix=tuple(map(tuple, changed)))
     if size > 1:
         for lenience, exempt in product(leniences, (True, False)):
-            if (lenience, exempt) != (setting.lenience, setting.exempt_max_gram) and (
-                exempt or lenience > 1
-            ):
+            other = (lenience, exempt) != (setting.lenience, setting.exempt_max_gram)
+            if other and (exempt or lenience > 1):
                 yield replace(setting, lenience=lenience, exempt_max_gram=exempt)
 
 
-def _asked(matrix: Sequence[Sequence[int]]) -> set[int]:
-    """The drafters that somebody asks who is asked."""
-    asked, rows = set(), [0]
+def _drafting(matrix: Sequence[Sequence[int]]) -> set[int]:
+    """The indices of the drafters that are reachable from the target's row of the K matrix."""
+    found, rows = set(), [0]
     while rows:
-        row = rows.pop()
-        found = (
-            {column for column, length in enumerate(matrix[row]) if length} - asked
-            if row < len(matrix)
-            else set()
-        )
-        asked |= found
-        rows += [column + 1 for column in found]
-    return asked
+        row = matrix[rows.pop() :][:1]
+        new = {column for entries in row for column, length in enumerate(entries) if length} - found
+        found |= new
+        rows += [column + 1 for column in new]
+    return found

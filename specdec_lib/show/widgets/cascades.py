@@ -14,7 +14,7 @@ import ipywidgets
 import pandas as pd
 
 from specdec_lib.drafts.cascade import converted
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned, within
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned, widen
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import labelled, look, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, refusal, told
@@ -60,7 +60,7 @@ def cascade_explorer(
     texts        what `evaluate` may be asked for: a knob where there are several
     presets      buttons by what they say: each turns the knobs to a setting, or the price knobs to
                  other prices
-    tune         a button: `replay.Replays.tuned`, or what is called like it; the knobs are turned
+    tune         a button: `replay.Replays.tune`, or what is called like it; the knobs are turned
                  to its answer, or to the best setting that it had tried after `tune_seconds`
     lengths      what an entry may be
     leniences    what lenience may be
@@ -151,7 +151,7 @@ class _Tuner:
 
         Raises ValueError if they cannot stand there.
         """
-        whole = within(setting, self.drafters)
+        whole = widen(setting, self.drafters)
         for row, entries in enumerate(whole.matrix):
             if any(entries[:row]) or not set(entries[row:]) <= set(self.lengths):
                 raise ValueError(

@@ -185,7 +185,7 @@ class Trial:
         rounds follow from it.
         """
         text = self.memory["text"](context, chance)
-        return replay.followed(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
+        return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
 
     def _text(self, context: Context, chance: Chance) -> replay.OwnText:
         return replay.own_text(

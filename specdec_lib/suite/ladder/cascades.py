@@ -22,16 +22,17 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import prices
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay, survival
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
+from specdec_lib.measure.replay.pricing import TARGET
+from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.replay.studies import (
     ALONE,
     CASCADES,
-    TARGET,
     ablations,
-    measured,
-    tuned,
-    versus,
-    written,
+    survival,
+    swi_ratio,
+    swi_table,
+    tune_stacks,
 )
 from specdec_lib.measure.replay.tuning import LENGTHS
 from specdec_lib.measure.sweep import LOOPING, repetition
@@ -115,11 +116,11 @@ def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists:
         len(one.tokens) for one in held_out
     )
     for name, costs in lists.items():
-        best = tuned(development, costs, progress=False)
+        best = tune_stacks(development, costs, progress=False)
         settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
-        rows = measured(held_out, settings, costs).assign(repetition=repeated)
+        rows = swi_table(held_out, settings, costs).assign(repetition=repeated)
         if calm:
-            rows["swi_kept"] = measured(calm, settings, costs).swi
+            rows["swi_kept"] = swi_table(calm, settings, costs).swi
         chosen = {
             "development_swi": [one.swi for one in best.values()],
             "tried": [one.tried for one in best.values()],
@@ -130,7 +131,9 @@ def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists:
             for stacks in (ALONE, CASCADES)
         )
         for drafters in CASCADES:
-            ratio, low, high = versus(held_out, best[drafters].setting, best[alone].setting, costs)
+            ratio, low, high = swi_ratio(
+                held_out, best[drafters].setting, best[alone].setting, costs
+            )
             labels = {
                 "prices": name,
                 "cascade": " + ".join(drafters),
@@ -138,7 +141,7 @@ def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists:
                 "chosen": drafters == cascade,
             }
             kept_ratio = (
-                versus(calm, best[drafters].setting, best[alone].setting, costs)
+                swi_ratio(calm, best[drafters].setting, best[alone].setting, costs)
                 if calm
                 else (math.nan,) * 3
             )
@@ -198,11 +201,12 @@ def study(
         "surface": surface,
     }
     tables = [
-        measured(recordings, settings, costs).assign(study=name) for name, settings in parts.items()
+        swi_table(recordings, settings, costs).assign(study=name)
+        for name, settings in parts.items()
     ]
     for name in ("no horizontal", "no vertical", "no Max-Gram", "no lenience"):
         if name in parts["ablation"]:
-            ratio, low, high = versus(recordings, parts["ablation"][name], three, costs)
+            ratio, low, high = swi_ratio(recordings, parts["ablation"][name], three, costs)
             tables.append(
                 pd.DataFrame(
                     [
@@ -239,12 +243,12 @@ def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
                 Chance(seeds([prompt], 0)[0], sampler),
                 **run,
             ).rounds
-            played = replay(recording, setting)
+            played = replay_cascade(recording, setting)
             labels = {
                 "sampling": sampling,
                 "domain": domain,
                 "drafters": " + ".join(setting.drafters),
-                "matrix": written(setting.matrix),
+                "matrix": format_matrix(setting.matrix),
             }
             labels |= {
                 "lenience": setting.lenience,

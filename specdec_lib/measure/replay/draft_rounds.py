@@ -1,8 +1,4 @@
-"""The rounds of any draft from the target's own text: only the draft runs.
-
-Under `look_up` the text is the target's own, whatever is guessed. So it is written once, and the
-rounds of every draft, tree and budget follow from it without another pass of the target.
-"""
+"""The rounds of any draft along the target's own text: only the draft runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +20,7 @@ from specdec_lib.theory import Work
 
 @dataclass(frozen=True)
 class OwnText:
-    """What a target writes after a context: it stands for the target where rounds are followed, and
-    computes nothing.
+    """A recorded text that takes the target's place in `decode` and computes nothing.
 
     tokens    as `decode` with `NoDraft` emits them, stop tokens among them
     """
@@ -42,7 +37,7 @@ class OwnText:
         """Do nothing: there is no model."""
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes none"]:
-        """A row of nothing per node: `verdict` looks at the text."""
+        """A row without logits per node: `verdict` reads the text."""
         return torch.empty(len(tree), 0)
 
     def verdict(
@@ -62,13 +57,13 @@ class OwnText:
 def own_text(
     target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int
 ) -> OwnText:
-    """What the target writes, past any stop token.  Raises ValueError as `decode` does."""
+    """The target's text after a prompt, past any stop token.  Raises ValueError as `decode` does."""
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    written = decode(target, NoDraft(), context, chance, max_new_tokens=max_new_tokens)
-    return OwnText(target.name, target.vocabulary, target.max_positions, context, written.tokens)
+    text = decode(target, NoDraft(), context, chance, max_new_tokens=max_new_tokens).tokens
+    return OwnText(target.name, target.vocabulary, target.max_positions, context, text)
 
 
-def followed(
+def replay_draft(
     text: OwnText, draft: Draft, chance: Chance, *, stop_tokens: Sequence[int] = ()
 ) -> Generation:
     """The generation that `decode` would give with this draft and `look_up`; the target's passes
@@ -81,8 +76,8 @@ def followed(
 
 
 def work_of(generation: Generation, target: str) -> Work:
-    """What its rounds took: a pass of the target over each tree, and the drafts' passes with their
-    mean rows.
+    """The work of a generation's rounds: a pass of the target over each tree, and the drafts' passes
+    with their mean rows.
 
     target    the name of the model that verified, whether or not its passes were counted
     """

@@ -1,0 +1,109 @@
+"""The rounds of a fixed tree of ranked siblings along a text whose ranks were recorded.
+
+A guess of rank r at a position is the same token in every tree that reaches it. So the rank that
+the text takes at each position settles every round of every such tree, exactly and without a model.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import ROOT, Shape, TokenTree
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.replay.rounds import RoundAlong, rounds_along
+from specdec_lib.workload import Prompt, seeds
+
+RANKS = 16
+
+Taken = Sequence[int | None]
+"""The rank from 0 at which each token of a text would have been guessed; None where it is not among
+the first `RANKS`.
+"""
+
+
+def taken_ranks(
+    generation: Generation, draft: Draft, chance: Chance, *, ranks: int = RANKS
+) -> tuple[int | None, ...]:
+    """The rank of each generated token among the children that `draft` would give its context.
+
+    draft     a `TreeDraft` gives so many `ranks`, whatever its widths, in one pass over the text;
+              another draft proposes at each position, as many as its own width below the root
+    chance    the one that the text was generated with
+
+    Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
+    """
+    tokens = generation.tokens
+    prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
+    guesses = _guesses(draft, prompt, tokens, chance, ranks)
+    return tuple(
+        each.index(token) if token in each else None
+        for each, token in zip(guesses, tokens, strict=True)
+    )
+
+
+def _guesses(
+    draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance, ranks: int
+) -> Iterator[list[int]]:
+    """What would be guessed for each of the tokens, best first."""
+    if isinstance(draft, TreeDraft):
+        _refuse_drawn(draft.siblings not in ("ranked", "top"))
+        chain = TokenTree.rooted(prompt).grown(
+            tokens[:-1], range(len(tokens) - 1), source="", scores=[0.0] * (len(tokens) - 1)
+        )
+        for node, logits in enumerate(draft.model.score(prompt, chain)):
+            yield [child.token for child in draft.children(chain, node, logits, chance, ranks)]
+        return
+    for length in range(len(tokens)):
+        tree = draft.propose(prompt.extended(tokens[:length]), chance)
+        _refuse_drawn(tree.has_rows)
+        yield [tree.tokens[child] for child in tree.children(ROOT)][:ranks]
+
+
+def _refuse_drawn(drawn: bool) -> None:
+    if drawn:
+        raise ValueError(
+            'only "ranked" or "top" siblings are the same in every tree, got some that are drawn'
+        )
+
+
+def ranks_by_temperature(
+    generations: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0
+) -> dict[float, list[tuple[int | None, ...]]]:
+    """`taken_ranks` of what `sweep.grid.generations` yields, by the setting's temperature.
+
+    seed    the one that was given to `generations`
+    """
+    found: dict[float, list[tuple[int | None, ...]]] = {}
+    for setting, prompt, generation in generations:
+        chance = Chance(seeds([prompt], seed)[0], setting.sampler)
+        taken = taken_ranks(generation, draft, chance)
+        found.setdefault(setting.sampler.temperature, []).append(taken)
+    return found
+
+
+def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong[list[int]]]:
+    """The rounds of a tree of this shape along the text; a proposal is the list of nodes that the
+    text reaches, root first.
+    """
+    children = shape_children(shape)
+
+    def propose(start: int) -> tuple[int, list[int]]:
+        reached = [ROOT]
+        for rank in taken[start:]:
+            if rank is None or rank >= len(children[reached[-1]]):
+                break
+            reached.append(children[reached[-1]][rank])
+        return len(reached) - 1, reached
+
+    return rounds_along(len(taken), propose)
+
+
+def shape_children(shape: Shape) -> list[list[int]]:
+    """The children of each node."""
+    children: list[list[int]] = [[] for _ in shape.parents]
+    for node, parent in enumerate(shape.parents[1:], 1):
+        children[parent].append(node)
+    return children
