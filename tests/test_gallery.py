@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from toys import GOOD, write_toy
 
-from specdec_lib.suite import gallery
 from specdec_lib.suite.gallery import building, command, describing, page
-from specdec_lib.suite.reproduce import main
+from specdec_lib.suite.gallery.building import build
+from specdec_lib.suite.gallery.describing import comparison, descriptions
+from specdec_lib.suite.reproduce.command import main
 from specdec_lib.workload.published import published
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIGURES = REPOSITORY / "figures"
 NOTEBOOKS = REPOSITORY / "notebooks"
 STORED = sorted(path.stem for path in FIGURES.glob("[0-9][0-9]_*.csv"))
-COMPARED = sorted(name for name, one in gallery.descriptions().items() if one.paper)
+COMPARED = sorted(name for name, one in descriptions().items() if one.paper)
 VOID = {"meta", "link", "img", "input", "br"}
 
 
@@ -57,23 +58,23 @@ def stored(tmp_path: Path) -> Path:
     return place
 
 
-def saved_by_notebooks() -> set[str]:
+def saved_by_notebooks() -> list[str]:
     sources = "".join(
         "".join(cell["source"])
-        for path in NOTEBOOKS.glob("*.ipynb")
+        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
         for cell in json.loads(path.read_text())["cells"]
     )
-    return set(re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources))
+    return re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
 
 
 def test_every_figure_is_described_and_every_description_has_a_figure() -> None:
-    assert saved_by_notebooks() == set(gallery.descriptions())
-    assert set(STORED) <= set(gallery.descriptions())
+    assert set(saved_by_notebooks()) == set(descriptions())
+    assert set(STORED) <= set(descriptions())
 
 
-@pytest.mark.parametrize("name", gallery.descriptions())
+@pytest.mark.parametrize("name", descriptions())
 def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: str) -> None:
-    one = gallery.descriptions()[name]
+    one = descriptions()[name]
     assert (
         3 < len(one.title) <= 60
         and 40 < len(one.see) <= 200
@@ -85,20 +86,20 @@ def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_the_papers_number_stands_beside_ours(name: str) -> None:
-    found = gallery.comparison(gallery.descriptions()[name], FIGURES / f"{name}.csv")
+    found = comparison(descriptions()[name], FIGURES / f"{name}.csv")
     assert found is not None and found.headings[0] == "paper" and 2 <= len(found.rows) <= 9
     assert all(len(row) == len(found.headings) + 1 for row in found.rows)
-    if "item" in gallery.descriptions()[name].paper:
+    if "item" in descriptions()[name].paper:
         assert not any("–" in row for row in found.rows)
     else:
         assert sum(row[1] != "–" for row in found.rows) == 1
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMPARED if "rows" not in gallery.descriptions()[name].paper]
+    "name", [name for name in COMPARED if "rows" not in descriptions()[name].paper]
 )
 def test_a_tables_paper_numbers_are_those_that_are_published(name: str) -> None:
-    paper = gallery.descriptions()[name].paper
+    paper = descriptions()[name].paper
     if "item" not in paper:
         return
     printed = {
@@ -118,14 +119,14 @@ def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path:
     told = describing.Description(
         "t", "s", {"source": "S", "caption": "c", "item": "i", "rows": [row | {"ours": ours}]}
     )
-    assert describing.comparison(told, tmp_path / "t.csv").rows == (
+    assert comparison(told, tmp_path / "t.csv").rows == (
         ("a's largest", f"{published('staged.fig2').value[1]:g}", "4"),
     )
     for change in ({"where": {"kind": "z"}}, {"column": "y"}, {"take": "only"}):
         told = describing.Description(
             "t", "s", {"source": "S", "caption": "c", "rows": [row | {"ours": ours | change}]}
         )
-        assert describing.comparison(told, tmp_path / "t.csv").rows[0][2] == "–"
+        assert comparison(told, tmp_path / "t.csv").rows[0][2] == "–"
     listed = {
         "source": "S",
         "caption": "c",
@@ -133,21 +134,18 @@ def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path:
         "label": ["kind"],
         "columns": {"paper": "paper", "ours": "x"},
     }
-    assert describing.comparison(
-        describing.Description("t", "s", listed), tmp_path / "t.csv"
-    ).rows == (("a", "1.5", "1.23"),)
-    assert (
-        describing.comparison(describing.Description("t", "s", listed), tmp_path / "gone.csv")
-        is None
+    assert comparison(describing.Description("t", "s", listed), tmp_path / "t.csv").rows == (
+        ("a", "1.5", "1.23"),
     )
+    assert comparison(describing.Description("t", "s", listed), tmp_path / "gone.csv") is None
 
 
 @pytest.mark.parametrize(
     "text, reason",
     [
         ("[x", "figures.toml"),
-        ('[a]\ntitle = "t"', "needs title and see"),
-        ('[a]\ntitel = "t"\nsee = "s"', "got titel"),
+        ('[a]\ntitle = "t"', "holds title, see"),
+        ('[a]\ntitel = "t"\nsee = "s"', "title"),
     ],
 )
 def test_a_damaged_description_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
@@ -157,7 +155,7 @@ def test_a_damaged_description_file_is_refused(tmp_path: Path, text: str, reason
 
 
 def test_the_page_is_whole_offline_and_links_to_what_is_there(stored: Path) -> None:
-    told = gallery.build(stored).read_text(encoding="utf-8")
+    told = build(stored).read_text(encoding="utf-8")
     read = Read(told)
     assert [tag for tag, attributes in read.found if tag == "article"] == ["article"] * len(STORED)
     assert sorted(read.all("data-figure")) == STORED
@@ -180,10 +178,32 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored: Path) -> N
     )
 
 
+def test_links_lead_to_images_where_the_script_of_interactive_figures_may_be_missing(
+    stored: Path,
+) -> None:
+    read = Read(build(stored).read_text(encoding="utf-8"))
+    links = [attributes for _, attributes in read.found if "data-page" in attributes]
+    assert len(links) == 2 * len(list(stored.glob("[0-9][0-9]_*.html")))
+    for link in links:
+        assert link["href"] == (link["data-page"] or "").replace(".html", ".png")
+        assert (stored / (link["data-page"] or "")).exists()
+
+
+def test_figures_come_in_the_notebooks_order(stored: Path, made: tuple[Path, Path]) -> None:
+    read = Read(build(stored).read_text(encoding="utf-8"))
+    assert read.all("data-figure") == [name for name in saved_by_notebooks() if name in STORED]
+    notebooks, folder = made
+    for name in ("00_aardvark", "00_zebra"):
+        (folder / f"{name}.csv").write_text("")
+    path = notebooks / "00_toy.ipynb"
+    path.write_text(path.read_text().replace("print(width)", "print('00_zebra', \\\"00_zebra\\\")"))
+    assert next(iter(building.figure_files(folder, path))) == "00_zebra"
+
+
 def test_the_page_is_the_same_byte_for_byte(stored: Path) -> None:
-    first = gallery.build(stored).read_bytes()
+    first = build(stored).read_bytes()
     (stored / "runs").mkdir()
-    assert gallery.build(stored).read_bytes() == first
+    assert build(stored).read_bytes() == first
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +264,7 @@ def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
 def test_a_figure_that_no_run_made_so_is_not_said_to_be(made: tuple[Path, Path]) -> None:
     notebooks, folder = made
     (folder / "00_toy.csv").write_text("edited")
-    told = gallery.build(folder, notebooks=notebooks).read_text()
+    told = build(folder, notebooks=notebooks).read_text()
     assert "Made with" not in told and "by hand" in provenance(folder)["figures"]["00_toy"][0][1]
 
 
@@ -259,7 +279,7 @@ def test_defaults_given_by_name_and_a_run_with_them_leave_the_page_as_it_was(
     assert (folder / "index.html").read_bytes() == plain
     for path in (folder / "runs").iterdir():
         path.unlink()
-    assert gallery.build(folder, notebooks=notebooks).read_bytes() == plain
+    assert build(folder, notebooks=notebooks).read_bytes() == plain
 
 
 def test_an_undescribed_figure_is_shown_all_the_same(made: tuple[Path, Path]) -> None:
@@ -286,7 +306,7 @@ def test_text_from_elsewhere_is_escaped() -> None:
     card = page.Card(
         "00_x", "<i>", "a & b", frozenset({"csv"}), (0, 0), "<0>", {"name": "'<x>'"}, None
     )
-    told = page.page([page.Chapter("00_toy", "../x.ipynb", said, {}, (card,))])
+    told = page.render_page([page.Chapter("00_toy", "../x.ipynb", said, {}, (card,))])
     Read(told)
     assert (
         "a &lt; b &amp; <code>c</code>" in told
@@ -300,8 +320,8 @@ def test_the_page_in_git_is_the_one_that_would_be_built(stored: Path) -> None:
     built = re.sub(
         r'href="[^"]*/notebooks/',
         'href="../notebooks/',
-        gallery.build(stored).read_text(encoding="utf-8"),
+        build(stored).read_text(encoding="utf-8"),
     )
     assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, (
-        "make refresh, or python -m specdec_lib.suite.gallery, writes it anew"
+        "make refresh, or specdec gallery, writes it anew"
     )

@@ -1,11 +1,13 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib.suite.gallery import digest
-from specdec_lib.suite.reproduce import main, plan, settings
+from specdec_lib.core.files import file_digest
+from specdec_lib.suite.reproduce import plan, settings
+from specdec_lib.suite.reproduce.command import main
 
 __all__ = ["toys"]
 
@@ -19,7 +21,7 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(
     assert (figures / "00_toy.csv").read_text() == "3" and path.read_bytes() == before
     told = json.loads((figures / "runs" / "00_toy.json").read_text())
     assert told["parameters"] == told["values"] == {"width": 3} and told["state"] == "finished"
-    assert told["figures"] == {"00_toy.csv": digest(figures / "00_toy.csv")}
+    assert told["figures"] == {"00_toy.csv": file_digest(figures / "00_toy.csv")}
     assert {"commit", "machine", "versions", "date"} <= set(told["made"]) and "torch" in told[
         "made"
     ]["versions"]
@@ -94,19 +96,20 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
         (["--jobs", "0"], "--jobs counts from 1, got 0"),
         (
             ["--list", "--set", "width=3"],
-            "--list shows notebooks and runs nothing: it goes with --only",
+            "--list runs nothing: it goes with --only",
         ),
-        (["--list", "--jobs", "3"], "--list shows notebooks and runs nothing: it goes with --only"),
-        (["--check", "--refresh"], "one of --check, --refresh at a time"),
+        (["--list", "--jobs", "3"], "--list runs nothing: it goes with --only"),
+        (["--check", "--refresh"], "not allowed with argument"),
         (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_runs(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+    toys: Path, figures: Path, arguments: list[str], reason: str
 ) -> None:
     write_toy(toys, "00_toy", GOOD)
-    assert main(arguments, notebooks=toys) == 2
-    assert reason in capsys.readouterr().err and not figures.exists()
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        main(arguments, notebooks=toys)
+    assert not figures.exists()
 
 
 def test_list_shows_parameters_and_runs_nothing(
@@ -126,8 +129,8 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, fig
     full = toys / "full" / "00.yml"
     full.parent.mkdir()
     full.write_text("width: 9\n")
-    assert plan.planned([path], figures, profile="full")[0].parameters == {"width": 9}
-    assert plan.planned([path], figures, profile="full", settings=["width=4"])[0].parameters == {
+    assert plan.plan_runs([path], figures, profile="full")[0].parameters == {"width": 9}
+    assert plan.plan_runs([path], figures, profile="full", settings=["width=4"])[0].parameters == {
         "width": 4
     }
     for wrong, reason in (
@@ -136,7 +139,7 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, fig
     ):
         full.write_text(wrong)
         with pytest.raises(ValueError, match=reason):
-            plan.planned([path], figures, profile="full")
+            plan.plan_runs([path], figures, profile="full")
 
 
 def test_the_fingerprint_follows_cells_and_parameters_not_outputs(

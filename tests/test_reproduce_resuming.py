@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib.suite.gallery import Manifest, digest, remembered
-from specdec_lib.suite.reproduce import command, main, plan, running
+from specdec_lib.core.files import file_digest
+from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.suite.reproduce import command, plan, running
+from specdec_lib.suite.reproduce.command import main
 
 __all__ = ["toys"]
 
@@ -19,7 +21,7 @@ def keep(run: plan.Run, state: str) -> None:
     """The manifest of a run that made 00_toy.csv."""
     run.manifest.parent.mkdir(parents=True, exist_ok=True)
     (run.figures / "00_toy.csv").write_text("2")
-    files = {"00_toy.csv": digest(run.figures / "00_toy.csv")}
+    files = {"00_toy.csv": file_digest(run.figures / "00_toy.csv")}
     Manifest(
         run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, {}, 1.0, files
     ).write(run.manifest)
@@ -31,7 +33,7 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
     run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
     assert run.why() == "never run in this folder"
     keep(run, "finished")
-    assert run.why() == "" and running.outcome(run).state == "unchanged"
+    assert run.why() == "" and running.run_notebook(run).state == "unchanged"
     assert (
         main(["--dry-run"], notebooks=toys) == 0
         and "00_toy: unchanged, would be skipped" in capsys.readouterr().out
@@ -60,34 +62,30 @@ def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str
     run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
     keep(run, "finished")
     run.manifest.write_text(text)
-    assert remembered(run.manifest) is None and run.why() == "never run in this folder"
+    assert read_manifest(run.manifest) is None and run.why() == "never run in this folder"
 
 
 def test_a_file_in_the_folders_place_is_refused_before_anything_runs(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
+    toys: Path, figures: Path
 ) -> None:
     write_toy(toys, "00_toy", GOOD)
     figures.write_text("mine")
-    assert main([], notebooks=toys) == 2
-    said = capsys.readouterr().err
-    assert (
-        f"the folder {figures} cannot be written to (" in said
-        and "--out DIR" in said
-        and "…" not in said
-    )
+    with pytest.raises(ValueError, match=r"cannot be written to .*--out DIR"):
+        main([], notebooks=toys)
     assert figures.read_text() == "mine"
 
 
 def test_a_full_disk_is_refused_before_anything_runs_and_leaves_no_folder(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     write_toy(toys, "00_toy", GOOD)
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    assert main([], notebooks=toys) == 2
-    assert "(No space left on device)" in capsys.readouterr().err and not figures.exists()
+    with pytest.raises(ValueError, match="No space left on device"):
+        main([], notebooks=toys)
+    assert not figures.exists()
 
 
 def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
@@ -97,7 +95,7 @@ def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Manifest, "write", full)
-    result = running.outcome(plan.Run(write_toy(toys, "00_toy", GOOD), figures))
+    result = running.run_notebook(plan.Run(write_toy(toys, "00_toy", GOOD), figures))
     assert (
         result.state == "failed"
         and "No space left on device" in result.error
@@ -105,7 +103,7 @@ def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
     )
 
 
-RUNNER = "import sys; from pathlib import Path; from specdec_lib.suite.reproduce import main; main([], notebooks=Path(sys.argv[1]))"
+RUNNER = "import sys; from pathlib import Path; from specdec_lib.suite.reproduce.command import main; main([], notebooks=Path(sys.argv[1]))"
 
 
 def test_a_run_that_is_killed_is_resumed_and_swept_up(
@@ -124,7 +122,7 @@ def test_a_run_that_is_killed_is_resumed_and_swept_up(
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not (told := remembered(slow.manifest)) and process.poll() is None:
+        while not (told := read_manifest(slow.manifest)) and process.poll() is None:
             time.sleep(0.1)
         while not list(slow.kept.parent.glob(".01_slow*.partial.ipynb")) and process.poll() is None:
             time.sleep(0.1)
@@ -157,7 +155,7 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
 
     for name in ("00_toy", "01_toy", "02_toy"):
         write_toy(toys, name, GOOD)
-    monkeypatch.setattr(command, "outcome", interrupted)
+    monkeypatch.setattr(command, "run_notebook", interrupted)
     assert main([], notebooks=toys) == 130
     said = capsys.readouterr()
     assert "the same command goes on from here" in said.err and [
@@ -173,10 +171,10 @@ def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(
     keep(run, "finished")
     os.utime(figures / "00_toy.csv", (1, 1))
     assert (
-        running.outcome(
+        running.run_notebook(
             plan.Run(run.notebook, figures, parameters={"width": 3}), resume=False
         ).state
         == "failed"
     )
-    told = remembered(run.manifest)
+    told = read_manifest(run.manifest)
     assert told.figures == {} and told.origin(figures / "00_toy.csv")["parameters"] == {}

@@ -26,14 +26,14 @@ def notebook(*data: dict) -> dict:
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_the_text_is_the_same_notebook_and_shorter(path: Path) -> None:
     stored = json.loads(path.read_text(encoding="utf-8"))
-    told = storing.written(stored)
+    told = storing.format_notebook(stored)
     assert json.loads(told) == stored
     nbformat.validate(nbformat.reads(told, as_version=4))
     assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
 
 
 def test_a_line_per_line_of_source_and_one_for_a_figures_numbers() -> None:
-    told = storing.written(
+    told = storing.format_notebook(
         notebook({PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]})
     )
     assert '    "x = 1\\n",\n    "x"\n' in told
@@ -47,7 +47,7 @@ def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
         {PLOTLY: {"x": 1}, "text/plain": [storing.HOLE.format(0)]},
         {PLOTLY: {"y": [1, 2]}, "text/plain": ["\\1 é"]},
     )
-    assert json.loads(storing.written(nasty)) == nasty
+    assert json.loads(storing.format_notebook(nasty)) == nasty
 
 
 def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
     }
     (tmp_path / "run.ipynb").write_text(json.dumps(executed))
     with pytest.raises(ValueError, match="allowed are 300000"):
-        storing.store(tmp_path / "run.ipynb", tmp_path / "00_toy.ipynb")
+        storing.store_outputs(tmp_path / "run.ipynb", tmp_path / "00_toy.ipynb")
     assert not (tmp_path / "00_toy.ipynb").exists()
 
 
@@ -75,7 +75,7 @@ def test_widget_views_are_not_stored() -> None:
         "source": "",
         "outputs": [view, shown],
     }
-    tidy = storing.tidied({"cells": [cell], "metadata": {"widgets": {}}})
+    tidy = storing.without_run({"cells": [cell], "metadata": {"widgets": {}}})
     assert (
         tidy["cells"][0]["outputs"] == [{**shown, "metadata": {}}]
         and tidy["cells"][0]["metadata"] == {}

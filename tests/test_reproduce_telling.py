@@ -6,9 +6,10 @@ import papermill
 import pytest
 from toys import GOOD, toys, write_toy
 
-from specdec_lib.suite import notebook
-from specdec_lib.suite.reproduce import checking, command, main, plan, progress
-from specdec_lib.suite.reproduce.progress import Lines
+from specdec_lib.suite.notebook import read_parameters
+from specdec_lib.suite.reproduce import command, comparing, plan
+from specdec_lib.suite.reproduce.command import main
+from specdec_lib.suite.reproduce.options import parse_options
 
 __all__ = ["toys"]
 
@@ -40,8 +41,8 @@ def test_check_compares_tables_but_for_seconds(
         "00_toy.csv: width differs in 1 of 1 rows, first in row 1: 3 became 2"
         in capsys.readouterr().out
     )
-    assert main(["--check", "--set", "width=3"], notebooks=toys) == 2
-    assert "were made with the defaults; --check needs the same" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="were made with the defaults; --check needs the same"):
+        main(["--check", "--set", "width=3"], notebooks=toys)
 
 
 @pytest.mark.parametrize(
@@ -59,51 +60,24 @@ def test_tables_are_compared(tmp_path: Path, before: str, after: str, found: lis
     for name, text in (("before", before), ("after", after)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "00_toy.csv").write_text(text)
-    told = list(checking.differences(tmp_path / "before", tmp_path / "after", "00"))
+    told = list(comparing.table_differences(tmp_path / "before", tmp_path / "after", "00"))
     assert told == [f"00_toy.csv: {one}" for one in found]
     (tmp_path / "after" / "00_toy.csv").unlink()
-    assert list(checking.differences(tmp_path / "before", tmp_path / "after", "00")) == [
+    assert list(comparing.table_differences(tmp_path / "before", tmp_path / "after", "00")) == [
         f"00_toy.csv is only in {tmp_path / 'before'}"
     ]
 
 
-def test_only_columns_of_a_clock_are_timed() -> None:
-    assert all(
-        map(
-            checking.timed,
-            (
-                "seconds",
-                "build_seconds",
-                "lookup_microseconds",
-                "tokens_per_second",
-                "ms_per_token",
-                "relative_by_the_clock",
-            ),
-        )
-    )
-    assert not any(
-        map(checking.timed, ("tokens", "second_guess", "items", "rate", "tokens_per_round"))
-    )
-
-
-def test_progress_elsewhere_than_in_a_terminal_is_a_line_now_and_then() -> None:
-    said: list[str] = []
-    lines = Lines("[1/2] 00_toy", every_seconds=0.0, say=said.append)
-    for text in ("\r0/3 cells", "\r1/3 cells   ", "\r", "\r2/3 cells", "\r3/3 cells"):
-        lines.write(text)
-    assert said == ["[1/2] 00_toy: 1/3 cells", "[1/2] 00_toy: 2/3 cells"]
-    rare = Lines("[1/2] 00_toy", every_seconds=1e6, say=said.append)
-    rare.write("\r1/3 cells")
-    assert len(said) == 2
-
-
-def test_the_beginning_of_each_notebook_is_told(
-    toys: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
-    write_toy(toys, "00_toy", GOOD)
-    assert main([], notebooks=toys) == 0
-    assert "[1/1] 00_toy …" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    "column, timed",
+    [
+        *((name, True) for name in ("seconds", "lookup_microseconds", "tokens_per_second")),
+        *((name, True) for name in ("ms_per_token", "relative_by_the_clock")),
+        *((name, False) for name in ("tokens", "second_guess", "items", "tokens_per_round")),
+    ],
+)
+def test_only_columns_of_a_clock_are_timed(column: str, timed: bool) -> None:
+    assert comparing.is_timed(column) is timed
 
 
 def test_changed_parameters_in_the_tracked_folder_and_long_profiles_are_announced(
@@ -114,10 +88,10 @@ def test_changed_parameters_in_the_tracked_folder_and_long_profiles_are_announce
     )
     (toys / "full").mkdir()
     (toys / "full" / "00.yml").write_text("# About two hours.\nwidth: 3  # an hour each\n")
-    command._announce([run], command.options(["--profile", "full"]))
+    command._announce([run], parse_options(["--profile", "full"]))
     said = capsys.readouterr().err
     assert "About two hours." in said and "an hour each" in said and "--out DIR" in said
-    command._announce([run], command.options([]))
+    command._announce([run], parse_options([]))
     assert capsys.readouterr().err == ""
 
 
@@ -130,13 +104,12 @@ def test_parameters_are_read_as_papermill_reads_them(path: Path) -> None:
         for name, one in papermill.inspect_notebook(str(path)).items()
     }
     assert {
-        name: (one.annotation, one.default, one.help)
-        for name, one in notebook.parameters(path).items()
+        name: (one.annotation, one.default, one.help) for name, one in read_parameters(path).items()
     } == theirs
 
 
 def test_the_command_starts_without_the_packages_that_a_run_needs() -> None:
     heavy = ("torch", "pandas", "plotly", "papermill", "transformers", "nbformat")
-    code = f"import sys; from specdec_lib.suite.reproduce import main; main(['--list']); print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys; from specdec_lib.suite.reproduce.command import main; main(['--list']); print([name for name in {heavy} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines()[-1] == "[]"

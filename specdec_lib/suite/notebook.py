@@ -1,6 +1,4 @@
-"""What a notebook says of itself: title, question, run time and parameters, read from its JSON
-without running or importing anything.
-"""
+"""Reads a notebook's title, question, run time and parameters from its JSON; runs nothing."""
 
 import ast
 import io
@@ -27,8 +25,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Introduction:
-    """A notebook's first cell: the title, the question in bold, and the sentence that says how long
-    it runs; "" for what is missing.
+    """A notebook's title, its question in bold, and the sentence that says how long it runs.
+
+    All are from its first markdown cell; "" for what is missing.
     """
 
     title: str
@@ -36,7 +35,7 @@ class Introduction:
     run_time: str
 
 
-def cells(notebook: Path) -> list[tuple[str, str, list[str]]]:
+def read_cells(notebook: Path) -> list[tuple[str, str, list[str]]]:
     """Kind, source and tags of each cell.  Raises ValueError if the file is no notebook."""
     try:
         found = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -50,15 +49,15 @@ def cells(notebook: Path) -> list[tuple[str, str, list[str]]]:
         ) from problem
 
 
-def parameters(notebook: Path) -> dict[str, Parameter]:
+def read_parameters(notebook: Path) -> dict[str, Parameter]:
     """The parameters by name, in order; empty without a tagged cell.
 
     Raises ValueError if that cell is no Python.
     """
-    source = next(
-        (text for kind, text, tags in cells(notebook) if kind == "code" and "parameters" in tags),
-        "",
+    tagged = (
+        text for kind, text, tags in read_cells(notebook) if kind == "code" and "parameters" in tags
     )
+    source = next(tagged, "")
     try:
         statements = ast.parse(source).body
     except SyntaxError as problem:
@@ -66,10 +65,9 @@ def parameters(notebook: Path) -> dict[str, Parameter]:
             f"{notebook}: the cell tagged parameters is no Python, line {problem.lineno}:"
             f" {problem.msg}"
         ) from problem
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {
         token.start[0]: token.string.lstrip("# ").strip()
-        for token in tokens
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     }
     found = {}
@@ -81,23 +79,19 @@ def parameters(notebook: Path) -> dict[str, Parameter]:
                 annotation = "None"
             case _:
                 continue
-        found[name] = Parameter(
-            annotation,
-            ast.get_source_segment(source, value) or "",
-            comments.get(statement.end_lineno, ""),
-        )
+        default = ast.get_source_segment(source, value) or ""
+        found[name] = Parameter(annotation, default, comments.get(statement.end_lineno, ""))
     return found
 
 
-def introduction(notebook: Path) -> Introduction:
-    """What the first cell says."""
-    text = next((text for kind, text, _ in cells(notebook) if kind == "markdown"), "")
+def read_introduction(notebook: Path) -> Introduction:
+    """What the first markdown cell says."""
+    text = next((text for kind, text, _ in read_cells(notebook) if kind == "markdown"), "")
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
     question = re.search(r"^\*\*(.+)\*\*$", text, re.MULTILINE)
     run_time = re.search(r"\b(About|Half|A few|An?) [^.]*\b(second|minute|hour)s?\b[^.]*\.", text)
     return Introduction(
-        *(
-            found[group] if found else ""
-            for found, group in ((title, 1), (question, 1), (run_time, 0))
-        )
+        title[1] if title else "",
+        question[1] if question else "",
+        run_time[0] if run_time else "",
     )

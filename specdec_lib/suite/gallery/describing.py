@@ -1,13 +1,14 @@
-"""What figures are called and what to see in them (figures.toml), and a paper's numbers beside
-ours, read from the figures' tables.
+"""Figures' titles and captions (figures.toml), and a paper's numbers beside ours.
+
+Numbers are read from the figures' tables.
 """
 
 import csv
 import functools
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("figures.toml")
@@ -16,7 +17,6 @@ TAKES = {
     "min": min,
     "only": lambda numbers: numbers[0] if len(numbers) == 1 else math.nan,
 }
-
 Rows = list[dict[str, str]]
 
 
@@ -24,13 +24,14 @@ Rows = list[dict[str, str]]
 class Description:
     """One figure's words.
 
+    see      what to look at
     paper    where the paper's number is and what stands beside it, as figures.toml has it; empty if
              the paper has none
     """
 
     title: str
     see: str
-    paper: Mapping[str, object]
+    paper: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,12 @@ def descriptions(source: Path = SOURCE) -> dict[str, Description]:
     Raises ValueError if the file is no TOML, or an entry lacks its title or what to see.
     """
     try:
-        told = tomllib.loads(source.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as problem:
-        raise ValueError(f"{source}: {problem}") from problem
-    for name, entry in told.items():
-        if not {"title", "see"} <= set(entry) <= {"title", "see", "paper"}:
-            raise ValueError(
-                f"{source}: {name} needs title and see, and may have paper; got {', '.join(entry)}"
-            )
-    return {
-        name: Description(entry["title"], entry["see"], entry.get("paper", {}))
-        for name, entry in told.items()
-    }
+        entries = tomllib.loads(source.read_text(encoding="utf-8"))
+        return {name: Description(**entry) for name, entry in entries.items()}
+    except (tomllib.TOMLDecodeError, TypeError) as problem:
+        raise ValueError(
+            f"{source} holds title, see and perhaps paper for each figure: {problem}"
+        ) from problem
 
 
 def comparison(description: Description, table: Path) -> Comparison | None:
@@ -75,39 +70,35 @@ def comparison(description: Description, table: Path) -> Comparison | None:
     with table.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     if "rows" in paper:
-        headings, found = ("paper", "ours"), _picked(paper["rows"], rows)
+        headings = ("paper", "ours")
+        found = [
+            (
+                one["label"],
+                _format(_pick(one["paper"], rows), exact=True),
+                _format(_pick(one["ours"], rows)),
+            )
+            for one in paper["rows"]
+        ]
     else:
         headings, found = tuple(paper["columns"]), _listed(paper, rows)
     return Comparison(paper["source"], paper["caption"], headings, tuple(found)) if found else None
 
 
-def _picked(wanted: Sequence[Mapping], rows: Rows) -> list[tuple[str, ...]]:
-    return [
-        (
-            one["label"],
-            _text(_pick(one["paper"], rows), exact=True),
-            _text(_pick(one["ours"], rows)),
-        )
-        for one in wanted
-    ]
-
-
 def _listed(paper: Mapping, rows: Rows) -> list[tuple[str, ...]]:
-    """A row per row of the table in which the paper, or in a table without any such row anybody,
-    has a number.
-    """
-    where, columns = paper.get("where", {}), paper["columns"]
+    """The rows of the table that `where` allows; with an `item`, those with a paper's number."""
+    columns, published = paper["columns"], "item" in paper
     kept = [
-        row for row in rows if all(row.get(column) in allowed for column, allowed in where.items())
+        row
+        for row in rows
+        if all(row.get(column) in allowed for column, allowed in paper.get("where", {}).items())
+        and not (published and math.isnan(_number(row, columns["paper"])))
     ]
-    if "item" in paper:
-        kept = [row for row in kept if not math.isnan(_number(row, columns["paper"]))]
     return [
         (
             ", ".join(row[column] for column in paper["label"]),
             *(
-                _text(_number(row, at), exact=name == "paper" and "item" in paper)
-                for name, at in columns.items()
+                _format(_number(row, column), exact=name == "paper" and published)
+                for name, column in columns.items()
             ),
         )
         for row in kept
@@ -136,7 +127,7 @@ def _number(row: Mapping[str, str], column: str) -> float:
         return math.nan
 
 
-def _text(number: float, *, exact: bool = False) -> str:
+def _format(number: float, *, exact: bool = False) -> str:
     """Three significant digits; a paper's number as it prints it, as far as four."""
     if math.isnan(number):
         return "–"

@@ -1,5 +1,10 @@
 "use strict";
 // A figure opens in a window over the page; without this script the same links lead to the figure's own page.
+// Interactive figures need plotly.min.js. Git keeps neither that nor provenance.js, and both are written together: without them, as in a
+// clone that was never run, links lead to the images.
+if (window.provenance) {
+  for (const link of document.querySelectorAll("a[data-page]")) link.href = link.dataset.page;
+}
 const dialog = document.querySelector("dialog");
 const links = [...document.querySelectorAll("a.picture")];
 let shown = -1;

@@ -1,4 +1,4 @@
-"""What a run ran on: machine, versions and commit."""
+"""The machine, versions and commit that a run used."""
 
 import datetime
 import os
@@ -13,24 +13,20 @@ PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 
 
 def surroundings() -> dict[str, object]:
-    """Date, commit (and whether files that git knows differ from it, figures aside), machine and
-    versions, in words.
-    """
+    """Date, machine, versions and commit, and whether tracked files outside figures/ differ."""
     commit, changed = _commit()
-    versions = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
-    now = datetime.datetime.now(datetime.UTC)
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "processors": os.cpu_count(),
-    }
-    machine["threads"] = os.environ.get("OMP_NUM_THREADS") or "unset"
     return {
-        "date": now.strftime("%Y-%m-%d %H:%M UTC"),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit,
         "changed": changed,
-        "machine": machine,
-        "versions": versions,
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "processors": os.cpu_count(),
+            "threads": os.environ.get("OMP_NUM_THREADS") or "unset",
+        },
+        "versions": {"python": platform.python_version()}
+        | {name: _version(name) for name in PACKAGES},
     }
 
 
@@ -44,15 +40,10 @@ def _commit() -> tuple[str, bool]:
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(
-        ["git", "--no-optional-locks", *words],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return done.stdout.strip()
+    command = ["git", "--no-optional-locks", *words]
+    return subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30
+    ).stdout.strip()
 
 
 def _version(package: str) -> str:
@@ -63,10 +54,8 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """The processor's name as the system gives it, else its architecture."""
+    """The processor's name as Linux gives it, else its architecture."""
     listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    lines = listing.read_text(errors="replace").splitlines() if listing.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

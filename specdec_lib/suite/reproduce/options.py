@@ -1,4 +1,4 @@
-"""The words of the command line."""
+"""The options of `specdec reproduce`."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,97 +7,63 @@ from pathlib import Path
 from specdec_lib.core.commandline import Parser
 from specdec_lib.suite.reproduce.settings import PROFILES
 
+DESCRIPTION = (
+    "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
+    " status: 0 all went well, 1 a notebook failed or a table differs, 2 refused before anything"
+    " ran, 130 interrupted."
+)
 
-def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What was asked for; argparse's own exit on a word it does not know."""
-    parser = Parser(
-        "reproduce",
-        "Run the notebooks; every figure is made anew, and figures/index.html shows them all.",
-    )
-    told = parser.add_argument_group("instead of running")
-    told.add_argument("--list", action="store_true", help="show the notebooks and their parameters")
-    told.add_argument("--dry-run", action="store_true", help="show what would run, and why")
-    told.add_argument(
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options; raises ValueError for an unknown one, or some that do not go together."""
+    parser = Parser("reproduce", DESCRIPTION)
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--list", action="store_true", help="only show the notebooks and their parameters")
+    add("--dry-run", action="store_true", help="only show what would run, and why")
+    add(
         "--check",
         action="store_true",
         help="run into a temporary folder and compare the tables, all but columns of seconds",
     )
-    told.add_argument(
+    add(
         "--refresh",
         action="store_true",
         help="run with the defaults and store the outputs in the notebooks themselves",
     )
-    what = parser.add_argument_group("what to run")
-    what.add_argument(
-        "--only",
-        nargs="+",
-        default=[],
-        action="extend",
-        metavar="NN",
-        help="numbers or names of notebooks; all without",
-    )
-    what.add_argument(
+    add = parser.add_argument
+    several = {"nargs": "+", "default": [], "action": "extend"}
+    add("--only", metavar="NN", help="numbers or names of notebooks; all without", **several)
+    add(
         "--set",
-        nargs="+",
-        default=[],
         metavar="name=value",
-        action="extend",
         help="parameters, for every notebook that has them",
+        **several,
     )
-    what.add_argument(
+    add(
         "--profile",
         choices=PROFILES,
         default="smoke",
         help="smoke: the defaults; full: notebooks/full/NN.yml",
     )
-    what.add_argument(
+    add(
         "--out",
         type=Path,
-        metavar="DIR",
-        help="where figures go; without, the folder SPECDEC_FIGURES names, else figures/",
+        help="the folder for figures; without, the one SPECDEC_FIGURES names, else figures/",
     )
-    how = parser.add_argument_group("how to run")
-    how.add_argument(
-        "--fresh",
-        dest="resume",
-        action="store_false",
-        help="run again what is unchanged since its last run",
-    )
-    how.add_argument(
-        "--resume",
-        dest="resume",
-        action="store_true",
-        default=True,
-        help="skip what is unchanged since its last run (the default)",
-    )
-    how.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="notebooks at a time; timings are only right with 1 (the default)",
-    )
-    return parser.parse_args(arguments)
+    add("--fresh", action="store_true", help="run again what is unchanged since its last run")
+    add("--jobs", type=int, default=1, help="notebooks at a time; timings are right only with 1")
+    given = parser.parse_args(arguments)
+    _check(given, parser)
+    return given
 
 
-def check_options(asked: argparse.Namespace) -> None:
-    """Raises ValueError for options that do not go together, or a wrong number of jobs."""
-    if asked.refresh and (asked.set or asked.profile != "smoke"):
+def _check(given: argparse.Namespace, parser: Parser) -> None:
+    if given.refresh and (given.set or given.profile != "smoke"):
         raise ValueError(
             "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
         )
-    if asked.jobs < 1:
-        raise ValueError(f"--jobs counts from 1, got {asked.jobs}")
-    if asked.list and (
-        asked.set or asked.profile != "smoke" or asked.out or asked.jobs != 1 or not asked.resume
-    ):
-        raise ValueError(
-            "--list shows notebooks and runs nothing: it goes with --only, and with no other word"
-        )
-    modes = [
-        name
-        for name in ("--list", "--dry-run", "--check", "--refresh")
-        if getattr(asked, name[2:].replace("-", "_"))
-    ]
-    if len(modes) > 1:
-        raise ValueError(f"one of {', '.join(modes)} at a time")
+    if given.jobs < 1:
+        raise ValueError(f"--jobs counts from 1, got {given.jobs}")
+    others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
+    if given.list and any(value != parser.get_default(name) for name, value in others.items()):
+        raise ValueError("--list runs nothing: it goes with --only, and with no other option")

@@ -1,33 +1,25 @@
-"""What a person may set: a notebook's parameters, on the command line or in a profile, each checked
-against its annotation.
-"""
+"""The parameters that the command line or a profile sets, checked against the notebooks."""
 
 import ast
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import yaml
-
 PROFILES = ("smoke", "full")
+KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 
 
-def split(setting: str) -> tuple[str, str]:
-    """The two sides of "name=value".
-
-    Raises ValueError if there are not two, or the left one is no name.
-    """
+def split_setting(setting: str) -> tuple[str, str]:
+    """The two sides of "name=value"; raises ValueError if there are not two."""
     name, equals, text = setting.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"--set takes name=value, got {setting!r}")
     return name, text
 
 
-def check_names(given: Iterable[str], types: Sequence[Mapping[str, str]]) -> None:
-    """Raises ValueError for a name that no notebook declares, with the nearest of those that one
-    does.
-    """
-    allowed = sorted(set().union(*types))
+def check_names(given: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raises ValueError for a name that is not allowed, with the nearest one that is."""
+    allowed = sorted(set(allowed))
     for name in given:
         if name not in allowed:
             near = difflib.get_close_matches(name, allowed, n=1)
@@ -38,40 +30,43 @@ def check_names(given: Iterable[str], types: Sequence[Mapping[str, str]]) -> Non
             )
 
 
-def value(name: str, text: str, annotation: str, notebook: Path) -> object:
-    """A setting's value: a Python literal, or the text itself where a string is declared.
+def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object:
+    """The value of a setting: a Python literal, or the text itself where a string is declared.
 
     Raises ValueError if it is of another type.
     """
     try:
-        found = ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
-        found = text
-    if annotation == "str" and not isinstance(found, str):
-        found = text
-    if annotation.startswith("list") and isinstance(found, tuple):
-        found = list(found)  # 4,8 as well as [4,8]
-    check(name, found, annotation, notebook)
-    return found
+        value = text
+    if annotation == "str" and not isinstance(value, str):
+        value = text
+    if annotation.startswith("list") and isinstance(value, tuple):
+        value = list(value)  # 4,8 as well as [4,8]
+    check_value(name, value, annotation, notebook)
+    return value
 
 
-def profile_source(notebook: Path, profile: str) -> Path:
-    """The file that holds a notebook's parameters at full size."""
+def profile_file(notebook: Path, profile: str) -> Path:
+    """The file that holds a notebook's parameters in a profile."""
     return notebook.parent / profile / f"{notebook.stem[:2]}.yml"
 
 
-def profile_values(notebook: Path, known: Mapping[str, str], profile: str) -> dict[str, object]:
-    """What a profile sets in a notebook: nothing for smoke, `full/NN.yml` beside the notebook for
-    full.
+def profile_values(notebook: Path, declared: Mapping[str, str], profile: str) -> dict[str, object]:
+    """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full.
 
-    Raises ValueError for another profile, a missing or unreadable file, or an entry that the
-    notebook does not declare so.
+    declared    the annotations of the notebook's parameters
+
+    Raises ValueError for another profile, a file that is missing or unreadable, or an entry that
+    the notebook does not declare so.
     """
+    import yaml
+
     if profile not in PROFILES:
         raise ValueError(f"a profile is one of {', '.join(PROFILES)}, got {profile!r}")
     if profile == "smoke":
         return {}
-    source = profile_source(notebook, profile)
+    source = profile_file(notebook, profile)
     if not source.exists():
         raise ValueError(
             f"the profile {profile} of {notebook.stem} would be in {source}, which does not exist"
@@ -82,60 +77,51 @@ def profile_values(notebook: Path, known: Mapping[str, str], profile: str) -> di
         raise ValueError(f"{source} is no YAML: {problem}") from problem
     if not isinstance(values, dict):
         raise ValueError(f"{source} holds name: value pairs, got {values!r}")
-    for name, one in values.items():
-        if name not in known:
+    for name, value in values.items():
+        if name not in declared:
             raise ValueError(
                 f"{source} sets {name!r}, which {notebook.stem} does not declare; it has"
-                f" {', '.join(known) or 'none'}"
+                f" {', '.join(declared) or 'none'}"
             )
-        check(name, one, known[name], notebook)
+        check_value(name, value, declared[name], notebook)
     return values
 
 
 def expected_times(notebook: Path, profile: str) -> list[str]:
-    """What a profile's file says of its own run time: its comments that speak of minutes or hours."""
-    source = profile_source(notebook, profile)
+    """The comments in a profile's file that speak of minutes or hours."""
+    source = profile_file(notebook, profile)
     lines = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
-    comments = [line.partition("#")[2].strip() for line in lines if "#" in line]
+    comments = [line.partition("#")[2].strip() for line in lines]
     return [comment for comment in comments if "hour" in comment or "minute" in comment]
 
 
-def check(name: str, given: object, annotation: str, notebook: Path) -> None:
+def check_value(name: str, value: object, annotation: str, notebook: Path) -> None:
     """Raises ValueError unless a value fits the annotation that a notebook declares."""
     if annotation == "None":
         raise ValueError(
             f"{notebook.stem} declares {name} without a type; annotate it in the cell tagged"
             " parameters"
         )
-    if not fits(given, annotation):
-        raise ValueError(f"{notebook.stem} declares {name}: {annotation}, got {given!r}")
+    if not fits(value, annotation):
+        raise ValueError(f"{notebook.stem} declares {name}: {annotation}, got {value!r}")
 
 
-def fits(given: object, annotation: str) -> bool:
-    """Whether a value is of an annotated type: int, float, str, bool, and list or dict of them.
+def fits(value: object, annotation: str) -> bool:
+    """Whether a value has the type that an annotation names; a whole number is a float too.
 
-    A whole number is a float too.
-
-    Raises ValueError for any other annotation.
+    Raises ValueError for an annotation that is no int, float, str, bool, or list or dict of them.
     """
-    return _fits(given, ast.parse(annotation, mode="eval").body)
+    from pydantic import TypeAdapter, ValidationError
 
-
-def _fits(given: object, kind: ast.expr) -> bool:
-    match kind:
-        case ast.Name("int"):
-            return type(given) is int
-        case ast.Name("float"):
-            return type(given) in (int, float)
-        case ast.Name("str" | "bool" | "list" | "dict" as name):
-            return type(given).__name__ == name
-        case ast.Subscript(ast.Name("list"), item):
-            return type(given) is list and all(_fits(one, item) for one in given)
-        case ast.Subscript(ast.Name("dict"), ast.Tuple([key, item])):
-            return type(given) is dict and all(
-                _fits(one, key) and _fits(two, item) for one, two in given.items()
-            )
-    raise ValueError(
-        "a parameter is an int, float, str, bool, or a list or dict of them, got the annotation"
-        f" {ast.unparse(kind)}"
-    )
+    try:
+        kind = eval(annotation, {"__builtins__": {}}, KINDS)
+    except (NameError, SyntaxError, TypeError, AttributeError) as problem:
+        raise ValueError(
+            f"a parameter is an int, float, str, bool, or a list or dict of them, got the"
+            f" annotation {annotation}"
+        ) from problem
+    try:
+        TypeAdapter(kind).validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True

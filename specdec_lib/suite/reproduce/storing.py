@@ -1,4 +1,4 @@
-"""An executed notebook becomes the stored one: its outputs and counts, nothing of the run itself."""
+"""Stores an executed notebook's outputs and counts in the notebook, nothing of the run itself."""
 
 import copy
 import json
@@ -16,21 +16,21 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 HOLE = "compact output {}, to be filled in"
 
 
-def store(executed: Path, notebook: Path) -> None:
-    """Replace `notebook` by the tidied `executed` one, whole or not at all.
+def store_outputs(executed: Path, notebook: Path) -> None:
+    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all.
 
     Raises ValueError, and replaces nothing, if it would be larger than 300 KB.
     """
-    told = written(tidied(json.loads(executed.read_text(encoding="utf-8"))))
-    if (size := len(told.encode())) > LARGEST_BYTES:
+    content = format_notebook(without_run(json.loads(executed.read_text(encoding="utf-8"))))
+    if (size := len(content.encode())) > LARGEST_BYTES:
         raise ValueError(
             f"{notebook.name} with its outputs is {size} bytes, allowed are {LARGEST_BYTES}: show"
             " less, or save it as a figure"
         )
-    write_whole(notebook, told.encode())
+    write_whole(notebook, content.encode())
 
 
-def written(notebook: dict) -> str:
+def format_notebook(notebook: dict) -> str:
     """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for
     each output's data that is JSON itself.
 
@@ -38,18 +38,19 @@ def written(notebook: dict) -> str:
     """
     notebook = copy.deepcopy(notebook)
     full = json.dumps(notebook, ensure_ascii=False)
-    holes = []
+    filling = {}
     for data, kind in _json_data(notebook):
-        name = HOLE.format(len(holes))
+        name = HOLE.format(len(filling))
         while name in full:
             name += "."
-        holes.append((name, json.dumps(data[kind], ensure_ascii=False, separators=(",", ":"))))
+        filling[json.dumps(name)] = json.dumps(
+            data[kind], ensure_ascii=False, separators=(",", ":")
+        )
         data[kind] = name
-    filling = {json.dumps(name): text for name, text in holes}
-    told = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     if filling:
-        told = re.sub("|".join(map(re.escape, filling)), lambda hole: filling[hole[0]], told)
-    return told
+        text = re.sub("|".join(map(re.escape, filling)), lambda hole: filling[hole[0]], text)
+    return text
 
 
 def _json_data(notebook: dict) -> Iterator[tuple[dict, str]]:
@@ -60,37 +61,33 @@ def _json_data(notebook: dict) -> Iterator[tuple[dict, str]]:
             yield from ((data, kind) for kind in data if isinstance(data[kind], dict))
 
 
-def tidied(executed: dict) -> dict:
-    """A notebook's JSON without the traces of its run: metadata, timings, versions; of dead widget
-    views, their image stays.
+def without_run(executed: dict) -> dict:
+    """A notebook's JSON without metadata, timings and versions of its run, and without views of
+    widgets that are gone; their images stay.
     """
     notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
-        cell["metadata"] = {
-            name: value for name, value in cell["metadata"].items() if name == "tags" and value
-        }
+        tags = cell["metadata"].get("tags")
+        cell["metadata"] = {"tags": tags} if tags else {}
         if cell["cell_type"] == "code":
-            cell["outputs"] = [
-                _still(output)
+            shown = (
+                output
                 for output in cell["outputs"]
                 if WIDGET not in output.get("data", {}) or IMAGE in output["data"]
-            ]
-            for output in cell["outputs"]:
-                output.get("metadata", {}).clear()
+            )
+            cell["outputs"] = [_without_traces(output) for output in shown]
     return notebook
 
 
-def _still(output: dict) -> dict:
-    """An output without a view of a widget that is gone, whose image stays, and without an object's
-    address, which differs from run to run.
-    """
+def _without_traces(output: dict) -> dict:
+    """An output without widget view, metadata and the addresses of objects."""
+    output.get("metadata", {}).clear()
     data = output.get("data", {})
     data.pop(WIDGET, None)
-    if "text/plain" in data:
-        data["text/plain"] = (
-            [ADDRESS.sub("", line) for line in data["text/plain"]]
-            if isinstance(data["text/plain"], list)
-            else ADDRESS.sub("", data["text/plain"])
-        )
+    text = data.get("text/plain")
+    if isinstance(text, list):
+        data["text/plain"] = [ADDRESS.sub("", line) for line in text]
+    elif text is not None:
+        data["text/plain"] = ADDRESS.sub("", text)
     return output
