@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import lossless
+import lossless_trees
 import pandas as pd
 import pytest
 import torch
@@ -185,18 +186,18 @@ def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact):
     """Two contexts of a text of what `make lossless` does without end, and that what it compares
     with would show a difference.
     """
-    row = next(lossless.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
+    row = next(lossless_trees.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
     assert row["contexts"] == 2 and row["different"] == [] and len(row["passes"]) == 4 * 3
     for kind, passes in row["passes"].items():
-        assert max(passes.values()) == passes[lossless.ALONE], kind
+        assert max(passes.values()) == passes[lossless_trees.ALONE], kind
     tree = TokenTree(3, (1,)).grown(
         [2, 3], [0, 0], source="x", scores=[0.5, 0.4], rows=[torch.ones(4) / 4] * 2
     )
-    assert lossless.same(tree, tree)
+    assert lossless_trees.same(tree, tree)
     for change in (
         {"tokens": (1, 3, 2)},
         {"parents": (-1, 0, 1)},
         {"scores": (1.0, 0.5, 0.3)},
         {"rows": (None, torch.ones(4) / 4, None)},
     ):
-        assert not lossless.same(tree, replace(tree, **change))
+        assert not lossless_trees.same(tree, replace(tree, **change))
