@@ -1,31 +1,198 @@
-"""Sliders redraw their figure, and the round they show is the loop's own."""
+"""A panel draws what its knobs say, refuses what is wrong, and does not depend on another one."""
 
+import base64
+
+import ipywidgets
+import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show.widgets import best_shape, one_round, sliders
+from specdec_lib.show.widgets.knobs import check_box, choice, make_knobs, slider, text_field
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.surface import replace_figure
 
-START = {"width": 1, "colour": "red"}
+
+def bars(width, note="", annotated=False):
+    notes = [{"text": "here"}] if annotated else []
+    return go.Figure(go.Bar(y=[width]), {"title": {"text": note or "bars"}, "annotations": notes})
 
 
-def test_a_moved_slider_redraws_the_figure():
-    box = sliders(
-        lambda width, colour: go.Figure(go.Bar(y=[width]), {"title": {"text": colour}}),
-        {"width": (1, 2), "colour": ("red", "blue")},
-        start=START,
+def draw(width, note):
+    if width == 3:
+        raise ValueError("three <is> too many")
+    return Shown((bars(width, note), bars(-width)), f"<b>{width}</b>")
+
+
+def panel(**options):
+    knobs = {"width": slider((1, 2, 3, 4), 1, "bars"), "note": text_field("", "a note", "say")}
+    return Panel(make_knobs(knobs), draw, **options)
+
+
+def shown(box):
+    return [(list(one.data[0].y), one.layout.title.text) for one in box.figures]
+
+
+def test_turning_draws_once_and_says_what_it_shows():
+    box = panel()
+    box.turn(width=2, note="two")
+    assert shown(box) == [([2], "two"), ([-2], "bars")]
+    assert all(part in box.words.value for part in ("<b>2</b>", 'role="status"', "aria-live"))
+
+
+def test_a_moved_slider_redraws_its_figure():
+    choices, start = {"width": (1, 2), "note": ("red", "blue")}, {"width": 1, "note": "red"}
+    box = sliders(bars, choices, start=start)
+    assert shown(box) == [([1], "red")]
+    box.knobs["width"].value, box.knobs["note"].value = 2, "blue"
+    assert shown(box) == [([2], "blue")]
+
+
+def test_a_refused_value_is_said_and_the_figures_stay():
+    box = panel()
+    box.knobs["width"].value = 3
+    assert "three &lt;is&gt; too many" in box.words.value and shown(box)[0][0] == [1]
+    box.knobs["width"].value = 4
+    assert shown(box)[0][0] == [4] and "too many" not in box.words.value
+
+
+@pytest.mark.parametrize("values, name", [({"height": 1}, "'height'"), ({"width": 9}, "'width'")])
+def test_a_knob_or_value_that_does_not_exist_is_refused(values, name):
+    box = panel()
+    with pytest.raises(ValueError, match=name):
+        box.turn(**values)
+    box.knobs["width"].value = 2
+    assert shown(box)[0][0] == [2]
+
+
+def test_a_range_that_depends_on_another_knob_is_followed_and_its_end_refuses_both():
+    length, most = ipywidgets.IntSlider(value=1, min=0, max=3), make_knobs({"": slider((3, 9), 3)})
+    [most] = most.values()
+    most.observe(lambda change: setattr(length, "max", change["new"]), names="value")
+    drawn = []
+    box = Panel(
+        {"length": length, "most": most},
+        lambda length, most: drawn.append((length, most)) or Shown((bars(length),)),
     )
-    (width, colour), (shown,) = box.knobs.values(), box.figures
-    assert (list(shown.data[0].y), shown.layout.title.text) == ([1], "red")
-    width.value, colour.value = 2, "blue"
-    assert (list(shown.data[0].y), shown.layout.title.text, len(shown.data)) == ([2], "blue", 1)
+    box.turn(length=8, most=9)
+    assert box.values() == {"length": 8, "most": 9} and drawn[-1] == (8, 9)
+    with pytest.raises(ValueError, match="'length' cannot be turned to 8: it stops at 3"):
+        box.turn(length=8, most=3)
+    assert box.values() == {"length": 8, "most": 9} and drawn[-1] == (8, 9)
 
 
-@pytest.mark.parametrize("start", [{}, {"width": 3}])
-def test_a_slider_that_starts_elsewhere_is_refused(start):
+def test_presets_and_reset_turn_the_knobs():
+    box = panel(presets={"wide": {"width": 4}})
+    box.buttons["wide"].click()
+    assert box.values() == {"width": 4, "note": ""} and shown(box)[0][0] == [4]
+    box.buttons["reset"].click()
+    assert box.values()["width"] == 1 and all(one.tooltip for one in box.buttons.values())
+
+
+@pytest.mark.parametrize(
+    "options, complaint",
+    [
+        ({"presets": {"deep": {"depth": 2}}}, "no knob 'depth'"),
+        ({"heights": (300,)}, "2 figures .* heights"),
+    ],
+)
+def test_a_preset_of_no_knob_and_heights_of_no_figure_are_refused(options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        panel(**options)
+
+
+def test_figures_stand_in_frames_of_fixed_height():
+    box = panel(heights=(300, 200))
+    assert [frame.layout.height for frame in box.children[-2:]] == ["300px", "200px"]
+
+
+def test_two_panels_are_independent():
+    one, two = panel(), panel()
+    one.turn(width=4)
+    assert shown(two)[0][0] == [1] and two.values()["width"] == 1
+
+
+def test_a_panel_stands_as_an_image_where_widgets_cannot_run():
+    bundle = panel()._repr_mimebundle_()
+    assert "width 1" in bundle["text/plain"]
+    assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+KNOBS = {
+    "width": slider((1, 2), 1, "of it"),
+    "share": slider((0.0, 1.0), 0.5, digits=".3g", widen=True),
+    "kind": choice({"all": None, "some": 5}, None, label="what kind"),
+    "note": text_field("", "any", "say", lines=3),
+    "right": check_box(True, "is it right?"),
+}
+
+
+def test_every_knob_is_labelled_and_starts_where_it_should():
+    made = make_knobs(KNOBS, {"width": 2, "kind": 5})
+    values = {name: knob.value for name, knob in made.items()}
+    assert values == {"width": 2, "share": 0.5, "kind": 5, "note": "", "right": True}
+    assert [label for label, _ in made["share"].options] == ["0", "0.5", "1"]
+    assert made["kind"].description == "what kind"
+    assert all(knob.description and knob.layout.width == "auto" for knob in made.values())
+
+
+@pytest.mark.parametrize("start", [{"width": 3}, {"kind": "all"}, {"right": "yes"}, {"depth": 1}])
+def test_a_knob_that_starts_elsewhere_is_refused(start):
+    [name] = start
+    with pytest.raises(ValueError, match=f"knob {name!r}"):
+        make_knobs(KNOBS, start)
+
+
+def test_a_slider_without_a_start_is_refused():
     with pytest.raises(ValueError, match="'width' must start at one of"):
-        sliders(lambda width: go.Figure(), {"width": (1, 2)}, start=start)
+        sliders(bars, {"width": (1, 2)}, start={})
+
+
+def contents(figure):
+    """What a figure says, but for the names that the widget gives to its traces."""
+    traces = [
+        {name: value for name, value in trace.to_plotly_json().items() if name != "uid"}
+        for trace in figure.data
+    ]
+    return go.Figure(traces, figure.layout).to_json()
+
+
+def lines(*ends, **changes):
+    return go.Figure([go.Scatter(x=[0, end], y=np.array([1.0, end])) for end in ends], changes)
+
+
+def heat(*cells, **limits):
+    return go.Figure(go.Heatmap(z=[cells], **limits))
+
+
+@pytest.mark.parametrize(
+    "before, after, messages",
+    [
+        (lines(1, 2), lines(3, 4), 1),
+        (lines(1).update_traces(marker={"size": 9}), lines(2).update_traces(mode="lines"), 2),
+        (heat(1, 2, zmin=0, zmax=9), heat(3, 4), 2),
+        (
+            lines(1, title="old", shapes=[{"type": "line"}], yaxis={"range": [0, 3]}),
+            lines(1, xaxis={"range": [0, 3]}, template="none"),
+            1,
+        ),
+        (bars(1, annotated=True), bars(2), 1),
+        (lines(1), lines(2, 3, title="more"), 3),
+        (bars(1), lines(1), 3),
+        (lines(1), go.Figure(), 2),
+    ],
+)
+def test_a_replaced_figure_leaves_nothing_behind_in_as_few_messages_as_can_be(
+    before, after, messages, monkeypatch
+):
+    surface, sent = go.FigureWidget(before), []
+    for name in ("update", "restyle", "relayout", "addTraces", "deleteTraces"):
+        monkeypatch.setattr(surface, f"_send_{name}_msg", lambda *_, **__: sent.append(1))
+    replace_figure(surface, after)
+    assert contents(surface) == contents(go.FigureWidget(after)) and len(sent) == messages
 
 
 def test_the_round_that_is_drawn_says_what_was_accepted(ladder, prompts):

@@ -1,10 +1,12 @@
-"""The explorers of trees, rounds and stages show what the loop does, take an own text, and refuse
-what makes no sense.
+"""The explorers of trees, rounds and stages show what the loop does, take an own text and own
+models, and refuse what makes no sense.
 """
 
 import re
 
 import pytest
+from drawn import Drawn
+from own_models import gpt2
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -14,185 +16,179 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer
-from specdec_lib.show.widgets.trying import GUESSERS, Machine, Plan, Trial
+from specdec_lib.show.widgets.explore_trees import guessers_of
+from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize, Trial
 from specdec_lib.theory import Overhead, PassTable, Work
+from specdec_lib.workload import Prompt, load_ladder
 
 SMALL = {"max_new_tokens": 12}
 START = {"budget": 6, "depth": 3, "temperature": 0.0, "top_k": None}
 OWN = "def mean(values):\n"
-MACHINE = Machine("made up", {}, {})
+UNKNOWN = PassTimes("made up", {}, {})
+OWN_PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
 
 
 @pytest.fixture(scope="module")
-def explorer(ladder, prompts):
-    return tree_explorer(ladder, prompts[:3], start=START, machine=MACHINE, **SMALL)
+def explorers(ladder, prompts):
+    options = {"start": START, "times": UNKNOWN, **SMALL}
+    small = {"budget": 4, "depth": 2}
+    return {
+        "trees": tree_explorer(ladder, prompts[:3], **options),
+        "steps": round_steps(ladder, prompts[:2], start=small),
+        "stages": stage_explorer(
+            ladder, prompts[:2], start=small | {"depth": 3, "scout_budget": 4}, **SMALL
+        ),
+    }
 
 
 @pytest.fixture
-def trees(explorer):
-    explorer.turn(**explorer._start)
-    return explorer
+def drawn(monkeypatch):
+    return Drawn(monkeypatch, "tree", "mask", "stages")
 
 
-def labels(box):
-    """The words in the drawn tree's boxes."""
-    return list(next(trace for trace in box.figures[0].data if trace.mode == "text").text)
+@pytest.fixture
+def trees(explorers, drawn):
+    explorers["trees"].turn(seed=1)  # so that going back to the start draws
+    explorers["trees"].buttons["reset"].click()
+    return explorers["trees"]
+
+
+@pytest.fixture
+def steps(explorers):
+    explorers["steps"].buttons["reset"].click()
+    return explorers["steps"]
+
+
+@pytest.fixture
+def stages(explorers, drawn):
+    explorers["stages"].turn(seed=1)
+    explorers["stages"].buttons["reset"].click()
+    return explorers["stages"]
 
 
 def real(ladder, text, draft, sampler=Sampler(0.0), seed=0):
-    return decode(
-        ladder.target,
-        draft,
-        ladder.encode(text),
-        Chance(seed, sampler),
-        max_new_tokens=12,
-        stop_tokens=ladder.stop_tokens,
-    )
+    chance, limits = Chance(seed, sampler), {"stop_tokens": ladder.stop_tokens} | SMALL
+    return decode(ladder.target, draft, ladder.encode(text), chance, **limits)
 
 
-def test_the_tree_and_its_numbers_are_the_loops_own(trees, ladder, prompts):
+def test_the_tree_and_its_numbers_are_the_loops_own(trees, drawn, ladder, prompts):
     played = real(ladder, prompts[0], TreeDraft(ladder.draft, budget=6, depth=3))
-    first = played.rounds[0]
-    assert trees.figures[0].layout.title.text.startswith(
-        f"round 1: {first.accepted} of 6 guesses accepted"
-    )
-    assert (
-        len(labels(trees)) == len(first.tree) + 1
-    )  # the target's own token stands at the path's end
-    assert (
-        f">{played.tokens_per_round:.2f}<" in trees.words.value
-        and f">{sum(first.tree.scores):.2f}<" in trees.words.value
-    )
-    assert trees.figures[1].layout.title.text == "7 rows in one pass of the target"
-
-
-def test_every_knob_of_the_tree_explorer_redraws(trees, prompts):
-    before = labels(trees)
-    for change in (
-        {"budget": 3},
-        {"temperature": 1.3, "seed": 4},
-        {"draft": "Max-Gram"},
-        {"prompt": prompts[1].name},
-        {"round": 2},
-    ):
-        trees.turn(**trees._start)
-        trees.turn(**change)
-        assert "alert" not in trees.words.value and labels(trees) != before, (
-            change,
-            trees.words.value,
-        )
-
-
-def test_an_own_text_is_continued_in_place_of_the_prompt(trees, ladder):
-    trees.turn(text=OWN)
-    first = real(ladder, OWN, TreeDraft(ladder.draft, budget=6, depth=3)).rounds[0]
-    assert (
-        f"{first.accepted} of {first.proposed} guesses" in trees.figures[0].layout.title.text
-        and labels(trees)[0] == "⏎"
-    )
-    deep = labels(trees)
-    trees.turn(depth=1)
-    assert labels(trees) != deep
-    trees.turn(text="   ")
-    assert labels(trees)[0] != "⏎"
-
-
-def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees):
-    assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
-    trees.turn(shape="widths per depth", widths="3, 1")
-    assert (
-        len(labels(trees)) == 8
-        and not trees.knobs["widths"].disabled
-        and trees.knobs["budget"].disabled
-    )
+    first, tree = played.rounds[0], drawn.given("tree")
+    assert (tree.tokens, tree.parents) == (first.tree.tokens, first.tree.parents)
+    assert drawn.named("tree", "path") == first.path and drawn.given("mask") is tree
+    title = f"round 1: {first.accepted} of 6 guesses accepted"
+    assert drawn.named("tree", "title").startswith(title)
+    words = trees.words.value
+    assert f">{played.tokens_per_round:.2f}<" in words and f">{sum(tree.scores):.2f}<" in words
 
 
 @pytest.mark.parametrize(
-    "widths, message",
+    "change",
     [
-        ("4,x", "whole numbers, one per depth"),
-        ("", "got none"),
-        ("2,0", "at least 1"),
-        ("9,9", "90 guesses; at most 64"),
+        {"budget": 3},
+        {"shape": "widths per depth", "widths": "3, 1"},
+        {"temperature": 1.3, "seed": 4},
+        {"draft": "Max-Gram"},
+        {"prompt": 1},
+        {"round": 2},
+        {"text": OWN},
     ],
 )
-def test_bad_widths_are_said_and_the_figures_stay(trees, widths, message):
-    before = labels(trees)
-    trees.turn(shape="widths per depth", widths=widths)
-    assert message in trees.words.value and labels(trees) == before
+def test_every_knob_of_the_tree_explorer_redraws(trees, drawn, prompts, change):
+    before = drawn.named("tree", "labels")
+    if "prompt" in change:
+        change = {"prompt": prompts[1].name}
+    trees.turn(**change)
+    assert "alert" not in trees.words.value and drawn.named("tree", "labels") != before
 
 
-def test_a_round_or_a_text_that_is_not_there_is_said(trees):
-    trees.turn(round=10, depth=3, budget=6)
-    assert "rounds, there is no round 10" in trees.words.value
-    trees.turn(round=1, text="word " * 600)
-    assert "reads at most 512" in trees.words.value
-    trees.turn(text="word " * 253)
-    assert "leaves room for 12 more" in trees.words.value
+def test_an_own_text_stands_in_place_of_the_prompt(trees, drawn, ladder):
+    trees.turn(text=OWN)
+    first = real(ladder, OWN, TreeDraft(ladder.draft, budget=6, depth=3)).rounds[0]
+    assert drawn.given("tree").tokens == first.tree.tokens
+    trees.turn(depth=1)
+    assert max(drawn.given("tree").depths) == 1 < max(first.tree.depths)
+    trees.turn(text="   ", depth=3)
+    assert drawn.given("tree").tokens != first.tree.tokens
+
+
+def test_widths_shape_the_tree_and_their_field_is_open_only_then(trees, drawn):
+    assert trees.knobs["widths"].disabled and not trees.knobs["budget"].disabled
+    trees.turn(shape="widths per depth", widths="3, 1")
+    assert len(drawn.given("tree")) == 7
+    assert trees.knobs["budget"].disabled and not trees.knobs["widths"].disabled
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        *[({"shape": "widths per depth", "widths": text}, "whole numbers") for text in ("4,x", "")],
+        ({"shape": "widths per depth", "widths": "2,0"}, "at least 1"),
+        ({"shape": "widths per depth", "widths": "9,9"}, "90 guesses; at most 64"),
+        ({"round": 10}, "there is no round 10"),
+        ({"text": "word " * 600}, "reads at most 512"),
+        ({"text": "word " * 253}, "leaves room for 12 more"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_and_the_figures_stay(trees, drawn, change, message):
+    before = drawn.given("tree")
+    trees.turn(**change)
+    assert message in trees.words.value and drawn.given("tree") is before
 
 
 @pytest.mark.parametrize("name", GUESSERS)
 def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
     context, sampler = Context.of(ladder.encode(prompts[0])), Sampler(1.0)
-    for plan in (Plan(5, 3), Plan(5, 3, (2, 1))):
-        tree = GUESSERS[name](ladder, plan, sampler).propose(context, Chance(1, sampler))
+    for size in (TreeSize(5, 3), TreeSize(5, 3, (2, 1))):
+        tree = GUESSERS[name](ladder, size, sampler).propose(context, Chance(1, sampler))
         assert tree.guesses and max(tree.depths) <= 3
 
 
-def test_a_tree_explorer_that_starts_nowhere_is_refused(ladder, prompts):
-    for start, message in (
-        ({"budget": 99}, "'budget' must start"),
-        ({"shape": "round"}, "'shape' must start"),
-        ({"breadth": 1}, "no knob 'breadth'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tree_explorer(ladder, prompts[:1], start=START | start, machine=MACHINE, **SMALL)
+@pytest.mark.parametrize(
+    "explorer, start, message",
+    [
+        (tree_explorer, {"budget": 99}, "'budget' must start"),
+        (tree_explorer, {"shape": "round"}, "'shape' must start"),
+        (tree_explorer, {"breadth": 1}, "no knob 'breadth'"),
+        (round_steps, {"step": 99}, "'step' must start at one of 0…"),
+        (stage_explorer, {"scout": "owl"}, "'scout' must start"),
+    ],
+)
+def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, start, message):
+    with pytest.raises(ValueError, match=message):
+        explorer(ladder, prompts[:1], start=start)
     with pytest.raises(ValueError, match="needs a prompt"):
-        tree_explorer(ladder, [], machine=MACHINE)
+        explorer(ladder, [])
 
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    machine = Machine(
-        "it",
-        {"target": table, "draft": table.faster(10)},
-        {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.5)}},
-    )
+    overheads = {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.5)}}
+    times = PassTimes("it", {"target": table, "draft": table.faster(10)}, overheads)
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
-    assert machine.speed_up(work, 0.7) == pytest.approx(1.5 * 3 / 1.3)
-    assert machine.speed_up(work, 0.7, kind=None) == pytest.approx(3 / 1.2)
-    assert machine.speed_up(Work(3.0, 1.0, 1.0, {("middle", 1, 8): 1}), 0.0) is None
-    assert (
-        machine.speed_up(work, 0.0, kind="staged") is None and MACHINE.speed_up(work, 0.0) is None
-    )
+    assert times.speed_up(work, 0.7) == pytest.approx(1.5 * 3 / 1.3)
+    assert times.speed_up(work, 0.7, kind=None) == pytest.approx(3 / 1.2)
+    assert times.speed_up(Work(3.0, 1.0, 1.0, {("middle", 1, 8): 1}), 0.0) is None
+    assert times.speed_up(work, 0.0, kind="staged") is None
+    assert UNKNOWN.speed_up(work, 0.0) is None
 
 
-def test_the_stored_measurement_knows_the_ladder():
-    machine = Machine.stored()
-    assert (
-        {"target", "middle", "draft"} <= set(machine.tables)
-        and machine.name
-        and all("tree" in kinds for kinds in machine.kinds.values())
-    )
+def test_the_stored_times_know_the_ladder():
+    times = PassTimes.read()
+    assert times.machine and {"target", "middle", "draft"} <= set(times.tables)
+    assert all("tree" in kinds for kinds in times.overheads.values())
 
 
-def test_a_trial_remembers_and_forgetting_changes_nothing(ladder, prompts):
-    trial, chance = Trial(ladder, prompts[:1], 8), Chance(1, Sampler(1.0))
-    context = trial.context(prompts[0].name)
-    one, two = (
-        trial.generation(TreeDraft(ladder.draft, budget=3), context, chance).tokens
-        for _ in range(2)
-    )
-    assert one == two == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens[:8]
-
-
-@pytest.fixture(scope="module")
-def steps(ladder, prompts):
-    return round_steps(ladder, prompts[:2], start={"budget": 4, "depth": 2})
+def test_a_trial_remembers_and_what_it_remembers_is_what_is_decoded(ladder, prompts):
+    trial, name = Trial(ladder, prompts[:1], 8), prompts[0].name
+    at = {"prompt": name, "text": "", "temperature": 1.0, "seed": 1}
+    make = lambda ladder, sampler, budget: TreeDraft(ladder.draft, budget=budget)  # noqa: E731
+    one, two = (trial.generation(at, make, 3) for _ in range(2))
+    assert one is two and trial.generation(at, make, 4) is not one
+    assert one.tokens == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens[:8]
 
 
 def test_a_round_is_walked_forward_and_back_with_buttons(steps):
-    steps.turn(step=0)
     assert steps.knobs["previous"].disabled and "context" in steps.words.value
     seen = []
     while not steps.knobs["next"].disabled:
@@ -204,75 +200,97 @@ def test_a_round_is_walked_forward_and_back_with_buttons(steps):
     assert steps.words.value == seen[-1]
 
 
-@pytest.mark.parametrize("rule", ["look_up", "reject"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_every_step_of_both_rules_is_drawn(steps, rule, temperature):
-    steps.turn(step=0, rule=rule, temperature=temperature, text=OWN)
+@pytest.mark.parametrize("rule, deciding", [("look_up", "choose"), ("reject", "draw")])
+def test_every_step_of_both_rules_is_drawn(steps, rule, deciding, temperature):
+    steps.turn(rule=rule, temperature=temperature, text=OWN)
     kinds = set()
     for step in range(steps.knobs["step"].max + 1):
         steps.turn(step=step)
         kinds.add(re.search(r"step \d+ of \d+, (\w+):", steps.words.value)[1])
-    assert "alert" not in steps.words.value
-    assert {"context", "propose", "score", "emit"} < kinds and kinds & (
-        {"choose"} if rule == "look_up" else {"draw"}
-    )
+    assert {"context", "propose", "score", "emit", deciding} <= kinds
 
 
 def test_fewer_steps_take_the_slider_back_and_a_bad_text_is_said(steps):
-    steps.turn(step=0, rule="reject", temperature=1.0, budget=12, depth=4, text="")
+    steps.turn(rule="reject", temperature=1.0, budget=12, depth=4)
     steps.turn(step=steps.knobs["step"].max)
+    before = steps.values()["step"]
     steps.turn(budget=1)
-    assert "emit" in steps.words.value or steps.knobs["step"].value < steps.knobs["step"].max
+    assert steps.values()["step"] <= steps.knobs["step"].max < before
     steps.turn(text="word " * 600)
     assert "reads at most 512" in steps.words.value
 
 
-def test_a_round_that_starts_at_no_step_is_refused(ladder, prompts):
-    with pytest.raises(ValueError, match="'step' must start at one of 0…"):
-        round_steps(ladder, prompts[:1], start={"step": 99})
+def metric(drawn, name):
+    """The values of one metric, by stack."""
+    table = drawn.given("stages")
+    return table[table.metric == name].value.tolist()
 
 
-@pytest.fixture(scope="module")
-def stages(ladder, prompts):
-    return stage_explorer(
-        ladder, prompts[:2], start={"budget": 4, "depth": 3, "scout_budget": 4}, **SMALL
-    )
-
-
-def dots(box, metric):
-    """The values of one panel of the stage explorer, by stack."""
-    place = [note.text for note in box.figures[0].layout.annotations].index(metric)
-    trace = [one for one in box.figures[0].data if one.mode and "markers" in one.mode][place]
-    return [float(value) for value in trace.x]
-
-
-def test_the_stages_counts_are_those_of_real_rounds(stages, ladder, prompts):
+def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, prompts):
     one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
     two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
     for place, draft in enumerate((one, two), 1):
         played = real(ladder, prompts[0], draft)
-        assert dots(stages, "tokens per round")[place] == pytest.approx(played.tokens_per_round)
         passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)
-        assert dots(stages, "draft passes per round")[place] == pytest.approx(passes)
+        assert metric(drawn, "tokens per round")[place] == pytest.approx(played.tokens_per_round)
+        assert metric(drawn, "draft passes per round")[place] == pytest.approx(passes)
 
 
-def test_a_second_stage_changes_passes_and_no_tokens(stages):
+def test_a_second_stage_changes_passes_and_no_tokens(stages, drawn):
     for scout in ("n-gram", "Max-Gram", "draft, for the middle model"):
         for shape in ("tree", "chain"):
             stages.turn(scout=scout, shape=shape)
-            plain, one, two = dots(stages, "tokens per round")
+            plain, one, two = metric(drawn, "tokens per round")
             assert plain == 1 <= one == two
     stages.turn(scout="none", text=OWN)
-    assert len(dots(stages, "tokens per round")) == 2 and "alert" not in stages.words.value
+    assert len(metric(drawn, "tokens per round")) == 2 and "alert" not in stages.words.value
 
 
-def test_explorers_stand_as_small_images_where_widgets_cannot_run(trees, steps, stages):
-    for box in (trees, steps, stages):
-        bundle = box._repr_mimebundle_()
-        assert "image/png" not in bundle or len(bundle["image/png"]) < 40_000
+def test_explorers_stand_as_small_images_where_widgets_cannot_run(explorers):
+    for box in explorers.values():
+        assert len(box._repr_mimebundle_().get("image/png", "")) < 40_000
 
 
-def test_two_explorers_of_one_ladder_are_independent(ladder, prompts):
-    one, two = (round_steps(ladder, prompts[:2], start={"budget": 4, "depth": 2}) for _ in range(2))
-    one.turn(step=3, seed=5)
-    assert two.values()["step"] == 0 and two.values()["seed"] == 0
+def test_two_explorers_of_one_ladder_are_independent(ladder, prompts, steps):
+    other = round_steps(ladder, prompts[:2], start={"budget": 4, "depth": 2})
+    other.turn(step=3, seed=5)
+    assert (steps.values()["step"], steps.values()["seed"]) == (0, 0)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pair")
+    return load_ladder(gpt2(root / "target", seed=1), gpt2(root / "draft", seed=2), device="cpu")
+
+
+def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(own, ladder):
+    small = {"max_new_tokens": 6}
+    boxes = [tree_explorer(own, OWN_PROMPTS, **small), stage_explorer(own, OWN_PROMPTS, **small)]
+    stages, steps = boxes[1], round_steps(own, OWN_PROMPTS)
+    assert list(guessers_of(own)) == ["draft", "Max-Gram", "draft and Max-Gram"]
+    assert list(guessers_of(ladder)) == list(GUESSERS), "the control"
+    assert [value for _, value in stages.knobs["scout"].options] == ["none", "Max-Gram"]
+    assert stages.values()["scout"] == "Max-Gram"
+    assert list(stages.buttons) == ["reset", "chain, one stage", "tree, one stage"]
+    steps.turn(rule="reject", temperature=1.0)
+    assert not any("alert" in box.words.value for box in (*boxes, steps))
+
+
+def test_pass_times_of_other_models_of_the_same_names_predict_nothing(own, ladder, prompts):
+    small = {"max_new_tokens": 6}
+    assert "No speed-up" in tree_explorer(own, OWN_PROMPTS, **small).words.value
+    assert "No speed-up" not in tree_explorer(ladder, prompts[:1], **small).words.value
+    table = PassTable((1, 8), (0,), ((1.0, 1.5),))
+    overheads = {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.1)}}
+    times = PassTimes("mine", {"target": table, "draft": table.faster(10)}, overheads)
+    mine = tree_explorer(own, OWN_PROMPTS, times=times, **small)
+    assert "No speed-up" not in mine.words.value, "one's own measurement counts"
+
+
+@pytest.mark.parametrize("draft", GUESSERS)
+def test_the_hosts_seconds_count_where_they_were_fitted_for_the_kind_of_draft(
+    ladder, prompts, draft
+):
+    box = tree_explorer(ladder, prompts[:1], start={"draft": draft}, max_new_tokens=6)
+    assert ("passes alone" not in box.words.value) == (draft in ("draft", "middle"))

@@ -1,18 +1,16 @@
 """Sliders over figure functions, never the only way to see a result."""
 
-from specdec_lib.show.widgets.cascades import cascade_explorer
-from specdec_lib.show.widgets.knobs import slider
-from specdec_lib.show.widgets.panel import Panel, Shown, replace, sliders
-from specdec_lib.show.widgets.rates import acceptance_explorer
-from specdec_lib.show.widgets.rounds import best_shape, one_round
-from specdec_lib.show.widgets.speeds import break_even_explorer, faster_draft, latency_explorer
-from specdec_lib.show.widgets.stages import stage_explorer
-from specdec_lib.show.widgets.steps import round_steps
-from specdec_lib.show.widgets.trees import tree_explorer
+from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
+from specdec_lib.show.widgets.explore_break_even import break_even_explorer
+from specdec_lib.show.widgets.explore_cascades import cascade_explorer
+from specdec_lib.show.widgets.explore_passes import latency_explorer
+from specdec_lib.show.widgets.explore_rounds import round_steps
+from specdec_lib.show.widgets.explore_stages import stage_explorer
+from specdec_lib.show.widgets.explore_trees import tree_explorer
+from specdec_lib.show.widgets.panel import sliders
+from specdec_lib.show.widgets.slider_figures import best_shape, faster_draft, one_round
 
 __all__ = [
-    "Panel",
-    "Shown",
     "acceptance_explorer",
     "best_shape",
     "break_even_explorer",
@@ -20,9 +18,7 @@ __all__ = [
     "faster_draft",
     "latency_explorer",
     "one_round",
-    "replace",
     "round_steps",
-    "slider",
     "sliders",
     "stage_explorer",
     "tree_explorer",

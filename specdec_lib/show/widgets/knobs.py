@@ -1,119 +1,146 @@
-"""The knobs of explorers: how each looks and what it may be turned to, and those that several
-explorers have.
+"""Controls of explorers: each is declared as a `Knob`, and becomes a widget once it is known where
+it starts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
 
-DESCRIPTION = "9em"  # the longest is "acceptance rate"
+LABEL_WIDTH = "9em"  # the longest label is "acceptance rate"
 SEEDS, TEMPERATURES = range(20), (0.0, 0.2, 0.4, 0.7, 1.0, 1.3)
 TOP_KS = {"all tokens": None, "50 likeliest": 50, "10 likeliest": 10}
 
 
-def slider(
-    name: str, values: Sequence[Any], start: Any, *, tooltip: str = ""
-) -> ipywidgets.SelectionSlider:
-    """A slider over some values, for mouse and arrow keys.
+@dataclass(frozen=True)
+class Knob:
+    """A control that is not yet a widget.
 
-    Raises ValueError unless it starts at one of them.
+    start     where it starts unless an explorer's caller says otherwise
+    widget    makes the widget from the knob's name and where it starts
     """
-    if start not in values:
-        raise ValueError(f"the slider {name!r} must start at one of {list(values)}, got {start}")
-    return ipywidgets.SelectionSlider(
-        options=list(values),
-        value=start,
-        description=name,
-        continuous_update=False,
-        **look(name, tooltip),
-    )
+
+    start: Any
+    widget: Callable[[str, Any], ipywidgets.ValueWidget]
 
 
-def labelled(
-    name: str, values: Iterable[float], start: float, *, tooltip: str = ""
-) -> ipywidgets.SelectionSlider:
-    """A slider over numbers and its start among them, in order, each shown with three digits."""
-    steps = sorted({*values, start})
-    made = slider(name, steps, start, tooltip=tooltip)
-    made.options = [(f"{step:.3g}", step) for step in steps]
-    made.value = start
-    return made
+def slider(
+    values: Iterable[Any],
+    start: Any,
+    tooltip: str = "",
+    *,
+    label: str = "",
+    digits: str = "",
+    widen: bool = False,
+) -> Knob:
+    """A slider over the given values, for mouse and arrow keys.
+
+    digits    format specification of the values, such as ".3g"
+    widen     whether a start that is none of the values joins them, in order
+    """
+    values = list(values)
+
+    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
+        offered = sorted({*values, at}) if widen else values
+        _check_start(name, at, offered)
+        options = [(format(value, digits), value) for value in offered]
+        return ipywidgets.SelectionSlider(
+            options=options, value=at, continuous_update=False, **_look(label or name, tooltip)
+        )
+
+    return Knob(start, widget)
 
 
 def choice(
-    name: str, options: Sequence[Any] | Mapping[str, Any], start: Any, tooltip: str
-) -> ipywidgets.Dropdown:
-    """A drop-down list.  Raises ValueError unless it starts at one of its options."""
-    values = list(options.values()) if isinstance(options, Mapping) else list(options)
-    if start not in values:
-        raise ValueError(f"the knob {name!r} must start at one of {values}, got {start!r}")
-    shown = list(options.items()) if isinstance(options, Mapping) else values
-    return ipywidgets.Dropdown(
-        options=shown, index=values.index(start), description=name, **look(name, tooltip)
-    )  # a value of None chooses none
+    options: Sequence[Any] | Mapping[str, Any], start: Any, tooltip: str = "", *, label: str = ""
+) -> Knob:
+    """A drop-down list of values, or of labels with their values."""
+    named = options if isinstance(options, Mapping) else {str(one): one for one in options}
 
-
-def typed(
-    name: str, start: str, tooltip: str, hint: str, *, lines: int = 1
-) -> ipywidgets.Text | ipywidgets.Textarea:
-    """A field for text, which counts when it is left."""
-    given = {
-        "value": start,
-        "description": name,
-        "placeholder": hint,
-        "continuous_update": False,
-    } | look(name, tooltip)
-    return ipywidgets.Text(**given) if lines == 1 else ipywidgets.Textarea(rows=lines, **given)
-
-
-def of_text(
-    names: Sequence[str],
-    start: Mapping[str, Any],
-    *,
-    law: str = "of the target's law",
-    noise: str = "of all noise",
-) -> dict[str, Any]:
-    """Which text, and how it is drawn: temperature, top_k where `start` has it, seed, prompt, and a
-    text of one's own.
-
-    names    of the prompts
-
-    Raises ValueError as `slider` and `choice` do.
-    """
-    heat, seed = start["temperature"], start["seed"]
-    found = {
-        "temperature": slider(
-            "temperature", widened(TEMPERATURES, heat), heat, tooltip=f"{law}; 0 is greedy"
+    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
+        values = list(named.values())
+        _check_start(name, at, values)
+        at_index = values.index(at)  # not value=at: None would choose nothing
+        return ipywidgets.Dropdown(
+            options=list(named.items()), index=at_index, **_look(label or name, tooltip)
         )
-    }
-    if "top_k" in start:
-        found["top_k"] = choice("top-k", TOP_KS, start["top_k"], "tokens that the law keeps")
-    continued = "continued in place of the prompt; Tab leaves the field and draws"
-    return found | {
-        "seed": slider("seed", widened(SEEDS, seed), seed, tooltip=noise),
-        "prompt": choice("prompt", names, start["prompt"], "held-out prompt that is continued"),
-        "text": typed("own text", start["text"], continued, "in place of the prompt", lines=3),
-    }
+
+    return Knob(start, widget)
 
 
-def widened(values: Iterable[Any], start: Any) -> list[Any]:
-    """The values and where a slider starts."""
-    return sorted({*values, start})
+def text_field(start: str, tooltip: str, hint: str, *, label: str = "", lines: int = 1) -> Knob:
+    """A field for text, whose value changes when the field is left."""
+    kind, rows = (ipywidgets.Textarea, {"rows": lines}) if lines > 1 else (ipywidgets.Text, {})
+
+    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
+        look = _look(label or name, tooltip)
+        return kind(value=at, placeholder=hint, continuous_update=False, **rows, **look)
+
+    return Knob(start, widget)
 
 
-def look(name: str, tooltip: str = "") -> dict[str, Any]:
-    """How every knob looks: its name whole beside it, as wide as its column, and what it means for
-    a pointer or a screen reader.
+def check_box(start: bool, label: str) -> Knob:
+    """A box to tick, with its label behind it."""
+
+    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
+        _check_start(name, at, (False, True))
+        layout = ipywidgets.Layout(width="auto")
+        return ipywidgets.Checkbox(value=at, description=label, indent=False, layout=layout)
+
+    return Knob(start, widget)
+
+
+def text_knobs(
+    prompts: Sequence[str], *, temperature: float = 0.7, top_k: int | None = None
+) -> dict[str, Knob]:
+    """Knobs for a text and how it is sampled: temperature, top_k, seed, prompt (one of the names
+    given) and a text of one's own.
     """
+    heat = "of the target's distribution; 0 is greedy"
+    kept = "tokens that keep their probability"
+    own = "continued in place of the prompt; Tab leaves the field and draws"
     return {
-        "style": {"description_width": DESCRIPTION},
-        "layout": ipywidgets.Layout(width="auto"),
-        "tooltip": tooltip or name,
+        "temperature": slider(TEMPERATURES, temperature, heat, widen=True),
+        "top_k": choice(TOP_KS, top_k, kept, label="top-k"),
+        "seed": slider(SEEDS, 0, "of all noise", widen=True),
+        "prompt": choice(prompts, prompts[0], "held-out prompt that is continued"),
+        "text": text_field("", own, "in place of the prompt", label="own text", lines=3),
     }
+
+
+def make_knobs(
+    knobs: Mapping[str, Knob], start: Mapping[str, Any] | None = None
+) -> dict[str, ipywidgets.ValueWidget]:
+    """The widgets of an explorer, by name.
+
+    start    where some knobs start instead of their own start
+
+    Raises ValueError for a knob that does not exist, or a start that it does not offer.
+    """
+    at = {name: knob.start for name, knob in knobs.items()} | dict(start or {})
+    check_names(at, knobs)
+    return {name: knob.widget(name, at[name]) for name, knob in knobs.items()}
 
 
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises ValueError for a knob that is not there."""
+    """Raises ValueError for a knob that does not exist."""
     if unknown := sorted(set(given) - set(known)):
         raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(known)}")
+
+
+def _check_start(name: str, at: Any, offered: Sequence[Any]) -> None:
+    if at not in offered:
+        raise ValueError(f"the knob {name!r} must start at one of {list(offered)}, got {at!r}")
+
+
+def _look(label: str, tooltip: str) -> dict[str, Any]:
+    """How every knob looks: its label in full beside it, as wide as its column, with what it means
+    for a pointer or a screen reader.
+    """
+    return {
+        "description": label,
+        "style": {"description_width": LABEL_WIDTH},
+        "layout": ipywidgets.Layout(width="auto"),
+        "tooltip": tooltip or label,
+    }

@@ -1,19 +1,18 @@
-"""A draft tried on a text: what it proposes, what is accepted, and what that costs by measured
-passes.
-"""
+"""A draft tried on a text: what it proposes, what is accepted, and its speed by measured passes."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-
-import pandas as pd
+from functools import lru_cache, partial
+from itertools import accumulate
+from operator import mul
+from typing import Any
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
-from specdec_lib.core.protocols import Draft
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
@@ -23,225 +22,199 @@ from specdec_lib.measure.sweep import stacks
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
 from specdec_lib.workload import Ladder, Prompt
 
-PLAIN = "autoregressive"  # the kind of plain decoding in the stored speeds
+PLAIN_KIND = "autoregressive"  # plain decoding in the stored speeds
 REMEMBERED = 256  # generations, and as many texts
-HOSTS: Mapping[type, str] = {
-    TreeDraft: "tree",
-    ChainDraft: "chain",
-    StagedTree: "staged",
-}  # the kind of draft whose host was fitted
+FITTED_KINDS = {TreeDraft: "tree", ChainDraft: "chain", StagedTree: "staged"}
+WIDTHS = "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How large a tree shall be: a budget and a depth, or widths per depth.
+class TreeSize:
+    """How large a tree is: a budget and a depth, or the number of children per node at each depth.
 
-    Raises ValueError if widths are given and there is none, or one below 1.
+    Raises ValueError if one of the widths is below 1.
     """
 
     budget: int
     depth: int
-    widths: tuple[int, ...] | None = None
+    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.widths is not None and not (self.widths and min(self.widths) >= 1):
-            raise ValueError(
-                "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
-                f" {self.widths}"
-            )
+        if self.widths and min(self.widths) < 1:
+            raise ValueError(f"{WIDTHS} {self.widths}")
 
     @classmethod
-    def of(cls, budget: int, depth: int, widths: str = "", *, most: int) -> "Plan":
-        """The plan of three knobs; widths as text, "4,2,1,1", or none.
+    def of_widths(cls, text: str, *, most: int) -> "TreeSize":
+        """The size of a tree with the widths in a text such as "4,2,1,1".
 
         Raises ValueError for other text, or more than `most` guesses.
         """
-        if not widths.strip():
-            return cls(budget, depth)
-        try:
-            found = tuple(int(word) for word in widths.replace(" ", ",").split(",") if word)
-        except ValueError as problem:
-            raise ValueError(
-                f"widths are whole numbers, one per depth, such as 4,2,1,1; got {widths!r}"
-            ) from problem
-        plan = cls(budget, depth, found)
-        if plan.guesses > most:
-            raise ValueError(
-                f"widths {widths} make a tree of {plan.guesses} guesses; at most {most} are drawn"
-            )
-        return plan
+        words = text.replace(",", " ").split()
+        if not words or not all(word.isdecimal() for word in words):
+            raise ValueError(f"{WIDTHS} {text!r}")
+        widths = tuple(map(int, words))
+        if (guesses := sum(accumulate(widths, mul))) > most:
+            raise ValueError(f"widths {widths} make {guesses} guesses; at most {most} are drawn")
+        return cls(guesses, len(widths), widths)
 
     @property
-    def guesses(self) -> int:
-        """Nodes without the root, at most."""
-        if self.widths is None:
-            return self.budget
-        level, total = 1, 0
-        for width in self.widths:
-            level *= width
-            total += level
-        return total
-
-    @property
-    def reach(self) -> int:
-        """How deep a chain of that size is."""
-        return min(self.budget, self.depth) if self.widths is None else len(self.widths)
+    def chain(self) -> int:
+        """The length of a chain that is as deep as the tree, within its budget."""
+        return min(self.budget, self.depth)
 
 
-Guesser = Callable[[Ladder, Plan, Sampler], Draft]
+Guesser = Callable[[Ladder, TreeSize, Sampler], Draft]
 
 
-def of_model(name: str) -> Guesser:
-    """Trees of one of the ladder's models, its guesses scored as measured."""
+def model_tree(name: str) -> Guesser:
+    """Trees of one of the ladder's models, scored by its match table."""
 
-    def guesser(ladder: Ladder, plan: Plan, sampler: Sampler) -> TreeDraft:
-        size = (
-            {"budget": plan.budget, "depth": plan.depth}
-            if plan.widths is None
-            else {"widths": plan.widths}
-        )
-        return TreeDraft(getattr(ladder, name), match=ladder.match(name, sampler), **size)
+    def guesser(ladder: Ladder, size: TreeSize, sampler: Sampler) -> TreeDraft:
+        model, match = model_named(ladder, name), ladder.match(name, sampler)
+        if size.widths:
+            return TreeDraft(model, widths=size.widths, match=match)
+        return TreeDraft(model, budget=size.budget, depth=size.depth, match=match)
 
     return guesser
 
 
-def of_table(ladder: Ladder, plan: Plan, sampler: Sampler) -> Draft:
-    """Trees of the n-gram table."""
-    one = stacks.scout(ladder, sampler, obeyed="target", budget=plan.budget, depth=plan.depth)
-    return one if plan.widths is None else replace(one, budget=None, widths=plan.widths)
+def table_tree(ladder: Ladder, size: TreeSize, sampler: Sampler) -> Draft:
+    """A tree of the n-gram table."""
+    one = stacks.scout(ladder, sampler, obeyed="target", budget=size.budget, depth=size.depth)
+    return replace(one, budget=None, widths=size.widths) if size.widths else one
 
 
-def of_copies(ladder: Ladder, plan: Plan, sampler: Sampler) -> MaxGram:
+def copied_chain(ladder: Ladder, size: TreeSize, sampler: Sampler) -> MaxGram:
     """Max-Gram's chain, as deep as the tree would be."""
-    return replace(ladder.max_gram, length=plan.reach)
+    return replace(ladder.max_gram, length=size.chain)
 
 
-def of_both(ladder: Ladder, plan: Plan, sampler: Sampler) -> MergedDraft:
-    """The draft's tree and beside it what Max-Gram copies from the text so far."""
-    return MergedDraft((of_model("draft")(ladder, plan, sampler), MaxGram(None, plan.reach)))
+def tree_and_copy(ladder: Ladder, size: TreeSize, sampler: Sampler) -> MergedDraft:
+    """The draft's tree, merged with what Max-Gram copies from the text so far."""
+    return MergedDraft((model_tree("draft")(ladder, size, sampler), MaxGram(None, size.chain)))
 
 
 GUESSERS: Mapping[str, Guesser] = {
-    "draft": of_model("draft"),
-    "middle": of_model("middle"),
-    "n-gram": of_table,
-    "Max-Gram": of_copies,
-    "draft and Max-Gram": of_both,
+    "draft": model_tree("draft"),
+    "middle": model_tree("middle"),
+    "n-gram": table_tree,
+    "Max-Gram": copied_chain,
+    "draft and Max-Gram": tree_and_copy,
 }
 
 
-def guessers_of(ladder: Ladder) -> dict[str, Guesser]:
-    """Those whose parts the ladder has."""
-    parts = {"middle": ladder.middle, "n-gram": ladder.katz}
-    return {
-        name: one for name, one in GUESSERS.items() if name not in parts or parts[name] is not None
-    }
+def model_named(ladder: Ladder, name: str) -> LanguageModel:
+    """The ladder's model of that name."""
+    return next(model for model in ladder.models if model.name == name)
 
 
-@dataclass(frozen=True, eq=False)
 class Trial:
-    """Drafts tried on texts of one ladder; what was tried before is remembered.
+    """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
 
     max_new_tokens    of a text, at most
+
+    Raises ValueError if there is no prompt, or no new token.
     """
 
-    ladder: Ladder
-    prompts: Sequence[Prompt]
-    max_new_tokens: int = 32
-    memory: dict[str, Callable] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.prompts or self.max_new_tokens < 1:
+    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int = 32) -> None:
+        if not prompts or max_new_tokens < 1:
             raise ValueError(
-                f"an explorer needs a prompt and at least 1 new token, got {len(self.prompts)} and"
-                f" {self.max_new_tokens}"
+                f"an explorer needs a prompt and at least 1 new token, got {len(prompts)} prompts"
+                f" and {max_new_tokens} tokens"
             )
-        self.memory.update(
-            text=lru_cache(REMEMBERED)(self._text), tokens=lru_cache(REMEMBERED)(self.ladder.encode)
+        self.ladder, self.max_new_tokens = ladder, max_new_tokens
+        self.texts = {prompt.name: prompt.text for prompt in prompts}
+        self._encode = lru_cache(REMEMBERED)(ladder.encode)
+        self._own_text = lru_cache(REMEMBERED)(
+            partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
         )
+        self._remembered = lru_cache(REMEMBERED)(self._follow)
 
     @property
     def names(self) -> list[str]:
-        """Of the prompts."""
-        return [prompt.name for prompt in self.prompts]
+        """The names of the prompts."""
+        return list(self.texts)
 
-    def context(self, prompt: str, own: str = "") -> Context:
-        """The prompt of that name, or one's own text where it is not empty.
+    def context(self, at: Mapping[str, Any]) -> Context:
+        """The prompt that the knobs are at, or one's own text where it is not empty.
 
         Raises ValueError if there is no room for a new token after it.
         """
-        given = own if own.strip() else next(one.text for one in self.prompts if one.name == prompt)
-        tokens, target = self.memory["tokens"](given), self.ladder.target
-        if not 0 < len(tokens) <= target.max_positions - self.max_new_tokens:
-            most = target.max_positions - self.max_new_tokens
+        own = at["text"].strip()
+        tokens = self._encode(at["text"] if own else self.texts[at["prompt"]])
+        most = self.ladder.target.max_positions - self.max_new_tokens
+        if not 0 < len(tokens) <= most:
             raise ValueError(
                 f"a text of 1 to {most} tokens leaves room for {self.max_new_tokens} more, got"
                 f" {len(tokens)} tokens"
             )
         return Context.of(tokens)
 
-    def generation(self, draft: Draft, context: Context, chance: Chance) -> Generation:
-        """What `decode` gives with this draft: the target writes its text once, and each draft's
-        rounds follow from it.
+    def generation(
+        self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
+    ) -> Generation:
+        """What `decode` gives on the text and with the sampling that the knobs are at.
+
+        make    the draft of a ladder, a sampler and a setting
         """
-        text = self.memory["text"](context, chance)
+        chance = Chance(at["seed"], sampler_of(at))
+        return self._remembered(self.context(at), chance, make, *setting)
+
+    def _follow(
+        self, context: Context, chance: Chance, make: Callable[..., Draft], *setting: Hashable
+    ) -> Generation:
+        """The target writes its text once, and each draft's rounds follow from it."""
+        draft = make(self.ladder, chance.sampler, *setting)
+        text = self._own_text(context, chance)
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
 
-    def _text(self, context: Context, chance: Chance) -> replay.OwnText:
-        return replay.own_text(
-            self.ladder.target, context, chance, max_new_tokens=self.max_new_tokens
-        )
+
+def sampler_of(at: Mapping[str, Any]) -> Sampler:
+    """The sampler that the knobs are at."""
+    return Sampler(at["temperature"], top_k=at.get("top_k"))
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Measured seconds of a machine: of the models' passes, and of the host around them by
-    temperature.
+class PassTimes:
+    """Measured seconds of a machine: of the models' passes, and of the host around them.
 
-    name          of the machine
-    kinds         per temperature, per kind of draft the host's seconds
+    machine       its name
+    tables        per model
+    overheads     the host's seconds, per temperature and kind of draft
     parameters    how many each timed model has, where that is known: another model may have the
                   same name
     """
 
-    name: str
+    machine: str
     tables: Mapping[str, PassTable]
-    kinds: Mapping[float, Mapping[str, Overhead]]
+    overheads: Mapping[float, Mapping[str, Overhead]]
     parameters: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def stored(cls, name: str = "", *, runtime: str = "fast") -> "Machine":
-        """From data/measured, as `latency.stored`.
+    def read(cls, machine: str = "", *, runtime: str = "fast") -> "PassTimes":
+        """The stored times of a machine, "" for the first that has any.
 
         Raises ValueError where nothing is stored for that machine or runtime.
         """
-        found = latency.stored(name)
-        speeds: pd.DataFrame = found["speeds"]
-        kinds: dict[float, dict[str, Overhead]] = {}
+        found = latency.stored(machine)
+        speeds, curves = found["speeds"], found["latency"]
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
-        for (temperature, kind), rows in speeds[speeds.runtime == runtime].groupby(
-            ["temperature", "kind"]
-        ):
-            kinds.setdefault(float(temperature), {})[str(kind)] = Overhead(
-                *map(float, rows[columns].iloc[0])
-            )
+        overheads: dict[float, dict[str, Overhead]] = {}
+        grouped = speeds[speeds.runtime == runtime].groupby(["temperature", "kind"])
+        for (temperature, kind), rows in grouped:
+            host = Overhead(*map(float, rows[columns].iloc[0]))
+            overheads.setdefault(float(temperature), {})[str(kind)] = host
         card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
         parameters = {name: one["parameters"] for name, one in card["models"].items()}
-        return cls(
-            str(found["latency"].machine.iloc[0]),
-            latency.tables(found["latency"], runtime),
-            kinds,
-            parameters,
-        )
+        tables = latency.tables(curves, runtime)
+        return cls(str(curves.machine.iloc[0]), tables, overheads, parameters)
 
-    def of(self, ladder: Ladder) -> "Machine":
-        """The same without the passes of models that the ladder has others in place of, under their
-        names.
-        """
+    def of(self, ladder: Ladder) -> "PassTimes":
+        """The same times without those of models for which the ladder has others."""
         own = {name: one["parameters"] for name, one in ladder.card["models"].items()}
         other = {name for name, count in own.items() if self.parameters.get(name, count) != count}
         return replace(
-            self, tables={name: table for name, table in self.tables.items() if name not in other}
+            self, tables={name: one for name, one in self.tables.items() if name not in other}
         )
 
     def speed_up(
@@ -250,16 +223,18 @@ class Machine:
         """Plain decoding's seconds per token ÷ this draft's; None where a model that ran was not
         timed, or the kind of draft.
 
-        kind    whose host's seconds are added, as fitted at the nearest temperature; None adds none
+        kind    of draft, whose host's seconds are added as fitted at the nearest temperature; None
+                adds none
         """
-        if not self.kinds or {model for model, _, _ in work.passes} - set(self.tables):
+        if not self.overheads or {model for model, _, _ in work.passes} - set(self.tables):
             return None
-        fitted = self.kinds[min(self.kinds, key=lambda known: abs(known - temperature))]
-        host = fitted if kind is not None else {kind: Overhead(), PLAIN: Overhead()}
-        if kind not in host or PLAIN not in host:
+        nearest = min(self.overheads, key=lambda known: abs(known - temperature))
+        nothing = {kind: Overhead(), PLAIN_KIND: Overhead()}
+        host = nothing if kind is None else self.overheads[nearest]
+        if not {kind, PLAIN_KIND} <= set(host):
             return None
-        middle = [before for _, _, before in work.passes]
-        plain = plain_work(context=round(sum(middle) / len(middle)), target=work.target)
+        contexts = [context for _, _, context in work.passes]
+        plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
         return work.tokens_per_second(self.tables, host[kind]) / plain.tokens_per_second(
-            self.tables, host[PLAIN]
+            self.tables, host[PLAIN_KIND]
         )

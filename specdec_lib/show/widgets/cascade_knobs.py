@@ -1,0 +1,144 @@
+"""Knobs of a cascade, and what their values mean: a setting, prices and texts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import ipywidgets
+
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, widen
+from specdec_lib.show.widgets.knobs import check_box, choice, make_knobs, slider
+
+Prices = Mapping[str, float]
+
+PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
+TARGET = "target"
+WIDE = "11em"  # of "middle ← Max-Gram"
+
+
+@dataclass(frozen=True)
+class CascadeKnobs:
+    """Maps widget values to a CascadeSetting, prices and texts, and back.
+
+    drafters     strongest first
+    prices       of a pass over that of a target pass, at which the price knobs start
+    lengths      what an entry of the K matrix may be
+    leniences    what lenience may be
+    texts        names of the recorded texts
+
+    Raises ValueError if there is no drafter, length above 0 or text, or a model has no price.
+    """
+
+    drafters: tuple[str, ...]
+    prices: Prices
+    lengths: tuple[int, ...]
+    leniences: tuple[float, ...]
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.drafters or max(self.lengths, default=0) <= 0 or not self.texts:
+            raise ValueError(
+                "the explorer needs a drafter, a length above 0 and texts, got"
+                f" {len(self.drafters)} drafters, the lengths {list(self.lengths)}"
+                f" and {len(self.texts)} texts"
+            )
+        if missing := [name for name in (TARGET, *self.models) if name not in self.prices]:
+            raise ValueError(
+                f"every model needs a price: {', '.join(missing)} has none; there are"
+                f" {', '.join(self.prices) or 'none'}"
+            )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The drafters that cost something."""
+        return tuple(name for name in self.drafters if name != MAX_GRAM)
+
+    @property
+    def entries(self) -> dict[str, tuple[int, int]]:
+        """Row and column of each entry of the K matrix that may be set, by its knob's name."""
+        size = range(len(self.drafters))
+        return {f"k{row}{column}": (row, column) for row in size for column in size[row:]}
+
+    def plain(self) -> CascadeSetting:
+        """The setting whose every entry is the first length above 0."""
+        length, size = next(one for one in self.lengths if one > 0), range(len(self.drafters))
+        matrix = tuple(tuple(length * (column >= row) for column in size) for row in size)
+        return CascadeSetting(self.drafters, matrix)
+
+    def values_of(self, setting: CascadeSetting) -> dict[str, Any]:
+        """The knobs' values for a setting of some of these drafters.
+
+        Raises ValueError if they do not offer it.
+        """
+        whole = widen(setting, self.drafters)
+        for row, entries in enumerate(whole.matrix):
+            if any(entries[:row]) or not set(entries[row:]) <= set(self.lengths):
+                raise ValueError(
+                    f"an entry is one of {list(self.lengths)}, in an upper triangular matrix, row"
+                    f" {row} is {entries}"
+                )
+        if whole.lenience not in self.leniences:
+            raise ValueError(f"lenience is one of {list(self.leniences)}, got {whole.lenience}")
+        entries = {name: whole.matrix[row][column] for name, (row, column) in self.entries.items()}
+        rest = {"lenience": whole.lenience, "exempt": whole.exempt_max_gram}
+        return {"order": whole.drafters} | entries | rest
+
+    def price_values(self, prices: Prices) -> dict[str, float]:
+        """The price knobs' values for a price list.
+
+        Raises ValueError if a model has none, or one below 0.
+        """
+        if missing := [name for name in self.models if not prices.get(name, -1) >= 0]:
+            raise ValueError(
+                f"a price list has a price of 0 or more for {', '.join(self.models)},"
+                f" {', '.join(missing)} has none in {dict(prices)}"
+            )
+        return {f"price_{name}": prices[name] for name in self.models}
+
+    def meaning(self, values: Mapping[str, Any]) -> tuple[CascadeSetting, dict[str, float], str]:
+        """The setting, the prices and the name of the texts for the knobs' values."""
+        size = range(len(self.drafters))
+        matrix = tuple(tuple(values.get(f"k{row}{column}", 0) for column in size) for row in size)
+        prices = {name: values[f"price_{name}"] for name in self.models}
+        setting = CascadeSetting(values["order"], matrix, values["lenience"], values["exempt"])
+        texts = values.get("texts", self.texts[0])
+        return setting, {TARGET: self.prices[TARGET]} | prices, texts
+
+    def widgets(
+        self, start: Mapping[str, Any], presets: Iterable[Mapping[str, Any]]
+    ) -> dict[str, ipywidgets.ValueWidget]:
+        """All knobs at their start; the price knobs offer the presets' prices too."""
+        orders = [one for one in permutations(self.drafters) if MAX_GRAM not in one[:-1]]
+        named = {" ← ".join((TARGET, *one)): one for one in orders}
+        found = {"order": choice(named, start["order"])}
+        for name in self.entries:
+            tip = f"{name.upper()}: tokens that one model wants of the other"
+            found[name] = slider(self.lengths, start[name], tip)
+        lenience = "how many times less likely a reviewed token may be"
+        found["lenience"] = slider(self.leniences, start["lenience"], lenience)
+        found["exempt"] = check_box(start["exempt"], f"{MAX_GRAM}'s reviewer is never lenient")
+        presets = list(presets)
+        for model, price in ((name, self.prices[name]) for name in self.models):
+            name = f"price_{model}"
+            values = sorted({*PRICES, price, *(one[name] for one in presets if name in one)})
+            tip = f"price of a pass of {model}, a target pass being 1; {price:.3g} at first"
+            found[name] = slider(values, price, tip, digits=".3g", label=f"price of {model}")
+        if len(self.texts) > 1:
+            found["texts"] = choice(self.texts, self.texts[0])
+        made = make_knobs(found)
+        for name in self.entries:
+            made[name].style.description_width = WIDE
+        self._label_entries(made, start["order"])
+        made["order"].observe(
+            lambda change: self._label_entries(made, change["new"]), names="value"
+        )
+        return made
+
+    def _label_entries(
+        self, knobs: Mapping[str, ipywidgets.ValueWidget], order: Sequence[str]
+    ) -> None:
+        """Label each entry of the K matrix with its reviewer and its drafter."""
+        models = (TARGET, *order)
+        for name, (row, column) in self.entries.items():
+            knobs[name].description = f"{models[row]} ← {models[column + 1]}"

@@ -1,0 +1,175 @@
+"""The explorer of acceptance: of which guesses, by what, and whether the bonus counts."""
+
+import html
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.measure import acceptance
+from specdec_lib.show import figures
+from specdec_lib.show.widgets.knobs import Knob, check_box, choice, make_knobs, slider
+from specdec_lib.show.widgets.panel import Panel, Shown, bullets
+
+EVERY, NOTHING = "all", "nothing"
+SLICES = ("draft", "domain", "temperature", "rule")
+AXES = {
+    "depth": "depth of the guess, 1 below the root",
+    "rank": "rank among its siblings, from 0",
+    "parent_rank": "rank of its parent, −1 at depth 1",
+    "siblings": "guesses beside it, itself included",
+    "source": "who guessed",
+    "confidence": "the draft's confidence",
+    "gap": "gap to the best guess in nats; for rank 0, its lead over the second",
+    "repetition": "share of the text's tokens that continue a loop",
+    **{name: name for name in SLICES},
+}
+BINS = {
+    "confidence": (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    "repetition": (0.0, 0.1, 0.3, 0.5, 1.0),
+}
+PER = {"node": "one of a node's guesses is accepted", "guess": "a guess is accepted"}
+LEAST = slider(
+    (1, 5, 10, 20, 50, 100, 200, 500),
+    10,
+    "rates that rest on fewer are not shown",
+    label="at risk, least",
+)
+HEIGHTS = (460, 350)  # pixels
+MANY = 3  # series; with more, numbers beside the bars would overlap
+
+
+def acceptance_explorer(
+    guesses: pd.DataFrame, rounds: pd.DataFrame, *, start: Mapping[str, Any] | None = None
+) -> Panel:
+    """Knobs over `figures.acceptance` or `figures.kinds`, and `figures.yields` below: which
+    guesses, by what, and whether the bonus counts.
+
+    guesses    of `acceptance.collect`; further columns that become knobs or axes: draft, domain,
+               temperature, rule, `repetition` of the text (0–1), and `gap` (see
+               `acceptance.with_gaps`)
+    rounds     of the same call, with the same labels
+    start      where knobs start
+
+    The knobs are draft, domain, temperature and rule (those in which the rounds differ), by, per
+    ("guess", or "node": whether any of the siblings is accepted), line (what has a line of its
+    own), least (at risk, fewer are not shown) and bonus.
+    Raises ValueError for a start that a knob does not offer, or an empty table.
+    """
+    if guesses.empty or rounds.empty:
+        raise ValueError(
+            f"acceptance is explored over guesses and rounds, got {len(guesses)} and {len(rounds)}"
+            " rows"
+        )
+
+    def draw(by: str, per: str, line: str, least: int, bonus: bool, **slices: Any) -> Shown:
+        some, turns = (_select(table, slices) for table in (guesses, rounds))
+        if some.empty or turns.empty:
+            chosen = ", ".join(f"{name} {at}" for name, at in slices.items() if at != EVERY)
+            raise ValueError(f"there is no guess of {chosen}: choose others")
+        keys = [] if line in (NOTHING, by) else [line]
+        rates = _rates(some, by, per, keys)
+        shown = rates[rates.at_risk >= least]
+        if shown.empty:
+            most = rates.at_risk.max()
+            raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
+        shown, per_round = (
+            _add_series(table, keys) for table in (shown, acceptance.tokens(turns, keys))
+        )
+        counts = _counts(shown, by)
+        if left_out := len(rates) - len(shown):
+            counts += f"; not shown: {left_out} with fewer than {least}"
+        pictures = _figure(shown, by, per), figures.yields(per_round, bonus=bonus)
+        return Shown(pictures, bullets([*_glossary(some, turns), html.escape(counts)]))
+
+    return Panel(make_knobs(_knobs(guesses, rounds), start), draw, heights=HEIGHTS)
+
+
+def _knobs(guesses: pd.DataFrame, rounds: pd.DataFrame) -> dict[str, Knob]:
+    """A knob per label in which the rounds differ, and what to draw."""
+    slices = [name for name in SLICES if name in rounds and rounds[name].nunique() > 1]
+    found = {name: choice([EVERY, *dict.fromkeys(rounds[name])], EVERY) for name in slices}
+    axes = [name for name in AXES if name in guesses and (name not in SLICES or name in slices)]
+    lines = [*slices, NOTHING]
+    per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
+    return found | {
+        "by": choice(axes, axes[0], "what lies along the axis"),
+        "per": choice(list(PER), "node", per),
+        "line": choice(lines, lines[0], "what has a line of its own"),
+        "least": LEAST,
+        "bonus": check_box(True, "count the bonus token"),
+    }
+
+
+def _select(table: pd.DataFrame, slices: Mapping[str, Any]) -> pd.DataFrame:
+    for name, value in slices.items():
+        if value != EVERY:
+            table = table[table[name] == value]
+    return table
+
+
+def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.DataFrame:
+    """Acceptance rates by one quantity, numbers that hardly ever repeat in bins.
+
+    Raises ValueError if no guess has that quantity.
+    """
+    rows = guesses.dropna(subset=[by])
+    if rows.empty:
+        raise ValueError(f"none of these guesses has a {by}: choose others")
+    if by in BINS:
+        edges = np.array(BINS[by])
+        at = np.searchsorted(edges, rows[by].astype(float), side="right") - 1
+        at = np.clip(at, 0, len(edges) - 2)
+        if by == "confidence":
+            rows = rows.assign(confidence=((edges[:-1] + edges[1:]) / 2)[at].round(4))
+        else:
+            names = np.array([f"{low:g} to {high:g}" for low, high in pairwise(edges)], object)
+            rows = rows.assign(**{by: names[at]}).iloc[np.argsort(at, kind="stable")]
+    return acceptance.rates(rows, [*keys, by], per=per)
+
+
+def _add_series(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The table with the name of each row's line."""
+    if not keys:
+        return table.assign(series="all of them")
+    label = "T = {:g}" if keys[0] == "temperature" else "{}"
+    return table.assign(series=table[keys[0]].map(label.format))
+
+
+def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:
+    """Numbers along an axis are joined by lines, kinds stand beside each other."""
+    if by != "temperature" and pd.api.types.is_numeric_dtype(table[by]):
+        figure = figures.acceptance(table, x=by, x_title=AXES[by])
+    else:
+        figure = figures.kinds(table.assign(kind=table[by].map(str)), x_title=AXES[by])
+        if table["series"].nunique() > MANY:
+            figure.update_layout(annotations=[])
+    return figure.update_yaxes(title=f"acceptance rate:<br>how often {PER[per]}")
+
+
+def _counts(table: pd.DataFrame, by: str) -> str:
+    counts = [
+        f"{name}: {', '.join(f'{count:,}' for count in own.at_risk)}"
+        for name, own in table.groupby("series", sort=False)
+    ]
+    return f"at risk, by {by} from the left: {'; '.join(counts)}"
+
+
+def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> list[str]:
+    """The field's words with the numbers of these guesses, as HTML."""
+    looked, right, count = len(guesses), int(guesses.accepted.sum()), len(rounds)
+    accepted, emitted, tried = map(int, rounds[["accepted", "emitted", "tried"]].sum())
+    return [
+        f"<b>acceptance rate</b>, per tried token: {accepted:,} accepted ÷ {tried:,} tried ="
+        f" {accepted / tried if tried else 0:.3f}; per guess that was looked at, siblings and all:"
+        f" {right:,} ÷ {looked:,} = {right / looked:.3f}",
+        f"<b>accepted per round</b>, without the bonus: {accepted:,} ÷ {count:,} rounds ="
+        f" {accepted / count:.2f}",
+        f"<b>tokens per round</b>, with the bonus: {emitted:,} emitted ÷ {count:,} rounds ="
+        f" {emitted / count:.2f}",
+        '"acceptance length", "mean accepted tokens" and "block efficiency" in papers and servers'
+        f" are one of the last two, which differ by {(emitted - accepted) / count:.2f} here",
+    ]

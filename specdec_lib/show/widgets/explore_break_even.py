@@ -1,0 +1,107 @@
+"""The explorer of break-even: whether a chain pays, and which."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from specdec_lib.show import figures
+from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider
+from specdec_lib.show.widgets.panel import Panel, Shown, bullets
+from specdec_lib.theory import BreakEven, Verify, chain_break_even, chain_map, chain_tokens
+
+SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
+MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
+HOST = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
+LONGEST = 12
+BEST, AS_SET = "the best length", "the length set"
+
+
+def break_even_explorer(
+    verify: Mapping[str, Verify | None],
+    points: pd.DataFrame,
+    *,
+    acceptance_rate: float = 0.7,
+    cost: float = 0.2,
+    longest: int = LONGEST,
+) -> Panel:
+    """Knobs over `figures.break_even` and `figures.chain_lengths`: does a chain pay, and which?
+
+    verify             curves by name: what a target pass over so many rows costs, over that of one
+                       row; None is flat
+    points             our pairs: `pair`, `acceptance_rate`, `cost`
+    acceptance_rate    where the knob starts
+    cost               the same, of a draft pass ÷ a target pass
+    longest            guesses of the longest chain
+
+    The knobs are acceptance_rate, cost, length (guesses per round), host (seconds of a round
+    outside the models beyond those of plain decoding, in target passes), verify and map (of the
+    best length everywhere, or of the one set).
+    Raises ValueError if there is no curve, no guess in the longest chain, or a start is out of
+    range.
+    """
+    if not verify or longest < 1 or not (0 <= acceptance_rate <= 1 and cost >= 0):
+        raise ValueError(
+            "the map needs a curve of the target, a chain of at least 1 guess, a rate in [0, 1]"
+            f" and a cost of 0 or more, got {len(verify)} curves, longest={longest},"
+            f" acceptance_rate={acceptance_rate}, cost={cost}"
+        )
+
+    curves, lengths = dict(verify), range(1, longest + 1)
+
+    def draw(
+        acceptance_rate: float, cost: float, length: int, host: float, verify: str, map: str
+    ) -> Shown:
+        at, options = (acceptance_rate, cost), {"verify": curves[verify], "overhead": host}
+        mapped = lengths if map == BEST else [length]
+        which = "the best chain" if map == BEST else f"a chain of {length}"
+        title = f"Speed-up of {which}; {verify}; host {host:g}"
+        cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
+        speed_ups = figures.break_even(cells, points, here=at, title=title)
+        rows = [chain_map([at[0]], [cost], lengths=[one], **options)[0] for one in lengths]
+        tokens = [chain_tokens(acceptance_rate, one) for one in lengths]
+        table = pd.DataFrame(rows).assign(tokens_per_round=tokens)
+        title = f"At acceptance rate {acceptance_rate:.3g} and cost {cost:.3g}, by length"
+        bars = figures.chain_lengths(table, length=length, title=title)
+        even = chain_break_even(*at, lengths=lengths, **options)
+        return Shown((speed_ups, bars), _words(table, length, even))
+
+    return Panel(make_knobs(_knobs(acceptance_rate, cost, longest, list(verify))), draw)
+
+
+def _knobs(rate: float, cost: float, longest: int, curves: Sequence[str]) -> dict[str, Knob]:
+    share = {"digits": ".3g", "widen": True}
+    host = "seconds of a round outside the models, beyond those of plain decoding, in target passes"
+    price = "seconds of a draft pass ÷ of a target pass over one row"
+    tried = "how often a guess is accepted, where it is tried"
+    per_round = "guesses per round, a draft pass each"
+    return {
+        "acceptance_rate": slider(SHARES, rate, tried, label="acceptance rate", **share),
+        "cost": slider(SHARES, cost, price, **share),
+        "length": slider(range(1, longest + 1), min(4, longest), per_round),
+        "host": slider(HOST, 0.0, host),
+        "verify": choice(curves, curves[0], "what a target pass over more rows costs"),
+        "map": choice([BEST, AS_SET], BEST, "which length the map shows", label="map of"),
+    }
+
+
+def _words(table: pd.DataFrame, length: int, even: BreakEven) -> str:
+    """The verdict, what the chain of that length gives, and where the break-even lies, as HTML."""
+    best, chosen = table.loc[table.speed_up.idxmax()], table[table.length == length].iloc[0]
+    verdict = "Do not speculate: no length pays."
+    if best.speed_up > 1:
+        guesses = "1 guess" if best.length == 1 else f"{best.length:.0f} guesses"
+        verdict = f"Speculate, with {guesses} per round."
+    least, most = "no acceptance rate pays", "even a free draft does not pay"
+    if even.acceptance_rate is not None:
+        least = f"{even.acceptance_rate:.2f} of the guesses or more must be right"
+    if even.cost is not None:
+        most = f"a draft pass may cost up to {even.cost:.2f} target passes"
+    tokens = chosen.tokens_per_round
+    lines = [
+        f"a chain of {length}: {tokens:.2f} tokens per round in the time of"
+        f" {tokens / chosen.speed_up:.2f} target passes, {chosen.speed_up:.2f} times plain"
+        " decoding",
+        f"the best length is {best.length:.0f}: {best.speed_up:.2f} times",
+        f"break-even: at this cost {least}; at this acceptance rate {most}",
+    ]
+    return f"<p><b>{verdict}</b></p>{bullets(lines)}"

@@ -1,0 +1,180 @@
+"""The explorer of cascades: order, K matrix, lenience and the prices of its models, with buttons
+for known settings and for the tuner.
+"""
+
+import html
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import ipywidgets
+import pandas as pd
+
+from specdec_lib.drafts.cascade import converted
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned
+from specdec_lib.show import figures
+from specdec_lib.show.widgets.cascade_knobs import TARGET, CascadeKnobs, Prices
+from specdec_lib.show.widgets.panel import Panel, Shown, refusal, status
+
+Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
+Tune = Callable[..., Tuned]
+
+LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
+LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
+CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
+TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
+EVERY_SECONDS = 0.2  # between two messages of the tuner
+
+
+def cascade_explorer(
+    evaluate: Evaluate,
+    drafters: Sequence[str],
+    *,
+    prices: Prices,
+    start: CascadeSetting | None = None,
+    texts: Sequence[str] = ("",),
+    presets: Mapping[str, CascadeSetting | Prices] | None = None,
+    tune: Tune | None = None,
+    tune_seconds: float = 3.0,
+    lengths: Sequence[int] = LENGTHS,
+    leniences: Sequence[float] = LENIENCES,
+) -> Panel:
+    """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each,
+    lenience, and what a pass of each model costs.
+
+    evaluate     from a setting, prices and the name of the texts to a table like that of
+                 `replay.Replays.beside`; the message of its ValueError is shown
+    drafters     their names, strongest first; Max-Gram stays last in every order
+    prices       of a pass over that of a target pass, at which the price knobs start; the target's
+                 is 1
+    start        the setting at first, in increments; without it every entry is the first length
+                 above 0
+    texts        names that `evaluate` knows: a knob where there are several
+    presets      buttons by name: each turns the knobs to a setting, or the price knobs to other
+                 prices
+    tune         a button for `replay.Replays.tune`, or what is called like it; the knobs are
+                 turned to its answer, or to the best setting it had tried after `tune_seconds`
+    lengths      what an entry may be
+    leniences    what lenience may be
+
+    The knobs are order, k00, k01, … (row, column), lenience, exempt, price_<model>, and texts.
+    Raises ValueError if there is no drafter, or the knobs do not offer a setting or price at the
+    start or of a preset.
+    """
+    knobs = CascadeKnobs(
+        tuple(drafters), dict(prices), tuple(lengths), tuple(leniences), tuple(texts)
+    )
+    first = start or knobs.plain()
+    at = knobs.values_of(first)
+    turns = {
+        name: knobs.values_of(one) if isinstance(one, CascadeSetting) else knobs.price_values(one)
+        for name, one in (presets or {}).items()
+    }
+    for name in texts:
+        evaluate(first, prices, name)  # it remembers these texts, and is quick from now on
+    button = {"tune": ipywidgets.Button(description="tune", tooltip=TUNES)} if tune else {}
+    draw = partial(_draw, knobs, evaluate)
+    panel = Panel(knobs.widgets(at, turns.values()) | button, draw, presets=turns)
+    if tune:
+        tuner = partial(_turn_to_best, panel, knobs, evaluate, tune, tune_seconds)
+        button["tune"].on_click(tuner)
+    return panel
+
+
+def _draw(knobs: CascadeKnobs, evaluate: Evaluate, **values: object) -> Shown:
+    """The figure of one setting and the words over it: its K matrix in both conventions, and what
+    it is worth.
+    """
+    setting, prices, texts = knobs.meaning(values)
+    table = evaluate(setting, prices, texts)
+    exempt = setting.exempt_max_gram and setting.lenience > 1
+    parts = [
+        " ← ".join((TARGET, *setting.drafters)),
+        f"lenience {setting.lenience:g}",
+        f"{MAX_GRAM}'s reviewer exempt" if exempt else "",
+        texts,
+    ]
+    figure = figures.rivals(table, title=", ".join(filter(None, parts)))
+    lines = [*_matrices(setting), "", *_verdicts(table)]
+    return Shown((figure,), f"<pre>{html.escape(chr(10).join(lines))}</pre>")
+
+
+def _matrices(setting: CascadeSetting) -> list[str]:
+    """The K matrix in both conventions, a line per reviewer."""
+    heads = "".join(f"{name:34}" for name in CONVENTIONS.values())
+    lines = [f"{'K, a row per reviewer':24}{heads}"]
+    both = [converted(setting.matrix, "increments", name) for name in CONVENTIONS]
+    for reviewer, *rows in zip((TARGET, *setting.drafters), *both, strict=False):
+        cells = ("".join(f"{entry:4}" for entry in row) for row in rows)
+        lines.append(f"{reviewer:24}" + "".join(f"{one:34}" for one in cells))
+    return lines
+
+
+def _verdicts(table: pd.DataFrame) -> list[str]:
+    """What the first row is worth, alone and against each of the others."""
+    ours = table.iloc[0]
+    lines = [f"SWI {ours.swi:.2f} ({ours.low:.2f} to {ours.high:.2f} over {ours.texts} texts)"]
+    for one in table.iloc[1:].itertuples():
+        better, worse = one.ratio_low > 1, one.ratio_high < 1
+        word = "better" if better else "worse" if worse else "within the noise"
+        interval = f"({one.ratio_low:.2f} to {one.ratio_high:.2f})"
+        lines.append(f"{one.ratio:.2f} times that of {one.setting} {interval}: {word}")
+    return lines
+
+
+def _turn_to_best(
+    panel: Panel,
+    knobs: CascadeKnobs,
+    evaluate: Evaluate,
+    tune: Tune,
+    seconds: float,
+    button: ipywidgets.Button,
+) -> None:
+    """Run the tuner from where the knobs are, show how far it is, and turn them to its answer."""
+    setting, prices, texts = knobs.meaning(panel.values())
+    report, button.disabled = _Report(panel, seconds), True
+    choices = {"lengths": knobs.lengths, "leniences": knobs.leniences, "starts": [setting]}
+    end = "no change of one entry or of lenience is better"
+    try:
+        report(setting, float(evaluate(setting, prices, texts).swi.iloc[0]))
+        best = tune(setting.drafters, prices, texts, **choices, tell=report).setting
+        turned = knobs.values_of(best)
+    except _TimeUpError:
+        turned, end = knobs.values_of(report.best), "stopped there: press again to go on"
+    except ValueError as problem:
+        panel.words.value = refusal(problem)
+        return
+    finally:
+        button.disabled = False
+    panel.turn(**turned)
+    panel.words.value += status(
+        f"<p>the best of {report.tried} settings tried in {report.seconds:.1f} s, on these very"
+        f" texts; {end}</p>"
+    )
+
+
+class _TimeUpError(Exception):
+    """The tuner has had its time."""
+
+
+class _Report:
+    """Counts and shows the settings that a tuner tries, and ends it when its time is up."""
+
+    def __init__(self, panel: Panel, limit: float) -> None:
+        self.panel, self.limit, self.began, self.next = panel, limit, time.perf_counter(), 0.0
+        self.tried, self.best, self.swi = 0, None, 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def __call__(self, setting: CascadeSetting, swi: float) -> None:
+        self.tried += 1
+        if self.best is None or swi > self.swi:
+            self.best, self.swi = setting, swi
+        if self.seconds > self.next:
+            self.next = self.seconds + EVERY_SECONDS
+            words = f"tuning: {self.tried} settings tried, SWI {self.swi:.3f} so far"
+            self.panel.words.value = status(f"<p>{words}</p>")
+        if self.seconds > self.limit:
+            raise _TimeUpError

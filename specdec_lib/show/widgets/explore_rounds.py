@@ -1,0 +1,154 @@
+"""The explorer of one round, step by step: propose, score, verify, with every random number that
+decides.
+"""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import ipywidgets
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.show import figures
+from specdec_lib.show.steps import Step, steps_of
+from specdec_lib.show.widgets.knobs import LABEL_WIDTH, choice, make_knobs, slider, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.trying import Trial, sampler_of
+from specdec_lib.workload import Ladder, Prompt
+
+RULES = {"look_up": look_up, "reject": reject}
+SIBLINGS = {"look_up": "ranked", "reject": "distinct"}
+DEPTHS = range(1, 9)
+HEIGHTS = (300, 400)  # pixels
+LAST = 14  # tokens of the context that are shown
+KNOBS = {
+    "rule": choice(
+        list(RULES), "look_up", "how the target accepts: by its own choice, or by a coin per guess"
+    ),
+    "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
+    "depth": slider(DEPTHS, 4, "deepest guess, nodes"),
+}
+TITLES = {
+    "propose": "what the draft's guesses rest on",
+    "choose": "the target's candidates: log-probability + noise = sum",
+    "coin": "is this child kept?",
+    "draw": "the final draw",
+}
+
+
+def round_steps(
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
+) -> Panel:
+    """Knobs for one round over `figures.tree`, `figures.mask` and `figures.step`: a step at a time,
+    forward and back.
+
+    start    where knobs start: rule, step, budget, depth, temperature, seed, prompt, text
+
+    Under `look_up` the draft ranks its guesses by the noise that it shares with the target; under
+    `reject` it draws them without replacement.
+    Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
+    """
+    trial = Trial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
+
+    @lru_cache(64)
+    def steps(**at: Any) -> list[Step]:
+        chance, siblings = Chance(at["seed"], sampler_of(at)), SIBLINGS[at["rule"]]
+        match = ladder.match("draft", chance.sampler, siblings=siblings)
+        size = {"budget": at["budget"], "depth": at["depth"]}
+        draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)
+        rule, context = RULES[at["rule"]], trial.context(at)
+        return steps_of(ladder.target, draft, context, chance, rule=rule, text=ladder.text)
+
+    def draw(step: int, **at: Any) -> Shown:
+        one, last = steps(**at)[step], len(steps(**at)) - 1
+        said = f"<span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
+        numbers = _numbers(ladder, one, trial.context(at).tokens)
+        return Shown(
+            (_tree(ladder, one), numbers), f"<b>step {step} of {last}, {one.kind}:</b> {said}"
+        )
+
+    start = {"step": 0} | dict(start or {})
+    first, text = start.pop("step"), text_knobs(trial.names)
+    del text["top_k"]  # the steps show whole distributions
+    stepper, knobs = _stepper(), make_knobs(KNOBS | text, start)
+    _fit_range(stepper, knobs, steps, first)
+    return Panel(stepper | knobs, draw, heights=HEIGHTS)
+
+
+def _stepper() -> dict[str, Any]:
+    """A slider over the steps, and a button that goes one back and one that goes one on."""
+    look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": "of the round, from 0 on"}
+    step = ipywidgets.IntSlider(description="step", continuous_update=False, min=0, **look)
+    step.style.description_width = LABEL_WIDTH
+
+    def button(label: str, by: int) -> ipywidgets.Button:
+        made = ipywidgets.Button(description=label, layout=ipywidgets.Layout(width="auto"))
+        made.on_click(lambda _: setattr(step, "value", min(max(step.value + by, 0), step.max)))
+        return made
+
+    return {
+        "step": step,
+        "previous": button("‹ previous step", -1),
+        "next": button("next step ›", 1),
+    }
+
+
+def _fit_range(
+    stepper: Mapping[str, Any],
+    knobs: Mapping[str, ipywidgets.ValueWidget],
+    steps: Callable[..., list[Step]],
+    first: int,
+) -> None:
+    """Let the step slider start at `first`, and always reach as far as the round has steps.
+
+    Raises ValueError if the round has no step `first`.
+    """
+    step, previous, following = stepper.values()
+
+    def fit(_: object = None) -> None:
+        try:
+            step.max = len(steps(**{name: knob.value for name, knob in knobs.items()})) - 1
+        except ValueError:  # the panel shows why
+            return
+
+    def disable_ends(_: object = None) -> None:
+        previous.disabled, following.disabled = step.value == 0, step.value == step.max
+
+    fit()
+    if not 0 <= first <= step.max:
+        raise ValueError(f"the knob 'step' must start at one of 0…{step.max}, got {first}")
+    step.value = first
+    disable_ends()
+    for knob in knobs.values():
+        knob.observe(fit, names="value")
+    step.observe(disable_ends, names=["value", "max"])
+
+
+def _tree(ladder: Ladder, one: Step) -> go.Figure:
+    """The guesses and the accepted path so far."""
+    bonus = one.numbers[-1]["text"] if one.kind == "emit" else None
+    title = f"{one.tree.guesses} guesses so far, {len(one.path)} accepted"
+    labels = [ladder.text(token) for token in one.tree.tokens]
+    return figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
+
+
+def _numbers(ladder: Ladder, one: Step, tokens: Sequence[int]) -> go.Figure:
+    """What decides in this step."""
+    table = pd.DataFrame(list(one.numbers))
+    if one.kind == "score":
+        return figures.mask(one.tree, labels=[ladder.text(token) for token in one.tree.tokens])
+    if one.kind == "context":
+        shown = [ladder.text(token) for token in tokens[-LAST:]]
+        title = f"the end of the {len(tokens)} tokens so far"
+        table = pd.DataFrame({"token": shown, "source": "context", "round": 0})
+    elif one.kind == "emit":
+        title = f"emitted by this round: {len(table)} tokens for one pass of the target"
+        table = pd.DataFrame({"token": table.text, "source": table.source, "round": 1})
+    else:
+        return figures.step(table, title=TITLES[one.kind])
+    return figures.origins(table).update_layout(title={"text": title})

@@ -1,0 +1,168 @@
+"""The explorer of stages: chain or tree, with any scout or none, beside its draft without a scout
+and plain decoding.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep import model_shape, stacks
+from specdec_lib.show import figures
+from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider, text_knobs
+from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.trying import Trial, model_named
+from specdec_lib.theory import ModelShape, bytes_moved
+from specdec_lib.workload import Ladder, Prompt
+
+NO_SCOUT, TABLE, COPIES, MODEL = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+PRESETS = {
+    "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
+    "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
+    "the paper's: tree, n-gram scout": {"shape": "tree", "budget": 16, "scout": TABLE}
+    | {"scout_budget": 8},
+}
+HEIGHT = 470  # pixels
+PLAIN, ONE, TWO = "plain decoding", "one stage", "two stages"
+TOKENS, PASSES = "tokens per round", "draft passes per round"
+BYTES = "bytes per token ÷ plain decoding's"
+
+
+def stage_explorer(
+    ladder: Ladder,
+    prompts: Sequence[Prompt],
+    *,
+    start: Mapping[str, Any] | None = None,
+    max_new_tokens: int = 32,
+) -> Panel:
+    """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
+    under this setting, its one-stage draft and none.
+
+    ladder            on the fast runtime a change shows in a fraction of a second
+    start             where knobs start: shape, budget, depth, scout, scout_budget, temperature,
+                      top_k, seed, prompt, text
+    max_new_tokens    that are decoded
+
+    Bytes are those of half-precision weights, caches and activations; the n-gram table is taken as
+    free.
+    Raises ValueError if there is no prompt, a model is not of GPT-2's kind, whose bytes alone are
+    counted, or a knob starts where it cannot stand.
+    """
+    trial, scouts = Trial(ladder, prompts, max_new_tokens), _scouts(ladder)
+    shapes = {model.name: model_shape(model) for model in ladder.models}
+
+    def draw(
+        shape: str, budget: int, depth: int, scout: str, scout_budget: int, **at: Any
+    ) -> Shown:
+        model = "middle" if scout == MODEL else "draft"
+        size = (shape, budget, depth, model)
+        drafts = {PLAIN: (), f"{ONE}: {model}": (*size, NO_SCOUT, 0)}
+        if scout != NO_SCOUT:
+            drafts[f"{TWO}: {model} ← {scout.partition(',')[0]}"] = (*size, scout, scout_budget)
+        played = {name: trial.generation(at, _draft, *draft) for name, draft in drafts.items()}
+        table = _counts(played, shapes)
+        figure = figures.stages(table.assign(low=table.value, high=table.value))
+        return Shown((figure,), _words(table, shape, budget))
+
+    presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
+    knobs = make_knobs(_knobs(scouts) | text_knobs(trial.names, temperature=0.0), start)
+    return Panel(knobs, draw, presets=presets, heights=(HEIGHT,))
+
+
+def _scouts(ladder: Ladder) -> list[str]:
+    """The scouts for which the ladder has the parts."""
+    parts = {TABLE: ladder.katz, MODEL: ladder.middle}
+    scouts = (NO_SCOUT, TABLE, COPIES, MODEL)
+    return [name for name in scouts if parts.get(name, ladder) is not None]
+
+
+def _knobs(scouts: Sequence[str]) -> dict[str, Knob]:
+    first = TABLE if TABLE in scouts else COPIES
+    return {
+        "shape": choice(("chain", "tree"), "tree", "of the draft's guesses"),
+        "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
+        "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
+        "scout": choice(scouts, first, "what guesses for the draft, in its own passes"),
+        "scout_budget": slider(
+            range(1, 17), 8, "guesses of the scout below a node", label="scout budget"
+        ),
+    }
+
+
+def _draft(
+    ladder: Ladder,
+    sampler: Sampler,
+    shape: str = "",
+    budget: int = 0,
+    depth: int = 0,
+    model: str = "",
+    scout: str = NO_SCOUT,
+    scout_budget: int = 0,
+) -> Draft:
+    """The draft of a setting; without one, plain decoding."""
+    if not shape:
+        return NoDraft()
+    guessing, match = model_named(ladder, model), ladder.match(model, sampler)
+    one: ChainDraft | TreeDraft = ChainDraft(guessing, budget, match=match)
+    if shape == "tree":
+        one = TreeDraft(guessing, budget=budget, depth=depth, match=match)
+    if scout == NO_SCOUT:
+        return one
+    if scout == TABLE:
+        return StagedTree(one, stacks.scout(ladder, sampler, budget=scout_budget), guided=2)
+    if scout == COPIES:
+        return StagedTree(one, replace(ladder.max_gram, length=scout_budget), guided=1)
+    match = ladder.match("draft", sampler, obeyed="middle")
+    inner = TreeDraft(ladder.draft, budget=scout_budget, depth=min(depth, 6), match=match)
+    return StagedTree(one, inner, guided=1)
+
+
+def _counts(
+    generations: Mapping[str, Generation], shapes: Mapping[str, ModelShape]
+) -> pd.DataFrame:
+    """A row per setting and metric."""
+    plain, rows = _bytes_per_token(generations[PLAIN], shapes), []
+    for levels, (name, one) in enumerate(generations.items(), 1):
+        usages = [usage for played in one.rounds for usage in played.usage.items()]
+        drafting = sum(used.passes for model, used in usages if model != "target")
+        values = {
+            TOKENS: one.tokens_per_round,
+            PASSES: drafting / len(one.rounds),
+            "target passes per token": 1 / one.tokens_per_round,
+            BYTES: _bytes_per_token(one, shapes) / plain,
+        }
+        rows += [(name, levels, metric, value) for metric, value in values.items()]
+    return pd.DataFrame(rows, columns=["stack", "levels", "metric", "value"])
+
+
+def _bytes_per_token(generation: Generation, shapes: Mapping[str, ModelShape]) -> float:
+    """Of every pass of every model, the target's over each round's tree."""
+    total = 0.0
+    for played in generation.rounds:
+        before, rows = played.tree.root_position, len(played.tree)
+        total += bytes_moved(shapes["target"], passes=1, rows=rows, context_tokens=before)
+        for name, used in played.usage.items():
+            if name != "target":
+                counts = {"passes": used.passes, "context_tokens": used.passes * before}
+                total += bytes_moved(shapes[name], rows=used.rows, **counts)
+    return total / len(generation.tokens)
+
+
+def _words(table: pd.DataFrame, shape: str, budget: int) -> str:
+    """A sentence per setting, as HTML."""
+    lines = [f"A {shape} of {budget}, one text of the target: its tokens are the same throughout."]
+    for name, own in table.groupby("stack", sort=False):
+        value = own.set_index("metric").value
+        lines.append(
+            f"<b>{html.escape(str(name))}</b>: {value[TOKENS]:.2f} tokens and {value[PASSES]:.2f}"
+            f" draft passes per round, {value[BYTES]:.2f} of the bytes"
+        )
+    return "<br>".join(lines)

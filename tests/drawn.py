@@ -1,0 +1,31 @@
+"""What explorers hand to figure functions, for tests that look at tables and not at plotly."""
+
+from typing import Any
+
+import pytest
+
+from specdec_lib.show import figures
+
+
+class Drawn:
+    """The latest call of each of some figure functions, which still draw."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.calls: dict[str, tuple[tuple, dict[str, Any]]] = {}
+        for name in names:
+            monkeypatch.setattr(figures, name, self._recorder(name, vars(figures)[name]))
+
+    def _recorder(self, name: str, draw: Any) -> Any:
+        def record(*given: Any, **named: Any) -> Any:
+            self.calls[name] = given, named
+            return draw(*given, **named)
+
+        return record
+
+    def given(self, name: str, place: int = 0) -> Any:
+        """A positional argument of the latest call."""
+        return self.calls[name][0][place]
+
+    def named(self, name: str, argument: str) -> Any:
+        """A keyword argument of the latest call."""
+        return self.calls[name][1][argument]
