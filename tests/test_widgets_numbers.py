@@ -1,5 +1,5 @@
-"""The explorers of acceptance, of a pass and of break-even: their numbers are those of `acceptance`,
-of the curves and of theory, and a choice without numbers is refused in words.
+"""The explorers of acceptance, a pass and break-even: their numbers are those of `acceptance`, the
+curves and theory, and a choice without numbers is refused in words.
 """
 
 import pandas as pd
@@ -20,9 +20,9 @@ from specdec_lib.theory import (
     best_chain_speed_up,
     chain_break_even,
     chain_map,
-    chain_speed_up,
     tree_gains,
 )
+from specdec_lib.theory.chains import chain_speed_up
 
 MATCH = MatchTable(
     (0.7, 0.2), "measured", edges=(0.5, 1.0), binned=((0.5, 0.4), (0.7, 0.2), (0.9, 0.1))

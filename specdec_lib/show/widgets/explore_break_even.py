@@ -7,7 +7,8 @@ import pandas as pd
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
-from specdec_lib.theory import BreakEven, Verify, chain_break_even, chain_map, chain_tokens
+from specdec_lib.theory import Verify, chain_break_even, chain_map, chain_tokens
+from specdec_lib.theory.planner import BreakEven
 
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
 MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
