@@ -1,34 +1,33 @@
-"""`specdec distil write`: the target writes text to learn from, until it is told to stop."""
+"""`specdec distil write`: lets the target write text to learn from, as shards of token ids.
 
-import argparse
+An interrupted run goes on where it stopped.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 
-from tqdm import tqdm
-
-from specdec_lib.core.files import REPOSITORY, cache_folder
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.suite.distil.text import TextStore
 from specdec_lib.suite.setup import prepare_target
 
-TEXT = REPOSITORY / "data" / "text"
+TEXT = DATA / "text"
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="specdec distil", description=__doc__.partition(": ")[2])
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    write = verbs.add_parser("write", help="text that the target writes itself, as shards of ids")
-    write.add_argument(
+    parser = Parser("distil write", __doc__.partition(": ")[2])
+    parser.add_argument(
         "--answer-tokens", type=int, default=5_000_000, help="in all, earlier shards included"
     )
-    write.add_argument("--sequences", type=int, default=128, help="how many are written at a time")
-    write.add_argument("--out", type=Path, default=TEXT, help="where the shards go")
+    parser.add_argument("--sequences", type=int, default=128, help="how many are written at a time")
+    parser.add_common("--out", TEXT)
     write_text(**vars(parser.parse_args(arguments)))
 
 
 def write_text(answer_tokens: int, sequences: int, out: Path) -> None:
-    """Write conversations into shards until there are enough answer tokens; an interrupted run goes
-    on.
-    """
+    """Write conversations into shards until there are `answer_tokens`; earlier ones count."""
+    from tqdm import tqdm
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from specdec_lib.suite.distil.writing import Writer

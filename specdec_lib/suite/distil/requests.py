@@ -16,13 +16,16 @@ OPENINGS = {
         "When", "Who", "Compare", "Write an email", "List",
     ),
     "code": (
-        "Write a Python function", "Write a function that", "Complete this Python function:\n\ndef ",
+        "Write a Python function", "Write a function that",
+        "Complete this Python function:\n\ndef ",
         "Fix the bug in this code:\n\n", "Create a Python class", "def ", "Explain this code:\n\n",
         "Write a docstring for this function:\n\ndef ", "Write a test for", "Implement",
     ),
     "summary": (
-        "Summarize the following text:\n\n", "Summarize this article:\n\n", "Summarize", "Shorten this passage:\n\n",
-        "Read the following passage and answer the question.\n\n", "Rewrite this text in plain words:\n\n",
+        "Summarize the following text:\n\n", "Summarize this article:\n\n", "Summarize",
+        "Shorten this passage:\n\n",
+        "Read the following passage and answer the question.\n\n",
+        "Rewrite this text in plain words:\n\n",
     ),
     "math": (
         "How many", "Solve:", "Calculate", "If", "A", "What is", "Calculate the average",

@@ -51,12 +51,8 @@ class TextStore:
         _write_lines(pending, self.waiting)  # without a last line that was cut
         self.answer_tokens = sum(one.answer_tokens for one in self)
 
-    def shards(self) -> list[Path]:
-        """The shards' paths in order."""
-        return sorted(self.folder.glob("*.safetensors"))
-
     def __iter__(self) -> Iterator[Conversation]:
-        for path in self.shards():
+        for path in list_shards(self.folder):
             yield from read_shard(path)
         yield from self.waiting
 
@@ -72,9 +68,15 @@ class TextStore:
     def flush(self) -> None:
         """Write what is pending as one more shard."""
         if self.waiting:
-            write_whole(self.folder / f"{len(self.shards()):03}.safetensors", pack(self.waiting))
+            shard = self.folder / f"{len(list_shards(self.folder)):03}.safetensors"
+            write_whole(shard, pack(self.waiting))
             self.waiting = []
             _write_lines(self.pending, [])
+
+
+def list_shards(folder: Path) -> list[Path]:
+    """The paths of a folder's shards in order."""
+    return sorted(folder.glob("*.safetensors"))
 
 
 def pack(conversations: Sequence[Conversation]) -> bytes:

@@ -1,8 +1,7 @@
 """The target writes text to learn from: it completes a user turn, then answers it.
 
 A conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn
-at
-temperature 1.
+at temperature 1.
 """
 
 from collections.abc import Iterator

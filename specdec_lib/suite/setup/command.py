@@ -1,12 +1,12 @@
 """`specdec setup`: prepares the default target model; a second call returns at once."""
 
-import argparse
+from collections.abc import Sequence
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.suite.setup.target import prepare_target
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    description = __doc__.partition(": ")[2]
-    argparse.ArgumentParser(prog="specdec setup", description=description).parse_args(arguments)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; raises ValueError if the target cannot be prepared."""
+    Parser("setup", __doc__.partition(": ")[2]).parse_args(arguments)
     print(f"the target is in {prepare_target()}")

