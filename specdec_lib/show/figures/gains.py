@@ -1,24 +1,30 @@
-"""What a cascade gains on the clock, and what leaving a part of it out costs."""
+"""Figures of what a cascade gains, as bars: on the clock, by the parts left out, against rivals."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.lanes import EMPTY, PAPERS, domain_looks, headed, hollow, key, words
+from specdec_lib.show.figures.forms.bars import add_bars
+from specdec_lib.show.figures.forms.chart import PLAIN, Chart, open_chart, words_beside
+from specdec_lib.show.figures.forms.dots import add_dots
+from specdec_lib.show.figures.labels import short
 from specdec_lib.show.figures.marks import (
     check,
-    check_once,
+    check_interval,
+    ends_of,
     groups,
-    interval,
-    panels,
-    place,
-    short,
-    tops,
-    wrapped,
+    lanes,
+    marks,
+    names_of,
+    shorts,
 )
-from specdec_lib.show.figures.theme import DARK, INK, escaped, tint
+from specdec_lib.show.figures.theme import INK, PAPERS, SOURCES, Look, escaped, looks
 
-ABLATION = ("domain", "variant", "change_percent", "low", "high", "paper")
-LEVEL = 4  # domains to a method whose names still fit beside each other
+PANELS = ("SWI: yield ÷ price", "tokens per round", "price of a round", "acceptance rate")
+RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}
+HATCHES = {"target": "", "middle": "/", "draft": "."}
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:
@@ -32,118 +38,36 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     Raises ValueError if the table lacks a column or a row, has two rows for one bar, or an interval
     does not hold its value.
     """
-    speeds = ("paper", "ours", "ours_low", "ours_high")
-    check(table, ("domain", "method", *speeds, "ratio", "ratio_low", "ratio_high", "paper_ratio"))
-    check_once(table, ("domain", "method"))
-    methods, domains = (
-        [name for name, _ in groups(table, column)] for column in ("method", "domain")
-    )
-    step = len(domains) + 0.8
-    table = table.assign(
-        x=[
-            methods.index(str(row.method)) * step + domains.index(str(row.domain))
-            for row in table.itertuples()
-        ]
-    )
-    both = table["ratio"].notna() & table["paper_ratio"].notna()  # they stand beside each other
-    ours, theirs = (
-        table.assign(x=table["x"] - 0.25 * both),
-        table.assign(x=table["x"] + 0.27 * both).dropna(subset=["paper_ratio"]),
-    )
-    figure = go.Figure().update_layout(EMPTY, width=900, height=430, bargap=0)
-    for name, rows in groups(ours.dropna(subset=["ratio"]), "domain"):
-        figure.add_trace(_speed_bars(rows, name, 0.5 if both.any() else 0.64))
-        ends = tops(rows, "ratio", high="ratio_high")
-        figure.add_trace(
-            words(rows["x"], ends, map(short, rows["ratio"]), "top center", group=name)
-        )
-    if len(theirs):
-        figure.add_trace(_speed_marks(theirs))
-    figure.add_hline(y=1, line={"dash": "dot", "width": 1.5, "color": INK}, layer="below")
-    _two_levels(figure, methods, domains, step)
-    highest = float(
-        pd.concat(
-            [tops(table, "ratio", high="ratio_high"), table["paper_ratio"].astype(float)]
-        ).max()
-    )
-    figure.update_yaxes(
-        title="tokens per second ÷ autoregressive decoding's<br>(in the bars: tokens per second)",
-        range=[0, 1.12 * highest],
-    )
-    return headed(
-        figure, "Speed on the clock as a ratio to autoregressive decoding on the same machine"
-    )
-
-
-def _two_levels(figure: go.Figure, methods: list[str], domains: list[str], step: float) -> None:
-    """Domains along the x axis, and under them the methods."""
-    places = [
-        (method * step + lane, escaped(name))
-        for method in range(len(methods))
-        for lane, name in enumerate(domains)
+    columns = ("ours", "ours_low", "ours_high", "paper", "paper_ratio")
+    check(table, ("domain", "method", *columns, "ratio"), once=("domain", "method"))
+    ends = ("ratio_low", "ratio_high")
+    domains, methods = names_of(table["domain"]), names_of(table["method"])
+    place = pd.Series(lanes(table["method"], table["domain"], room=0.84), table.index)
+    lane = 0.84 / len(domains)
+    notes = [
+        f"{row.ours:.4g} tokens per second ({row.ours_low:.4g} to {row.ours_high:.4g})"
+        for row in table.itertuples()
     ]
-    tilted = len(domains) > LEVEL
-    ticks = {
-        "tickvals": [x for x, _ in places],
-        "ticktext": [name for _, name in places],
-        "tickangle": -40 if tilted else 0,
-    }
-    figure.update_xaxes(
-        **ticks, range=[-0.75, len(methods) * step - 1.05], showgrid=False, showline=True
+    said = {"place": place - 0.1 * lane, "note": notes, "inside": shorts(table["ours"])}
+    ours = table.assign(**said, text=shorts(table["ratio"]))
+    ours = marks(ours, x="place", y="ratio", series="domain", ends=ends).dropna(subset=["ratio"])
+    theirs = table.assign(place=place + 0.33 * lane, who="paper", text=shorts(table["paper_ratio"]))
+    theirs = marks(theirs, x="place", y="paper_ratio", series="who").dropna(subset=["paper_ratio"])
+    chart = open_chart(
+        size=(900, 404),
+        x="how it is decoded",
+        y="speed ÷ autoregressive decoding's (in the bars: tokens per second)",
     )
-    figure.update_xaxes(title={"text": "domain, and below it how it is decoded", "standoff": 38})
-    below = {
-        "y": 0,
-        "yref": "paper",
-        "yanchor": "top",
-        "yshift": -48 if tilted else -24,
-        "showarrow": False,
-    }
-    for number, name in enumerate(methods):
-        figure.add_annotation(
-            x=number * step + (len(domains) - 1) / 2, text=f"<b>{escaped(name)}</b>", **below
-        )
-    figure.update_layout(height=figure.layout.height + (60 if tilted else 30))
-
-
-def _speed_marks(rows: pd.DataFrame) -> go.Scatter:
-    """The paper's ratios, and its tokens per second when hovered over."""
-    return go.Scatter(
-        x=rows["x"],
-        y=rows["paper_ratio"],
-        mode="markers+text",
-        marker=hollow(),
-        text=[short(ratio) for ratio in rows["paper_ratio"]],
-        textposition="top center",
-        textfont={"size": 10},
-        cliponaxis=False,
-        name=PAPERS,
-        legendgroup=PAPERS,
-        customdata=rows[["method", "domain", "paper"]].to_numpy(),
-        hovertemplate="%{customdata[0]}, %{customdata[1]}: %{y:.2f} times<br>%{customdata[2]:.4g} tokens per second<extra>paper</extra>",
-    )
-
-
-def _speed_bars(rows: pd.DataFrame, name: str, width: float) -> go.Bar:
-    """The bars of one domain, tokens per second at their feet."""
-    look = domain_looks([name])[name]
-    return go.Bar(
-        x=rows["x"],
-        y=rows["ratio"],
-        width=width,
-        name=escaped(name),
-        legendgroup=name,
-        marker={"color": tint(look.colour), "line": {"color": look.colour, "width": 1.5}},
-        error_y=interval(rows, "ratio", look, low="ratio_low", high="ratio_high"),
-        text=[short(speed) for speed in rows["ours"]],
-        textposition="inside",
-        insidetextanchor="start",
-        textangle=0,
-        constraintext="none",
-        insidetextfont={"color": DARK, "size": 11},
-        customdata=rows[["method", "ours", "ours_low", "ours_high"]].to_numpy(),
-        hovertemplate="%{customdata[0]}: %{y:.2f} times<br>%{customdata[1]:.4g} tokens per second "
-        "(%{customdata[2]:.4g} to %{customdata[3]:.4g})<extra>%{fullData.name}</extra>",
+    styles = {name: replace(look, hatch="") for name, look in looks(domains).items()}
+    add_bars(chart, ours, styles, width=0.62 * lane)
+    add_dots(chart, theirs, {"paper": PAPERS[0]}, size=10)
+    chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
+    chart.figure.add_hline(y=1, **PLAIN)
+    chart.name_places("x", methods, longest=18)
+    highest = max(float(ends_of(ours, "y").max()), float(theirs["y"].max() if len(theirs) else 0))
+    chart.update_axes("y", {"range": [0, 1.12 * highest]})
+    return chart.titled(
+        "Speed on the clock as a ratio to autoregressive decoding on the same machine"
     )
 
 
@@ -157,81 +81,129 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     Raises ValueError if the table lacks a column or a row, has two rows for one bar, or an interval
     does not hold its value.
     """
-    check(table, ABLATION)
-    check_once(table, ("domain", "variant"))
-    domains = list(dict.fromkeys(map(str, table["domain"])))
+    columns = ("domain", "variant", "change_percent", "low", "high", "paper")
+    check(table, columns, once=("domain", "variant"))
+    domains = names_of(table["domain"])
     table = table[table["variant"] != "full"]
-    check(table, ABLATION)
-    variants = [name for name, _ in groups(table, "variant")]
+    check(table, columns)
+    variants = names_of(table["variant"])
     columns = 2 if len(domains) == 4 else min(3, len(domains))
     down = -(-len(domains) // columns)
-    size = {"width": min(900, 170 + 245 * columns), "height": 90 + down * (90 + 46 * len(variants))}
-    figure = panels(domains, **size, columns=columns)
-    shown: set[str] = set()
-    for number, domain in enumerate(domains):
-        own = table[table["domain"].map(str) == domain]
-        own = own.assign(y=[float(variants.index(str(name))) for name in own["variant"]])
-        for trace in _changes(own, domain):
-            key(figure, shown, trace, place(number, columns))
+    size = (min(900, 170 + 245 * columns), 30 + down * (70 + 46 * len(variants)))
+    chart = open_chart(
+        domains, size=size, x="change against full, in %", y="what is left out", columns=columns
+    )
+    place = pd.Series(lanes(table["variant"]), table.index)
+    ours = marks(
+        table.assign(place=place - 0.1),
+        x="change_percent",
+        y="place",
+        series="domain",
+        panel="domain",
+        ends=("low", "high"),
+        value="change_percent",
+    )
+    ours = ours.assign(series="ours", look=ours["series"]).dropna(subset=["x"])
+    theirs = table.dropna(subset=["paper"]).assign(place=place + 0.3, who="paper")
+    add_bars(chart, ours, looks([*domains, "ours"]), lying=True, width=0.46)
+    chart.figure.update_traces(showlegend=False)
+    if len(theirs):
+        shown = marks(theirs, x="paper", y="place", series="who", panel="domain")
+        add_dots(chart, shown, {"paper": PAPERS[0]}, lying=True)
+        _write_changes(chart, shown, "\u2002")
+    _write_changes(chart, ours, "")
     everything = table[["change_percent", "low", "high", "paper"]].astype(float)
     least, most = min(0.0, float(everything.min().min())), max(0.0, float(everything.max().max()))
-    room = 0.3 * ((most - least) or 1.0)
-    figure.add_vline(x=0, line={"width": 1.5, "color": INK})
-    figure.update_xaxes(title="change against full, in %", range=[least - room, most + room])
-    figure.update_yaxes(
-        tickvals=list(range(len(variants))), ticktext=[wrapped(name, 18) for name in variants]
-    )
-    figure.update_yaxes(range=[len(variants) - 0.45, -0.55], showgrid=False)
-    figure.update_yaxes(title="what is left out", col=1)
-    figure.update_layout(bargap=0, showlegend=True)
-    return headed(
-        figure, "What leaving a part out changes, against the full cascade (left of 0: slower)"
+    room = 0.34 * ((most - least) or 1.0)
+    chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
+    chart.update_axes("x", {"range": [least - room, most + room]})
+    chart.name_places("y", variants, longest=18)
+    return chart.titled(
+        "What leaving a part out changes, against the full cascade (left of 0: slower)"
     )
 
 
-def _changes(rows: pd.DataFrame, domain: str) -> list[go.Bar | go.Scatter]:
-    """One panel: bars with their values at the far end of their intervals, the paper's diamonds
-    below them.
+def _write_changes(chart: Chart, rows: pd.DataFrame, space: str) -> None:
+    """Each change in words, at the end of its interval that is farther from 0."""
+    for panel, own in groups(rows, "panel"):
+        for left, some in own.groupby(own["x"] < 0):
+            far = some.get("low" if left else "high", some["x"]).fillna(some["x"])
+            words = [
+                f"{space}\u2002{short(change, signed=True)}\u2002{space}" for change in some["x"]
+            ]
+            trace = go.Scatter(x=list(far), y=list(some["y"]), mode="text", text=words)
+            trace.textposition = "middle left" if left else "middle right"
+            trace.update(textfont={"size": 11}, showlegend=False, hoverinfo="skip")
+            chart.add(trace, panel)
+
+
+def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
+    tokens and price per round, acceptance rate.
+
+    table    a row per setting, as of `replay.Replays.beside`: `setting` (its name), `swi`, `low`,
+             `high`, `tokens_per_round`, `acceptance_rate` (NaN where nothing was tried), and per
+             model `<model>_passes` and `<model>_price` per round, a target pass's price being 1
+
+    Raises ValueError if the table lacks a column or a row, has a setting twice, or an interval does
+    not hold its SWI.
     """
-    look = domain_looks([domain])[domain]
-    ours, theirs = rows.dropna(subset=["change_percent"]), rows.dropna(subset=["paper"])
-    bars = go.Bar(
-        x=ours["change_percent"],
-        y=ours["y"] - 0.08,
-        width=0.46,
-        orientation="h",
-        showlegend=False,
-        marker={"color": tint(look.colour), "line": {"color": look.colour, "width": 1.5}},
-        error_x=interval(ours, "change_percent", look),
-        customdata=ours[["variant", "low", "high"]].to_numpy(),
-        hovertemplate="%{customdata[0]}: %{x:+.1f} % (%{customdata[1]:+.1f} to %{customdata[2]:+.1f})<extra></extra>",
-    )
-    traces: list[go.Bar | go.Scatter] = [bars]
-    for left, own in ours.groupby(ours["change_percent"] < 0):
-        ends = own["low"].fillna(own["change_percent"]) if left else tops(own, "change_percent")
-        texts = [
-            f"{_signed(change)} " if left else f" {_signed(change)}"
-            for change in own["change_percent"]
-        ]
-        traces.append(
-            words(ends, own["y"] - 0.08, texts, "middle left" if left else "middle right")
-        )
-    if len(theirs):
-        hover = "%{x:+.1f} %<extra>%{fullData.name}</extra>"
-        traces.append(
-            go.Scatter(
-                x=theirs["paper"],
-                y=theirs["y"] + 0.32,
-                mode="markers",
-                marker=hollow(size=9),
-                name=PAPERS,
-                hovertemplate=hover,
-            )
-        )
-        texts = [f"{_signed(change)}\u2003" for change in theirs["paper"]]
-        traces.append(words(theirs["paper"], theirs["y"] + 0.32, texts, "middle left"))
-    return traces
+    columns = ("setting", "swi", "low", "high", "tokens_per_round", "acceptance_rate")
+    check(table, (*columns, "target_passes", "target_price"), once=("setting",))
+    check_interval(table, "swi", ("low", "high"))
+    names = [str(name) for name in table["setting"]]
+    chart = open_chart(PANELS, size=(900, 66 + 44 * len(names)), x="", y="", gap=0.055)
+    plain = _rival_marks(table, ("swi", "tokens_per_round", "acceptance_rate"))
+    add_bars(chart, plain, RIVALS, lying=True)
+    prices = _price_marks(table)
+    styles = {
+        model: Look(look.colour, hatch=HATCHES.get(model, "x"))
+        for model, look in looks(names_of(prices["series"])).items()
+    }
+    add_bars(chart, prices, styles, lying=True)
+    sums = prices.groupby("y", sort=False)["x"].sum().reset_index()
+    sums = sums.assign(text=shorts(sums["x"]))
+    words_beside(chart, sums, lying=True, panel=PANELS[2], name="")
+    most = dict.fromkeys(PANELS, 1.0) | {PANELS[2]: float(sums["x"].max())}
+    for panel, own in groups(plain, "panel"):
+        if panel != PANELS[3]:
+            most[panel] = float(ends_of(own, "x").max())
+    for panel, end in most.items():
+        chart.figure.update_xaxes(range=[0, 1.32 * end], nticks=4, **chart.panels[panel])
+    chart.name_places("y", names, longest=22)
+    chart.figure.add_vline(x=1, **PLAIN, **chart.panels[PANELS[0]])
+    return chart.titled(title or "A setting of the cascade beside its rivals")
 
 
-def _signed(change: float) -> str:
-    return f"{change:+.1f}".replace("-", "−")
+def _rival_marks(table: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
+    """A bar per setting and quantity; only SWI has an interval."""
+    panels = dict(zip(quantities, (PANELS[0], PANELS[1], PANELS[3]), strict=True))
+    parts = [
+        pd.DataFrame(
+            {
+                "panel": panel,
+                "series": "",
+                "x": table[name].astype(float),
+                "y": range(len(table)),
+                "low": table["low"] if name == "swi" else float("nan"),
+                "high": table["high"] if name == "swi" else float("nan"),
+                "text": shorts(table[name]),
+                "look": ["this one", *[""] * (len(table) - 1)],
+            }
+        )
+        for name, panel in panels.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
+    """A piece per setting and model: what its passes of a round cost, one after the other."""
+    models = [name.removesuffix("_price") for name in table if name.endswith("_price")]
+    parts, base = [], pd.Series(0.0, table.index)
+    for model in models:
+        price, count = table[f"{model}_price"].astype(float), table[f"{model}_passes"]
+        notes = [f"{number:.2f} passes per round" for number in count]
+        piece = {"panel": PANELS[2], "series": escaped(model), "x": price, "base": base}
+        parts.append(pd.DataFrame(piece | {"y": range(len(table)), "note": notes}))
+        base = base + price
+    return pd.concat(parts, ignore_index=True)

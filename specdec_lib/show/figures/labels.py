@@ -1,6 +1,9 @@
-"""Words beside dots: where each stands so that none covers another."""
+"""Words in figures: short numbers, broken lines, and where words beside dots cover nothing."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
+
+from specdec_lib.show.figures.theme import escaped
 
 CHARACTER, LINE, AWAY = (
     6.9,
@@ -21,6 +24,34 @@ PLACES = {
 }
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+def short(value: float, *, signed: bool = False) -> str:
+    """A number in about three digits, as it stands beside a dot; NaN becomes the empty text."""
+    number = float(value)
+    if number != number:
+        return ""
+    size, sign = abs(number), "+" if signed else ""
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else ".2f"
+    if size and size < 0.1 and not signed:
+        digits = ".2g"
+    return f"{number:{sign},{digits}}".replace("-", "−")
+
+
+def with_prefix(value: float, unit: str) -> str:
+    """A quantity in three digits with an SI prefix: "3.35 TB/s"."""
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def wrapped(text: object, longest: int) -> str:
+    """Text that plotly shows as it stands, broken into lines of at most `longest` characters where
+    it has spaces.
+    """
+    lines = textwrap.wrap(str(text), longest, break_long_words=False)
+    return "<br>".join(map(escaped, lines)) or escaped(text)
 
 
 def beside(
@@ -68,31 +99,6 @@ def beside(
             ),
         )
     return [chosen[at] for at in range(len(dots))]
-
-
-def spread(values: Sequence[float], apart: float) -> list[float]:
-    """The values moved as little as keeps neighbours `apart`: heights for words beside dots that
-    lie close together.
-    """
-    order = sorted(range(len(values)), key=lambda at: values[at])
-    clusters: list[list[float]] = []  # middle and count
-    for at in order:
-        clusters.append([values[at], 1])
-        while len(clusters) > 1 and _gap(clusters[-2], clusters[-1], apart) < 0:
-            upper, lower = clusters.pop(), clusters.pop()
-            count = upper[1] + lower[1]
-            clusters.append([(upper[0] * upper[1] + lower[0] * lower[1]) / count, count])
-    places = [
-        middle + apart * (number - (count - 1) / 2)
-        for middle, count in clusters
-        for number in range(int(count))
-    ]
-    moved = dict(zip(order, places, strict=True))
-    return [moved[at] for at in range(len(values))]
-
-
-def _gap(lower: Sequence[float], upper: Sequence[float], apart: float) -> float:
-    return upper[0] - lower[0] - apart * (upper[1] + lower[1]) / 2
 
 
 def _box(dot: tuple[float, float], text: str, place: str) -> Box:

@@ -1,27 +1,40 @@
-"""Seconds: of a pass over rows, beside what the machine would allow, and of a round, by where they
-go.
-"""
-
-import math
+"""Figures of seconds: of a pass over rows, beside what the machine would allow, and of a round."""
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.lanes import EMPTY, headed
+from specdec_lib.show.figures.forms.bars import add_bars
+from specdec_lib.show.figures.forms.chart import open_chart
+from specdec_lib.show.figures.forms.dots import add_dots
+from specdec_lib.show.figures.forms.lines import add_lines
+from specdec_lib.show.figures.labels import short
 from specdec_lib.show.figures.marks import (
-    Look,
     check,
-    check_once,
-    faint,
-    groups,
-    looks,
-    panels,
-    short,
-    wrapped,
+    check_among,
+    check_interval,
+    lanes,
+    marks,
+    names_of,
 )
-from specdec_lib.show.figures.theme import SOURCES, escaped, tint
+from specdec_lib.show.figures.theme import (
+    DASHES,
+    HATCHES,
+    INK,
+    SOURCES,
+    SYMBOLS,
+    Look,
+    looks,
+)
 
+POINT = ("rows", "context_tokens", "seconds", "low_seconds", "high_seconds")
+ENDS = ("low_seconds", "high_seconds")
 ROOF = "roofline"
+CHOSEN, ALLOWED, STAR = "at the chosen context", "what the machine would allow", "this pass"
+PASS_LOOKS = {
+    CHOSEN: Look(SOURCES["target"]),
+    ALLOWED: Look(INK, "dot"),
+    STAR: Look(SOURCES["target"], symbol="star"),
+}
 PARTS = {
     "verify": SOURCES["target"],
     "draft passes": SOURCES["draft"],
@@ -31,7 +44,6 @@ PARTS = {
     "n-gram": SOURCES["generation"],
     "host": SOURCES["context"],
 }
-HATCHES = ("", "/", ".", "x", "-", "+", "\\")
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
@@ -47,118 +59,93 @@ def latency(table: pd.DataFrame) -> go.Figure:
     The y axes differ.  Raises ValueError if the table lacks a column or a row, has a point twice,
     or a band does not hold its line.
     """
-    check(
-        table,
-        ("model", "runtime", "rows", "context_tokens", "seconds", "low_seconds", "high_seconds"),
-    )
-    check_once(table, ("model", "runtime", "rows", "context_tokens"))
-    if (
-        (table["low_seconds"] > table["seconds"]) | (table["seconds"] > table["high_seconds"])
-    ).any():
-        raise ValueError("low_seconds ≤ seconds ≤ high_seconds must hold in every row")
-    ends = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
-    table = table[table["context_tokens"].isin(ends)]
-    several = len(ends) > 1
-    table = table.assign(
-        series=[
-            f"{row.runtime}, context {row.context_tokens}" if several else str(row.runtime)
-            for row in table.itertuples()
-        ]
-    )
-    models, styles = list(groups(table, "model")), _paired(table["series"], len(ends))
-    figure = panels(
-        [name for name, _ in models],
-        width=min(900, 130 + 260 * len(models)),
-        height=400,
+    check(table, ("model", "runtime", *POINT), once=("model", "runtime", "rows", "context_tokens"))
+    check_interval(table, "seconds", ENDS)
+    contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
+    table = table[table["context_tokens"].isin(contexts)]
+    after = table["context_tokens"].map(", context {}".format) if len(contexts) > 1 else ""
+    table = table.assign(series=table["runtime"].map(str) + after)
+    rows = _milliseconds(table, "series", panel="model")
+    hues = looks(table["runtime"])
+    styles = {
+        name: Look(
+            hues[str(runtime)].colour, DASHES[contexts.index(context)], hues[str(runtime)].symbol
+        )
+        for name, runtime, context in zip(
+            table["series"], table["runtime"], table["context_tokens"], strict=True
+        )
+    }
+    panels = names_of(table["model"])
+    chart = open_chart(
+        panels,
+        size=(130 + 260 * len(panels), 324),
+        x="rows of a pass",
+        y="milliseconds of a pass",
         shared_y=False,
         gap=0.07,
     )
-    for column, (_, rows) in enumerate(models, 1):
-        for name, own in groups(rows, "series", along="rows"):
-            for trace in _curve(own, name, styles[name], shown=column == 1):
-                figure.add_trace(trace, row=1, col=column)
-        for name, own in (
-            groups(rows[rows["context_tokens"] == ends[-1]], "runtime", along="rows")
-            if "roofline_seconds" in rows
-            else ()
-        ):
-            look = styles[f"{name}, context {ends[-1]}" if several else name]
-            words = f"{ROOF}, {name}" if table["runtime"].nunique() > 1 else ROOF
-            figure.add_trace(_roof(own, words, look, shown=column == 1), row=1, col=column)
-    ticks = [count for count in sorted(set(table["rows"])) if math.log2(count).is_integer()]
-    figure.update_xaxes(
-        title="rows of a pass", type="log", tickvals=ticks, ticktext=[f"{tick}" for tick in ticks]
-    )
-    if len(styles) > 2:  # the legend takes a second line
-        figure.update_layout(
-            height=figure.layout.height + 22, margin={"t": figure.layout.margin.t + 22}
+    add_lines(chart, rows, styles, dots=7)
+    if "roofline_seconds" in table:
+        greatest = table[table["context_tokens"] == contexts[-1]]
+        roofs = greatest.assign(series=f"{ROOF}, " + greatest["runtime"].map(str))
+        roofs = roofs.assign(milliseconds=1e3 * roofs["roofline_seconds"])
+        roofs = marks(roofs, x="rows", y="milliseconds", series="series", panel="model")
+        dotted = {f"{ROOF}, {name}": Look(look.colour, "dot") for name, look in hues.items()}
+        add_lines(chart, roofs, dotted)
+    chart.count_in_powers("x", table["rows"])
+    chart.update_axes("y", {"rangemode": "tozero"})
+    return chart.titled("How long a pass takes, by its rows")
+
+
+def _milliseconds(table: pd.DataFrame, series: str, panel: str = "") -> pd.DataFrame:
+    """Passes as marks, in milliseconds; low and high are their quartiles."""
+    scaled = table.assign(**{name: 1e3 * table[name] for name in ("seconds", *ENDS)})
+    return marks(scaled, x="rows", y="seconds", series=series, panel=panel, ends=ENDS)
+
+
+def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str = "") -> go.Figure:
+    """Milliseconds of a pass against its rows: a thin line with dots per measured context, a thick
+    one at the chosen context, a star at the pass.
+
+    measured    of one model in one runtime: `rows`, `context_tokens`, `seconds`, `low_seconds`,
+                `high_seconds`
+    line        at the chosen context: `rows`, `seconds`, optionally `roofline_seconds`, drawn
+                dotted
+    rows        of the pass that the star marks; words beside it say its milliseconds, and how many
+                times those of one row
+
+    Raises ValueError if a table lacks a column or a row, has a point twice, a band does not hold
+    its line, or the line has no such pass.
+    """
+    check(measured, POINT, once=("rows", "context_tokens"))
+    check(line, ("rows", "seconds"), once=("rows",))
+    if rows not in set(line["rows"]):
+        raise ValueError(
+            f"the line has passes of {line['rows'].min()} to {line['rows'].max()} rows, got {rows}"
         )
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_yaxes(title="milliseconds of a pass", col=1)
-    return figure
-
-
-def _paired(series: pd.Series, contexts: int) -> dict[str, Look]:
-    """A colour and a mark per runtime, a dash per context."""
-    names = list(dict.fromkeys(series))
-    found = looks(dict.fromkeys(name.rpartition(", context")[0] or name for name in names))
-    dashes = ("solid", "dash")
-    plain = {name: found[name.rpartition(", context")[0] or name] for name in names}
-    return {
-        name: Look(look.colour, dashes[number % contexts], look.symbol)
-        for number, (name, look) in enumerate(plain.items())
+    named = measured.sort_values("context_tokens", kind="stable")
+    named = named.assign(series=named["context_tokens"].map("context {}".format))
+    styles = PASS_LOOKS | {
+        name: Look(INK, DASHES[number % len(DASHES)], SYMBOLS[number % len(SYMBOLS)])
+        for number, name in enumerate(names_of(named["series"]))
     }
-
-
-def _curve(rows: pd.DataFrame, name: str, look: Look, *, shown: bool) -> list[go.Scatter]:
-    xs, lows, highs = (
-        rows["rows"].tolist(),
-        (1e3 * rows["low_seconds"]).tolist(),
-        (1e3 * rows["high_seconds"]).tolist(),
-    )
-    veil = {
-        "x": [*xs, *xs[::-1]],
-        "y": [*lows, *highs[::-1]],
-        "mode": "lines",
-        "line": {"width": 0},
-        "fill": "toself",
-    }
-    line = go.Scatter(
-        x=xs,
-        y=1e3 * rows["seconds"],
-        mode="lines+markers",
-        line=look.line,
-        marker=look.marker(7),
-        name=escaped(name),
-        legendgroup=name,
-        showlegend=shown,
-        customdata=list(zip(lows, highs, strict=True)),
-        hovertemplate="%{x} rows: %{y:.2f} ms (%{customdata[0]:.2f} to %{customdata[1]:.2f})<extra>%{fullData.name}</extra>",
-    )
-    return [
-        go.Scatter(
-            **veil,
-            fillcolor=faint(look.colour),
-            legendgroup=name,
-            showlegend=False,
-            hoverinfo="skip",
-        ),
-        line,
-    ]
-
-
-def _roof(rows: pd.DataFrame, name: str, look: Look, *, shown: bool) -> go.Scatter:
-    line = {"color": look.colour, "dash": "dot", "width": 1.8}
-    hover = "%{x} rows: %{y:.2f} ms at best<extra>%{fullData.name}</extra>"
-    style = {
-        "mode": "lines",
-        "line": line,
-        "name": escaped(name),
-        "legendgroup": name,
-        "showlegend": shown,
-        "hovertemplate": hover,
-    }
-    return go.Scatter(x=rows["rows"], y=1e3 * rows["roofline_seconds"], **style)
+    chart = open_chart(size=(780, 394), x="rows of the pass", y="milliseconds of a pass")
+    add_lines(chart, _milliseconds(named, "series"), styles, dots=6, width=1)
+    chosen = line.assign(series=CHOSEN, value=1e3 * line["seconds"]).sort_values("rows")
+    add_lines(chart, marks(chosen, x="rows", y="value", series="series"), styles, width=3)
+    if "roofline_seconds" in line:
+        roof = line.assign(series=ALLOWED, value=1e3 * line["roofline_seconds"])
+        add_lines(chart, marks(roof, x="rows", y="value", series="series"), styles)
+    star = chosen[chosen["rows"] == rows]
+    times = float(star["value"].iloc[0] / chosen["value"].iloc[0])
+    words = f"{short(star['value'].iloc[0])} ms, {short(times)} × one row"
+    star = marks(star.assign(series=STAR, text=words), x="rows", y="value", series="series")
+    add_dots(chart, star, styles, size=17)
+    chart.figure.data[-1].textposition = "top left" if rows > 4 else "top right"
+    chart.figure.data[-1].textfont = {"size": 14, "color": SOURCES["target"]}
+    chart.count_in_powers("x", [1, *line["rows"]])
+    chart.update_axes("y", {"rangemode": "tozero"})
+    return chart.titled(title or f"How long a pass of {rows} rows takes")
 
 
 def ledger(table: pd.DataFrame) -> go.Figure:
@@ -171,76 +158,36 @@ def ledger(table: pd.DataFrame) -> go.Figure:
     Pieces of one part are told apart by model only when hovered over.  Raises ValueError if the
     table lacks a column or a row, has a piece twice, or a part is another.
     """
-    check(table, ("draft", "sampling", "part", "model", "round_seconds", "share"))
+    columns = ("draft", "sampling", "part", "model", "round_seconds", "share")
+    check(table, columns)
     table = table.fillna({"model": ""})
-    check_once(table, ("draft", "sampling", "part", "model"))
-    if strangers := sorted(set(table["part"]) - set(PARTS)):
-        raise ValueError(
-            f"a part of a round is one of {', '.join(PARTS)}, got {', '.join(strangers)}"
-        )
-    samplings, names = (
-        list(groups(table, "sampling")),
-        list(dict.fromkeys(map(str, table["draft"]))),
-    )
-    longest = float(table.groupby(["draft", "sampling"])["round_seconds"].sum().max())
-    figure = panels(
-        [name for name, _ in samplings],
-        width=min(900, 260 + 330 * len(samplings)),
-        height=172 + 46 * len(names),
-        gap=0.04,
-    )
-    for column, (_, rows) in enumerate(samplings, 1):
-        for number, (part, colour) in enumerate(PARTS.items()):
-            own = rows[rows["part"] == part]
-            if len(own):
-                figure.add_trace(
-                    _pieces(own, part, colour, HATCHES[number % len(HATCHES)], longest),
-                    row=1,
-                    col=column,
-                )
-    known: set[str] = set()
-    for trace in figure.data:
-        trace.showlegend = trace.name not in known
-        known.add(trace.name)
-    figure.update_layout(
-        EMPTY | {"margin": {"t": 98}}, barmode="stack", bargap=0.3, legend={"traceorder": "normal"}
-    )
-    places = {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": [wrapped(name, 26) for name in names[::-1]],
+    check(table, columns, once=columns[:4])
+    check_among("a part of a round", table["part"], tuple(PARTS))
+    rows, drafts, panels = _pieces(table), names_of(table["draft"]), names_of(table["sampling"])
+    styles = {
+        part: Look(colour, hatch=HATCHES[number % len(HATCHES)])
+        for number, (part, colour) in enumerate(PARTS.items())
     }
-    figure.update_yaxes(**places, showgrid=False)
-    figure.update_xaxes(title="milliseconds of a round", range=[0, 1.03e3 * longest])
-    return headed(figure, "Where the time of a round goes")
+    size = (260 + 330 * len(panels), 74 + 46 * len(drafts))
+    chart = open_chart(panels, size=size, x="milliseconds of a round", y="", gap=0.04)
+    add_bars(chart, rows, styles, lying=True, width=0.7)
+    chart.update_axes("x", {"range": [0, 1.03 * float((rows["base"] + rows["x"]).max())]})
+    chart.name_places("y", drafts, longest=26)
+    return chart.titled("Where the time of a round goes")
 
 
-def _pieces(rows: pd.DataFrame, part: str, colour: str, hatch: str, longest: float) -> go.Bar:
-    return go.Bar(
-        x=1e3 * rows["round_seconds"],
-        y=[wrapped(str(name), 26) for name in rows["draft"]],
-        orientation="h",
-        name=part,
-        legendgroup=part,
-        marker={
-            "color": tint(colour),
-            "line": {"color": colour, "width": 1.2},
-            "pattern": {
-                "shape": hatch,
-                "fgcolor": colour,
-                "bgcolor": tint(colour),
-                "size": 6,
-                "solidity": 0.25,
-            },
-        },
-        text=[
-            f"{row.share:.0%}" if row.round_seconds > WRITTEN * longest else ""
-            for row in rows.itertuples()
-        ],
-        textposition="inside",
-        insidetextanchor="middle",
-        textangle=0,
-        textfont={"color": "#1a1a1a", "size": 11},
-        customdata=[(escaped(str(row.model)), short(100 * row.share)) for row in rows.itertuples()],
-        hovertemplate="%{y}: %{x:.2f} ms, %{customdata[1]} %<extra>%{fullData.name} %{customdata[0]}</extra>",
-    )
+def _pieces(table: pd.DataFrame) -> pd.DataFrame:
+    """A mark per piece of a bar: where it starts, its length, and its share if that has room."""
+    order = table["part"].map(list(PARTS).index)
+    place = pd.Series(lanes(table["draft"]), table.index)
+    table = table.assign(place=place, milliseconds=1e3 * table["round_seconds"])
+    table = table.iloc[order.argsort(kind="stable")]
+    sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
+    base, longest = sums.cumsum() - table["milliseconds"], float(sums.sum().max())
+    room = table["milliseconds"] > WRITTEN * longest
+    share = table["share"].map("{:.0%}".format).where(room, "")
+    note = [
+        f"{row.draft}: {row.share:.1%}, {row.model or 'no model'}" for row in table.itertuples()
+    ]
+    table = table.assign(base=base, inside=share, note=note)
+    return marks(table, x="milliseconds", y="place", series="part", panel="sampling")

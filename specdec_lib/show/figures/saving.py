@@ -72,7 +72,8 @@ BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A"
 <a href="index.html#{name}" style="color:inherit">all figures</a></nav>
 <script>
 if (window.self !== window.top) document.querySelector("nav").remove();
-if (!window.Plotly) document.body.prepend("This figure needs plotly.min.js beside it; make figures writes it.");
+if (!window.Plotly) document.body.prepend(
+  "This figure needs plotly.min.js beside it; make figures writes it.");
 </script>
 """  # in the gallery's own window the way back is the gallery's
 
@@ -81,7 +82,8 @@ def _finished(page: str, name: str) -> str:
     """The page with a title and a way back to the gallery, following the reader's choice of light
     or dark.
     """
-    head = f'<meta charset="utf-8" /><title>{name}</title><meta name="color-scheme" content="light dark" />'
+    scheme = '<meta name="color-scheme" content="light dark" />'
+    head = f'<meta charset="utf-8" /><title>{name}</title>{scheme}'
     page = page.replace('<meta charset="utf-8" />', head, 1)
     return page.replace("</body>", BACK.format(name=name) + "</body>", 1)
 

@@ -1,6 +1,4 @@
-"""Speed: predicted and measured, over the size of the tree, over acceptance and cost, over
-settings, temperatures and domains.
-"""
+"""Figures of speed: predicted and measured, over the size of the tree, and over settings."""
 
 from collections.abc import Sequence
 
@@ -8,24 +6,27 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.lanes import headed, key
+from specdec_lib.show.figures.forms.cells import TWO_SIDED, add_cells, frame_cell
+from specdec_lib.show.figures.forms.chart import PLAIN, open_chart
+from specdec_lib.show.figures.forms.dots import add_dots
+from specdec_lib.show.figures.forms.lines import add_diagonal
 from specdec_lib.show.figures.marks import (
-    Look,
     check,
-    check_once,
-    faint,
-    groups,
-    interval,
-    looks,
-    panels,
-    place,
-    short,
-    tops,
+    check_among,
+    check_grid,
+    ends_of,
+    lanes,
+    marks,
+    names_of,
 )
-from specdec_lib.show.figures.theme import DARK, INK, SCREEN, SOURCES, escaped
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, Look, looks
 
-NEAR = 0.1  # a prediction this close, as a share of itself, lies in the band
-LOSS, GAIN = SOURCES["target"], SOURCES["draft"]
+SPEED_UP_ENDS = ("speed_up_low", "speed_up_high")
+VERDICTS = {
+    "slower than plain decoding": Look(LOSS, symbol="x"),
+    "too close to tell": Look(INK, symbol="circle-open"),
+    "faster": Look(GAIN),
+}
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
@@ -43,65 +44,30 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     values = table[["predicted", "measured", "low", "high"]].astype(float)
     if not (values > 0).all().all():
         raise ValueError(f"speeds are above 0, got down to {float(values.min().min()):g}")
-    errors = (values["predicted"] / values["measured"] - 1).abs()
-    ends = 0.94 * float(values.min().min()), 1.06 * float(values.max().max())
-    samplings = list(groups(table, "sampling")) if "sampling" in table else [("", table)]
-    figure = panels(
-        [name for name, _ in samplings],
-        width=910 if len(samplings) > 1 else 640,
-        height=520,
+    rows = marks(
+        table.assign(note=table["name"]),
+        x="predicted",
+        y="measured",
+        series="series",
+        panel="sampling" if "sampling" in table else "",
+        ends=("low", "high"),
+    )
+    panels = names_of(rows["panel"])
+    chart = open_chart(
+        panels,
+        size=(910 if len(panels) > 1 else 640, 444),
+        x="predicted, in tokens per second",
+        y="measured, in tokens per second",
         gap=0.04,
     )
-    styles, shown = looks(table["series"]), set()
-    for number, (_, rows) in enumerate(samplings):
-        where = place(number, len(samplings))
-        for trace in (
-            *_as_foretold(*ends),
-            *(_foretold(own, name, styles[name]) for name, own in groups(rows, "series")),
-        ):
-            key(figure, shown, trace, where)
-    figure.update_layout(showlegend=True)
-    figure.update_xaxes(title="predicted, in tokens per second", range=ends)
-    figure.update_yaxes(range=ends)
-    figure.update_yaxes(title="measured, in tokens per second", col=1)
-    return headed(
-        figure,
-        f"{len(table)} settings: median error {errors.median():.1%}, largest {errors.max():.1%}",
-    )
-
-
-def _as_foretold(low: float, high: float) -> tuple[go.Scatter, go.Scatter]:
-    """The diagonal and the band around it."""
-    edges = [(1 - NEAR) * low, (1 - NEAR) * high, (1 + NEAR) * high, (1 + NEAR) * low]
-    veil = {
-        "mode": "lines",
-        "line": {"width": 0},
-        "fill": "toself",
-        "fillcolor": faint(INK),
-        "hoverinfo": "skip",
-    }
-    dotted = {
-        "mode": "lines",
-        "line": {"dash": "dot", "color": INK, "width": 1.5},
-        "hoverinfo": "skip",
-    }
-    return go.Scatter(x=[low, high, high, low], y=edges, name="within 10 %", **veil), go.Scatter(
-        x=[low, high], y=[low, high], name="as predicted", **dotted
-    )
-
-
-def _foretold(rows: pd.DataFrame, name: str, look: Look) -> go.Scatter:
-    """The settings of one series."""
-    return go.Scatter(
-        x=rows["predicted"],
-        y=rows["measured"],
-        mode="markers",
-        marker=look.marker(),
-        error_y=interval(rows, "measured", look) | {"thickness": 1, "width": 2},
-        name=escaped(name),
-        legendgroup=name,
-        text=[escaped(str(text)) for text in rows["name"]],
-        hovertemplate="%{text}<br>predicted %{x:.1f}, measured %{y:.1f} tokens per second<extra>%{fullData.name}</extra>",
+    ends = 0.94 * float(values.min().min()), 1.06 * float(values.max().max())
+    add_diagonal(chart, ends, name="as predicted", near=0.1)
+    add_dots(chart, rows, looks(table["series"]))
+    for axis in "xy":
+        chart.update_axes(axis, {"range": ends})
+    errors = (values["predicted"] / values["measured"] - 1).abs()
+    return chart.titled(
+        f"{len(table)} settings: median error {errors.median():.1%}, largest {errors.max():.1%}"
     )
 
 
@@ -115,61 +81,40 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
     A frame marks the best of all.  Raises ValueError if the table lacks a column, a row or a cell
     of its grid, or has one twice.
     """
-    check(table, ("budget", "depth", "width", "speed_up"))
-    check_once(table, ("budget", "depth", "width"))
+    keys = ("budget", "depth", "width")
+    check(table, (*keys, "speed_up"), once=keys)
+    check_grid(table, keys)
     widths = sorted(set(table["width"]))
-    size = table["budget"].nunique() * table["depth"].nunique() * len(widths)
-    if size != len(table):
-        raise ValueError(
-            f"a surface has a cell per budget, depth and width: {size}, got {len(table)} rows"
-        )
-    most = float((table["speed_up"] - 1).abs().max()) or 1.0
-    best = table.loc[table["speed_up"].idxmax()]
-    shades = [[0, LOSS], [0.5, "#FFFFFF"], [1, GAIN]]
     names = [
         f"width {width}" if width == widths[0] == 1 else f"width ≤ {width}" for width in widths
     ]
-    figure = panels(
+    chart = open_chart(
         names,
-        width=min(900, 120 + 260 * len(widths)),
-        height=170 + 34 * table["budget"].nunique(),
+        size=(min(900, 120 + 260 * len(widths)), 94 + 34 * table["budget"].nunique()),
+        x="deepest guess",
+        y="budget, in nodes",
         gap=0.03,
     )
-    for column, width in enumerate(widths, 1):
-        grid = (
-            table[table["width"] == width]
-            .pivot(index="budget", columns="depth", values="speed_up")
-            .astype(float)
+    most = float((table["speed_up"] - 1).abs().max()) or 1.0
+    best = table.loc[table["speed_up"].idxmax()]
+    for name, width in zip(names, widths, strict=True):
+        own = table[table["width"] == width]
+        grid = own.pivot(index="budget", columns="depth", values="speed_up")
+        add_cells(
+            chart,
+            grid,
+            name="speed-up",
+            ends=(1 - most, 1 + most),
+            shades=TWO_SIDED,
+            panel=name,
+            scale=width == widths[-1],
         )
-        heat = go.Heatmap(
-            x=[f"{depth}" for depth in grid.columns],
-            y=[f"{budget}" for budget in grid.index],
-            z=grid.to_numpy(),
-            zmin=1 - most,
-            zmax=1 + most,
-            colorscale=shades,
-            xgap=1,
-            ygap=1,
-            showscale=column == len(widths),
-            colorbar={"title": {"text": "speed-up", "side": "top"}, "thickness": 14},
-            text=[[short(value) for value in line] for line in grid.to_numpy()],
-            texttemplate="%{text}",
-            textfont={"size": 11, "color": DARK},
-            hovertemplate="budget %{y}, depth ≤ %{x}: %{z:.3f}<extra></extra>",
-        )
-        figure.add_trace(heat, row=1, col=column)
         if width == best["width"]:
             at = list(grid.columns).index(best["depth"]), list(grid.index).index(best["budget"])
-            frame = {"x0": at[0] - 0.5, "x1": at[0] + 0.5, "y0": at[1] - 0.5, "y1": at[1] + 0.5}
-            figure.add_shape(
-                type="rect", **frame, line={"color": DARK, "width": 3}, row=1, col=column
-            )
-    figure.update_xaxes(title="deepest guess", type="category", showgrid=False)
-    figure.update_yaxes(type="category", showgrid=False)
-    figure.update_yaxes(title="budget, in nodes", col=1)
-    words = f"budget {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}"
-    return headed(
-        figure, f"Speed-up over plain decoding: {best['speed_up']:.2f} in the frame, {words}"
+            frame_cell(chart, *at, panel=name)
+    return chart.titled(
+        f"Speed-up over plain decoding: {best['speed_up']:.2f} in the frame, budget"
+        f" {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}"
     )
 
 
@@ -182,65 +127,41 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     Settings stand in the order of their mean.  Raises ValueError if the table lacks a column or a
     row, has a dot twice, or an interval does not hold its value.
     """
-    check(table, ("draft", "sampling", "speed_up", "speed_up_low", "speed_up_high"))
-    check_once(table, ("draft", "sampling"))
-    order = list(
-        table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable").index
+    keys = ("draft", "sampling")
+    check(table, (*keys, "speed_up", *SPEED_UP_ENDS), once=keys)
+    means = table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable")
+    order = names_of(means.index.to_series())
+    slower, close, faster = VERDICTS
+    low, high = (table[name] for name in SPEED_UP_ENDS)
+    said = table.assign(
+        verdict=np.select([high < 1, low > 1], [slower, faster], close),
+        place=[order.index(str(draft)) for draft in table["draft"]],
+        note=table["draft"],
     )
-    samplings = list(groups(table, "sampling"))
-    figure = panels(
-        [name for name, _ in samplings],
-        width=min(900, 240 + 320 * len(samplings)),
-        height=150 + 24 * len(order),
-        gap=0.04,
+    rows = marks(
+        said,
+        x="speed_up",
+        y="place",
+        series="verdict",
+        panel="sampling",
+        ends=SPEED_UP_ENDS,
+        value="speed_up",
     )
-    kinds = {
-        "slower than plain decoding": Look(LOSS, "solid", "x"),
-        "not told apart": Look(INK, "solid", "circle-open"),
-        "faster": Look(GAIN, "solid", "circle"),
-    }
-    ends = {"low": "speed_up_low", "high": "speed_up_high"}
-    shown: set[str] = set()
-    for column, (_, rows) in enumerate(samplings, 1):
-        words = list(kinds)
-        verdicts = np.select(
-            [rows["speed_up_high"] < 1, rows["speed_up_low"] > 1], [words[0], words[2]], words[1]
-        )
-        for name, own in groups(rows.assign(verdict=verdicts), "verdict"):
-            figure.add_scatter(
-                x=own["speed_up"],
-                y=[order.index(draft) for draft in own["draft"]],
-                mode="markers",
-                marker=kinds[name].marker(9),
-                error_x=interval(own, "speed_up", kinds[name], **ends),
-                name=name,
-                legendgroup=name,
-                showlegend=name not in shown,
-                text=[escaped(str(draft)) for draft in own["draft"]],
-                hovertemplate="%{text}: %{x:.2f} times as fast<extra></extra>",
-                row=1,
-                col=column,
-            )
-            shown.add(name)
-    figure.add_vline(x=1, line={"dash": "dot", "width": 1.5, "color": INK}, layer="below")
-    figure.update_xaxes(
-        title="speed-up over plain decoding",
-        range=[0, 1.05 * float(tops(table, "speed_up", high=ends["high"]).max())],
-    )
-    figure.update_yaxes(
-        tickvals=list(range(len(order))),
-        ticktext=[escaped(str(name)) for name in order],
-        range=[len(order) - 0.4, -0.6],
-        showgrid=False,
-    )
-    return headed(figure, "Where speculation pays, and where it is slower")
+    panels = names_of(rows["panel"])
+    size = (240 + 320 * len(panels), 74 + 24 * len(order))
+    chart = open_chart(panels, size=size, x="speed-up over plain decoding", y="", gap=0.04)
+    add_dots(chart, rows, VERDICTS, lying=True)
+    chart.figure.add_vline(x=1, **PLAIN)
+    chart.update_axes("x", {"range": [0, 1.05 * float(ends_of(rows, "x").max())]})
+    chart.name_places("y", order, longest=40)
+    return chart.titled("Where speculation pays, and where it is slower than plain decoding")
 
 
 def speed_sweep(
     table: pd.DataFrame, *, over: Sequence[str] = ("temperature", "domain")
 ) -> go.Figure:
-    """Speed-up over plain decoding along what was swept: a panel per sweep, a line with intervals
-    per draft.
+    """Speed-up over plain decoding along what was swept: a panel per sweep, dots with intervals per
+    draft, joined where the values are numbers.
 
     table    a row per dot: `sweep` (the panel, one of `over`), `value` (a number or a word),
              `draft`, `speed_up`, `speed_up_low`, `speed_up_high`
@@ -248,53 +169,33 @@ def speed_sweep(
     Raises ValueError if the table lacks a column or a row, has a dot twice, a sweep is another, or
     an interval does not hold its value.
     """
-    check(table, ("sweep", "value", "draft", "speed_up", "speed_up_low", "speed_up_high"))
-    check_once(table, ("sweep", "value", "draft"))
-    if strangers := sorted(set(table["sweep"]) - set(over)):
-        raise ValueError(f"a sweep is over {' or '.join(over)}, got {', '.join(strangers)}")
+    keys = ("sweep", "value", "draft")
+    check(table, (*keys, "speed_up", *SPEED_UP_ENDS), once=keys)
+    check_among("a sweep", table["sweep"], over)
     sweeps = [name for name in over if name in set(table["sweep"])]
-    styles = looks(table["draft"])
-    figure = panels(
-        [f"by {name}" for name in sweeps], width=min(900, 120 + 390 * len(sweeps)), height=440
+    chart = open_chart(
+        [f"by {name}" for name in sweeps],
+        size=(120 + 390 * len(sweeps), 364),
+        x="",
+        y="speed-up over plain decoding (dotted)",
     )
-    for column, sweep in enumerate(sweeps, 1):
-        rows = table[table["sweep"] == sweep]
-        values = list(dict.fromkeys(rows["value"]))
-        for number, (name, own) in enumerate(groups(rows, "draft")):
-            aside = 0.07 * (number - (rows["draft"].nunique() - 1) / 2)
-            figure.add_scatter(
-                x=[values.index(value) + aside for value in own["value"]],
-                y=own["speed_up"],
-                mode="lines+markers"
-                if all(isinstance(value, int | float) for value in values)
-                else "markers",  # words have no order
-                line=styles[name].line,
-                marker=styles[name].marker(),
-                error_y=interval(
-                    own, "speed_up", styles[name], low="speed_up_low", high="speed_up_high"
-                ),
-                name=escaped(name),
-                legendgroup=name,
-                showlegend=column == 1,
-                hovertemplate="%{y:.2f} times as fast<extra>%{fullData.name}</extra>",
-                row=1,
-                col=column,
-            )
-        words = [
-            f"{value:g}" if isinstance(value, int | float) else escaped(str(value))
-            for value in values
-        ]
-        figure.update_xaxes(
-            tickvals=list(range(len(values))),
-            ticktext=words,
-            title=sweep,
-            showgrid=False,
-            col=column,
+    drafts = names_of(table["draft"])
+    for sweep in sweeps:
+        own = table[table["sweep"] == sweep]
+        place = lanes(own["value"], own["draft"], room=0.07 * len(drafts), order=drafts)
+        rows = marks(
+            own.assign(place=place, what=f"by {sweep}"),
+            x="place",
+            y="speed_up",
+            series="draft",
+            panel="what",
+            ends=SPEED_UP_ENDS,
         )
-    figure.add_hline(y=1, line={"dash": "dot", "width": 1.5, "color": INK}, layer="below")
-    figure.update_layout(template=SCREEN)
-    figure.update_yaxes(
-        range=[0, 1.08 * float(tops(table, "speed_up", high="speed_up_high").max())]
-    )
-    figure.update_yaxes(title="speed-up over plain decoding", col=1)
-    return figure
+        ordered = all(isinstance(value, int | float) for value in own["value"])
+        add_dots(chart, rows, looks(drafts), joined=2 if ordered else 0)
+        words = names_of(own["value"].map("{:g}".format) if ordered else own["value"])
+        ticks = {"tickvals": list(range(len(words))), "ticktext": words, "title": sweep}
+        chart.figure.update_xaxes(ticks, showgrid=False, **chart.panels[f"by {sweep}"])
+    chart.figure.add_hline(y=1, **PLAIN)
+    chart.update_axes("y", {"range": [0, 1.08 * float(table["speed_up_high"].max())]})
+    return chart.titled("Speed-up over plain decoding, by temperature and by kind of text")

@@ -1,14 +1,13 @@
-"""How figures look: one template for screens, one for paper, one colour per source word.
+"""How figures look: one template for screens, one for paper, and one colour per meaning.
 
 Colours are those of Okabe and Ito 2008, which people with any common colour vision tell apart;
 their black is a grey here, to be seen on a dark page too.
 """
 
 import html
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-import numpy as np
 import plotly.graph_objects as go
 
 INK = "#7A7A7A"  # equally far from white and from black paper
@@ -27,52 +26,64 @@ SOURCES = {
     "context": "#999999",
 }
 OTHERS = ("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A")
+LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
+MEANINGS = SOURCES | {
+    "Max-Gram": SOURCES["n-gram"],
+    "code": "#0072B2",
+    "math": "#D55E00",
+    "prose": "#009E73",
+    "ours": "#0072B2",
+    "paper": INK,
+}
+STRANGERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", *OTHERS)
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "star")
+HATCHES = ("", "/", ".", "x", "-", "+", "\\")
 
 
-def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
-    axis = {
-        "gridcolor": grid,
-        "linecolor": ink,
-        "zeroline": False,
-        "automargin": True,
-        "title": {"standoff": 12, "font": {"size": 13}},
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn: it differs from the others by more than its colour."""
+
+    colour: str
+    dash: str = "solid"
+    symbol: str = "circle"
+    hatch: str = ""
+    full: bool = False  # whether a bar has the colour itself and not its tint
+
+    @property
+    def line(self) -> dict[str, object]:
+        return {"color": self.colour, "dash": self.dash, "width": 2}
+
+    def marker(self, size: float = 9) -> dict[str, object]:
+        """A dot of `size` pixels with a white rim; an open symbol has a rim of its colour."""
+        is_open = self.symbol.endswith("-open")
+        rim = {"color": self.colour, "width": 2} if is_open else {"color": "#FFFFFF", "width": 1}
+        return {"color": self.colour, "symbol": self.symbol, "size": size, "line": rim}
+
+
+PAPERS = tuple(
+    Look(INK, symbol=symbol, hatch="/")
+    for symbol in ("diamond-open", "square-open", "circle-open", "triangle-up-open")
+)  # the paper's numbers, a shape per data set of it
+
+
+def looks(names: Iterable[object]) -> dict[str, Look]:
+    """A look per name, in order of first appearance: words with a meaning keep their colour, the
+    others share what is left in turn.
+    """
+    words = list(dict.fromkeys(map(str, names)))
+    free = [colour for colour in STRANGERS if colour not in {MEANINGS.get(word) for word in words}]
+    strangers = [word for word in words if word not in MEANINGS]
+    return {
+        word: Look(
+            MEANINGS.get(word) or free[strangers.index(word) % len(free)],
+            DASHES[number % len(DASHES)],
+            SYMBOLS[number % len(SYMBOLS)],
+            HATCHES[number % len(HATCHES)],
+        )
+        for number, word in enumerate(words)
     }
-    legend = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.0,
-        "yanchor": "bottom",
-        "bgcolor": "rgba(0,0,0,0)",
-    }
-    return go.layout.Template(
-        layout={
-            "paper_bgcolor": paper,
-            "plot_bgcolor": paper,
-            "font": {"family": PROPORTIONAL, "size": 13, "color": ink},
-            "title": {
-                "x": 0,
-                "xref": "paper",
-                "xanchor": "left",
-                "y": 1,
-                "yref": "container",
-                "yanchor": "top",
-                "pad": {"t": 20},
-                "font": {"size": 16},
-            },
-            "legend": legend,
-            "colorway": [*SOURCES.values(), *OTHERS],
-            "xaxis": axis,
-            "yaxis": axis,
-            "hoverlabel": {"font": {"family": MONOSPACE, "size": 12}},
-            "modebar": {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink},
-            "margin": {"l": 24, "r": 24, "t": 76, "b": 24},
-        }
-    )
-
-
-SCREEN = _template(paper="rgba(0,0,0,0)", ink=INK, grid="rgba(128,128,128,0.25)")
-PAPER = _template(paper="#FFFFFF", ink="#222222", grid="#E3E3E3")
 
 
 def colours(sources: Iterable[str]) -> dict[str, str]:
@@ -86,14 +97,21 @@ def colours(sources: Iterable[str]) -> dict[str, str]:
 
 def tint(colour: str) -> str:
     """The colour mixed with white, pale enough for dark text on it."""
-    return "#" + "".join(
-        f"{round(255 - 0.32 * (255 - int(colour[at : at + 2], 16))):02X}" for at in (1, 3, 5)
-    )
+    return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in _parts(colour))
 
 
-def escaped(text: str) -> str:
+def faint(colour: str, alpha: float = 0.18) -> str:
+    """The colour as a veil: bands in it may overlap, on a light page and on a dark one."""
+    return f"rgba({','.join(map(str, _parts(colour)))},{alpha})"
+
+
+def _parts(colour: str) -> list[int]:
+    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+
+
+def escaped(text: object) -> str:
     """Text that plotly shows as it stands, be it code, markup or a dollar sign."""
-    return html.escape(text, quote=False).replace("$", "&#36;")
+    return html.escape(str(text), quote=False).replace("$", "&#36;")
 
 
 def visible(text: str, longest: int | None = None) -> str:
@@ -107,53 +125,33 @@ def visible(text: str, longest: int | None = None) -> str:
     return shown or "∅"
 
 
-def rounded(
-    left: float, top: float, right: float, bottom: float
-) -> tuple[list[float], list[float]]:
-    """The outline of a box with rounded corners, in the y-down pixels of `canvas`, closed."""
-    corner = min(4.0, (right - left) / 3)
-    bends = ((0.0, 1.0), (0.076, 0.617), (0.293, 0.293), (0.617, 0.076), (1.0, 0.0))
-    xs, ys = [], []
-    corners = (
-        (left, top, 1, 1),
-        (right, top, -1, 1),
-        (right, bottom, -1, -1),
-        (left, bottom, 1, -1),
+def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
+    axis = {
+        "gridcolor": grid,
+        "linecolor": ink,
+        "zeroline": False,
+        "automargin": True,
+        "title": {"standoff": 12, "font": {"size": 13}},
+    }
+    title = {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}}
+    title |= {"y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 16}}
+    return go.layout.Template(
+        layout={
+            "paper_bgcolor": paper,
+            "plot_bgcolor": paper,
+            "font": {"family": PROPORTIONAL, "size": 13, "color": ink},
+            "title": title,
+            "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
+            | {"bgcolor": "rgba(0,0,0,0)", "traceorder": "normal"},
+            "colorway": [*SOURCES.values(), *OTHERS],
+            "xaxis": axis,
+            "yaxis": axis,
+            "hoverlabel": {"font": {"family": MONOSPACE, "size": 12}},
+            "modebar": {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink},
+            "margin": {"l": 24, "r": 24, "t": 76, "b": 24},
+        }
     )
-    for number, (x, y, inward_x, inward_y) in enumerate(corners):
-        for along, across in bends if number % 2 == 0 else bends[::-1]:
-            xs.append(x + inward_x * corner * along)
-            ys.append(y + inward_y * corner * across)
-    return [*xs, xs[0]], [*ys, ys[0]]
 
 
-def outlines(boxes: Sequence[tuple[float, float, float, float]]) -> dict[str, np.ndarray]:
-    """Many boxes (left, top, right, bottom) as the x and y of one trace that is filled to itself."""
-    xs: list[float] = []
-    ys: list[float] = []
-    for box in boxes:
-        x, y = rounded(*box)
-        xs += [*x, math.nan]
-        ys += [*y, math.nan]
-    return {"x": np.round(xs, 1), "y": np.round(ys, 1)}
-
-
-def canvas(figure: go.Figure, width: float, height: float, title: str) -> go.Figure:
-    """The figure as a sheet on which one unit is one pixel, y downwards, without axes; the margins
-    are added around it.
-    """
-    top = 76 if title else 48
-    hidden = {"visible": False, "fixedrange": True}
-    figure.update_layout(
-        template=SCREEN,
-        title={"text": escaped(title)},
-        width=width + 48,
-        height=height + top + 24,
-        margin={"t": top},
-        xaxis={**hidden, "range": [0, width]},
-        yaxis={**hidden, "range": [height, 0]},
-        dragmode=False,
-        hovermode="closest",
-        hoverdistance=40,
-    )
-    return figure
+SCREEN = _template(paper="rgba(0,0,0,0)", ink=INK, grid="rgba(128,128,128,0.25)")
+PAPER = _template(paper="#FFFFFF", ink="#222222", grid="#E3E3E3")

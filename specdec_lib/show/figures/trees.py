@@ -1,27 +1,31 @@
-"""Pictures of one token tree: who follows whom, and who sees whom."""
+"""Pictures of one token tree: which node follows which, and which sees which."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import plotly.graph_objects as go
 
-from specdec_lib.core.tree import NO_PARENT, TokenTree
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.show.figures.forms.sheet import (
+    THIN,
+    Box,
+    boxes_trace,
+    curve,
+    leaf_rows,
+    path_trace,
+    sheet,
+    words_trace,
+)
 from specdec_lib.show.figures.theme import (
-    DARK,
     INK,
     MONOSPACE,
     SCREEN,
     SOURCES,
-    canvas,
     colours,
     escaped,
-    outlines,
-    tint,
     visible,
 )
 
-EMITTED = "target"  # the correction or bonus token
+EMITTED = "target"  # the source of the correction or bonus token
 ITSELF, ANCESTOR, HIDDEN = "#0072B2", "#56B4E9", "rgba(128,128,128,0.14)"
 LABEL = 12  # characters
 CHARACTER, HALF_BOX, ROW, GAP = 8.0, 11.0, 31.0, 78.0  # pixels
@@ -36,8 +40,8 @@ def tree(
     bonus: str | None = None,
     title: str = "",
 ) -> go.Figure:
-    """The tree drawn from left to right: a box per node in its source's colour, its score on the
-    edge that leads to it.
+    """The tree from left to right: a box per node in its source's colour, and on the edge that
+    leads to it the score of its path.
 
     labels    the text of each node's token, root first
     path      accepted nodes, from below the root on; drawn with thick edges and outlines
@@ -58,129 +62,76 @@ def tree(
         labels, path = (*labels, bonus), (*path, guesses)
     shown = [visible(label, LABEL) for label in labels]
     boxes = _boxes(tree, shown)
-    figure = go.Figure()
-    followed = set(path)
-    figure.add_trace(
-        _edges(
-            tree,
-            boxes,
-            [node for node in range(1, len(tree)) if node not in followed],
-            width=1.3,
-            name="",
-        )
-    )
+    others = [node for node in range(1, len(tree)) if node not in set(path)]
+    traces = [path_trace(_edges(tree, boxes, others), THIN)]
     if path:
-        figure.add_trace(_edges(tree, boxes, path, width=5.0, name="accepted path"))
+        thick = THIN | {"width": 5.0}
+        traces.append(path_trace(_edges(tree, boxes, path), thick, name="accepted path"))
     for source, colour in colours(tree.sources).items():
-        nodes = [node for node in range(len(tree)) if tree.sources[node] == source]
-        fill = {
-            "fill": "toself",
-            "fillcolor": tint(colour),
-            "line": {"color": colour, "width": 1.3, "simplify": False},
-        }
-        figure.add_scatter(
-            **outlines([boxes[node] for node in nodes]),
-            mode="lines",
-            name=escaped(source),
-            hoverinfo="skip",
-            **fill,
-        )
+        own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
+        traces.append(boxes_trace(own, colour, name=escaped(source)))
     if path:
-        thick = {"color": INK, "width": 3.2, "simplify": False}
-        figure.add_scatter(
-            **outlines([boxes[node] for node in (0, *path)]),
-            mode="lines",
-            line=thick,
-            showlegend=False,
-            hoverinfo="skip",
-        )
-    figure.add_trace(_words(tree, boxes, shown, labels))
-    figure.add_trace(_scores(tree, boxes, guesses))
+        traces.append(boxes_trace([boxes[node] for node in (0, *path)], INK))
+    hover = [_describe(tree, node, labels[node]) for node in range(len(tree))]
+    middles = [((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in boxes]
+    traces.append(words_trace(middles, list(map(escaped, shown)), hover=hover))
+    beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
+    scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
+    traces.append(words_trace(beside, scores, size=10.5, code=False))
     if bonus is not None:
-        left, top, _, _ = boxes[-1]
         star = {"symbol": "star", "size": 13, "color": SOURCES["target"]}
-        figure.add_scatter(
-            x=[left - 12], y=[top], mode="markers", marker=star, showlegend=False, hoverinfo="skip"
-        )
-    return canvas(
-        figure,
-        max(8 + max(box[2] for box in boxes), LETTER * len(title)),
-        max(box[3] for box in boxes) + 8,
-        title,
-    )
+        spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
+        traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
+    width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
+    return sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
 
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
-    """Who sees whom when the whole tree is read in one pass: the row's node sees the marked
+    """The attention mask when the whole tree is read in one pass: the row's node sees the marked
     columns, and all of the context before the root.
 
     labels    the text of each node's token, root first
-    title     what to say above it; without it, how large the pass is
+    title     what stands above it; without it, how large the pass is
 
     Raises ValueError unless there is one label per node.
     """
     _check_labels(tree, labels)
     size = len(tree)
-    sees = tree.ancestry().int().tolist()
-    sees = [
-        [2 if row == column else seen for column, seen in enumerate(line)]
-        for row, line in enumerate(sees)
-    ]
+    sees = [list(map(int, line)) for line in tree.ancestry().int().tolist()]
+    for node in range(size):
+        sees[node][node] = 2
     names = [
         f"{escaped(visible(label, LABEL))}  <b>{tree.position(node)}</b>"
         for node, label in enumerate(labels)
     ]
-    words = ("does not see", "sees", "sees")
     hover = [
-        [f"{names[row]} {words[seen]} {names[column]}" for column, seen in enumerate(line)]
-        for row, line in enumerate(sees)
+        [
+            f"{row} {'sees' if seen else 'does not see'} {name}"
+            for seen, name in zip(line, names, strict=True)
+        ]
+        for row, line in zip(names, sees, strict=True)
     ]
     steps = zip((0, 1 / 3, 2 / 3), (1 / 3, 2 / 3, 1), (HIDDEN, ANCESTOR, ITSELF), strict=True)
     scale = [[end, colour] for low, high, colour in steps for end in (low, high)]
-    figure = go.Figure(
-        go.Heatmap(
-            z=sees,
-            zmin=0,
-            zmax=2,
-            colorscale=scale,
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            text=hover,
-            hoverinfo="text",
-        )
-    )
+    cells = {"z": sees, "zmin": 0, "zmax": 2, "colorscale": scale, "showscale": False}
+    figure = go.Figure(go.Heatmap(**cells, xgap=2, ygap=2, text=hover, hoverinfo="text"))
     for name, colour in (("itself", ITSELF), ("an ancestor", ANCESTOR), ("hidden", HIDDEN)):
-        figure.add_scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            marker={"symbol": "square", "size": 12, "color": colour},
-            name=name,
-        )
+        square = {"symbol": "square", "size": 12, "color": colour}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=square, name=name)
     cell = 22 if size > 12 else 28
-    ticks = {
-        "tickvals": list(range(size)),
-        "ticktext": names,
-        "tickfont": {"family": MONOSPACE, "size": 11},
-    }
-    ticks |= {"showgrid": False, "constrain": "domain"}
-    said = title or f"{size} rows in one pass of the target"
-    look = {
-        "width": max(440, cell * size + 190),
-        "height": cell * size + 224,
-        "margin": {"t": 80},
-        "legend": {"y": 1.01},
-    }
-    figure.update_layout(template=SCREEN, title={"text": escaped(said)}, **look)
-    figure.update_xaxes(
-        **ticks,
-        side="bottom",
-        tickangle=-90,
-        title="node that is seen, with its position",
-        range=[-0.5, size - 0.5],
+    ticks = {"tickvals": list(range(size)), "ticktext": names, "showgrid": False}
+    ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
+    figure.update_layout(
+        template=SCREEN,
+        title={"text": escaped(title or f"{size} rows in one pass of the target")},
+        width=max(440, cell * size + 190),
+        height=cell * size + 224,
+        margin={"t": 80},
+        legend={"y": 1.01},
     )
-    figure.update_yaxes(**ticks, scaleanchor="x", title="node that looks", range=[size - 0.5, -0.5])
+    seen, looking = "node that is seen, with its position", "node that looks"
+    figure.update_xaxes(**ticks, tickangle=-90, title=seen, range=[-0.5, size - 0.5])
+    figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
     return figure
 
 
@@ -191,131 +142,38 @@ def _check_labels(tree: TokenTree, labels: Sequence[str]) -> None:
         )
 
 
-def _rows(tree: TokenTree) -> list[float]:
-    """A row per node: leaves one below the other in drawing order, a parent midway between its
-    first child and its last.
-    """
-    rows = [0.0] * len(tree)
-    leaves = 0.0
-    order, stack = [], [0]
-    while stack:
-        order.append(stack.pop())
-        stack.extend(reversed(tree.children(order[-1])))
-    for node in order:
-        if not tree.children(node):
-            rows[node] = leaves
-            leaves += 1
-    for node in reversed(order):
-        if children := tree.children(node):
-            rows[node] = (rows[children[0]] + rows[children[-1]]) / 2
-    return rows
-
-
-def _boxes(tree: TokenTree, shown: Sequence[str]) -> list[tuple[float, float, float, float]]:
-    """Left, top, right and bottom of each node's box; a depth is as wide as its longest label."""
+def _boxes(tree: TokenTree, shown: Sequence[str]) -> list[Box]:
+    """The box of each node; a depth is as wide as its longest label."""
     left = [4.0]
     for depth in range(max(tree.depths)):
-        widest = max(len(shown[node]) for node in range(len(tree)) if tree.depths[node] == depth)
-        left.append(left[-1] + CHARACTER * widest + 14 + GAP)
-    boxes = []
-    for row, depth, text in zip(_rows(tree), tree.depths, shown, strict=True):
-        middle = HALF_BOX + 6 + ROW * row
-        boxes.append(
-            (
-                left[depth],
-                middle - HALF_BOX,
-                left[depth] + CHARACTER * len(text) + 14,
-                middle + HALF_BOX,
-            )
+        widest = max(
+            len(text) for text, own in zip(shown, tree.depths, strict=True) if own == depth
         )
+        left.append(left[-1] + CHARACTER * widest + 14 + GAP)
+    rows = leaf_rows(tree.parents, [tree.children(node) for node in range(len(tree))])
+    boxes = []
+    for row, depth, text in zip(rows, tree.depths, shown, strict=True):
+        top, start = 6 + ROW * row, left[depth]
+        boxes.append((start, top, start + CHARACTER * len(text) + 14, top + 2 * HALF_BOX))
     return boxes
 
 
-def _curve(start: tuple[float, float], end: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """From one box's right side to another's left: an S that ends level, so that a score can sit on
-    its end.
-    """
-    level = end[0] - 30
-    for at in range(25):
-        share = at / 24
-        yield (
-            start[0] + (level - start[0]) * share,
-            start[1] + (end[1] - start[1]) * share * share * (3 - 2 * share),
-        )
-    yield end
-
-
 def _edges(
-    tree: TokenTree,
-    boxes: Sequence[tuple[float, float, float, float]],
-    nodes: Sequence[int],
-    *,
-    width: float,
-    name: str,
-) -> go.Scatter:
-    xs: list[float] = []
-    ys: list[float] = []
-    for node in nodes:
-        if (parent := tree.parents[node]) == NO_PARENT:
-            continue
-        _, top, right, bottom = boxes[parent]
-        for x, y in _curve(
-            (right, (top + bottom) / 2), (boxes[node][0], (boxes[node][1] + boxes[node][3]) / 2)
-        ):
-            xs.append(x)
-            ys.append(y)
-        xs.append(math.nan)
-        ys.append(math.nan)
-    return go.Scatter(
-        x=np.round(xs, 1),
-        y=np.round(ys, 1),
-        mode="lines",
-        line={"color": INK, "width": width, "simplify": False},
-        name=name,
-        showlegend=bool(name),
-        hoverinfo="skip",
-    )
+    tree: TokenTree, boxes: Sequence[Box], nodes: Sequence[int]
+) -> list[list[tuple[float, float]]]:
+    """A curve to each of these nodes from its parent."""
+    parents = [boxes[tree.parents[node]] for node in nodes]
+    return [
+        curve((parent[2], parent[1] + HALF_BOX), (boxes[node][0], boxes[node][1] + HALF_BOX))
+        for node, parent in zip(nodes, parents, strict=True)
+    ]
 
 
-def _words(
-    tree: TokenTree,
-    boxes: Sequence[tuple[float, float, float, float]],
-    shown: Sequence[str],
-    labels: Sequence[str],
-) -> go.Scatter:
-    hover = [_told(tree, node, labels[node]) for node in range(len(tree))]
-    return go.Scatter(
-        x=[(box[0] + box[2]) / 2 for box in boxes],
-        y=[(box[1] + box[3]) / 2 for box in boxes],
-        mode="text",
-        text=[escaped(text) for text in shown],
-        textfont={"family": MONOSPACE, "size": 13, "color": DARK},
-        hovertext=hover,
-        hoverinfo="text",
-        showlegend=False,
-    )
-
-
-def _told(tree: TokenTree, node: int, label: str) -> str:
-    """What a pointer over a node says."""
-    shown, place = (
-        escaped(visible(label)),
-        f"at position {tree.position(node)}, depth {tree.depths[node]}",
-    )
+def _describe(tree: TokenTree, node: int, label: str) -> str:
+    """The words that stand over a node when hovered over."""
+    place = f"at position {tree.position(node)}, depth {tree.depths[node]}"
+    source, score = escaped(tree.sources[node]), f"{tree.scores[node]:.3g}"
+    said = f"token {tree.tokens[node]} {place}<br>guessed by {source}, score {score}"
     if tree.sources[node] == EMITTED:
-        return f"{shown}<br>{place}<br>the target's own token: it was not guessed here"
-    return f"{shown}<br>token {tree.tokens[node]} {place}<br>guessed by {escaped(tree.sources[node])}, score {tree.scores[node]:.3g}"
-
-
-def _scores(
-    tree: TokenTree, boxes: Sequence[tuple[float, float, float, float]], end: int
-) -> go.Scatter:
-    return go.Scatter(
-        x=[box[0] - 17 for box in boxes[1:end]],
-        y=[(box[1] + box[3]) / 2 - 9 for box in boxes[1:end]],
-        mode="text",
-        text=[f"{score:.2f}" for score in tree.scores[1:end]],
-        textfont={"size": 10.5},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+        said = f"{place}<br>the target's own token: it was not guessed here"
+    return f"{escaped(visible(label))}<br>{said}"

@@ -1,0 +1,153 @@
+"""Figures of where speculation pays: over acceptance and cost, and over the length of a chain."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.show.figures.forms.bars import add_bars
+from specdec_lib.show.figures.forms.chart import PLAIN, Chart, open_chart
+from specdec_lib.show.figures.forms.dots import add_dots
+from specdec_lib.show.figures.labels import PLACES, beside, wrapped
+from specdec_lib.show.figures.marks import check, check_grid, marks, shorts
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint
+
+PLOT = (560.0, 400.0)  # pixels of the map, about
+OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
+PAIR, HERE = "our pairs", "here"
+MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
+LENGTH_LOOKS = {
+    "faster": Look(GAIN),
+    "slower": Look(LOSS, hatch="/"),
+    "faster, chosen": Look(GAIN, full=True),
+    "slower, chosen": Look(LOSS, hatch="x", full=True),
+}
+
+
+def break_even(
+    table: pd.DataFrame,
+    points: pd.DataFrame,
+    *,
+    here: tuple[float, float] | None = None,
+    title: str = "",
+) -> go.Figure:
+    """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where
+    speculation stops paying.
+
+    table     a row per cell of a full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target
+              pass), `speed_up`
+    points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
+    here      an acceptance rate and a cost that a star marks
+    title     the headline, if another
+
+    Raises ValueError if a table lacks a column or a row, or the grid a cell.
+    """
+    keys = ("acceptance_rate", "cost")
+    check(table, (*keys, "speed_up"), once=keys)
+    check_grid(table, keys)
+    grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
+    chart = open_chart(
+        size=(780, 464),
+        x="acceptance rate of a guess",
+        y="seconds of a draft pass ÷ of a target pass",
+    )
+    _add_levels(chart, grid)
+    dots = marks(
+        points.assign(series=PAIR, note=points.get("pair")), x=keys[0], y=keys[1], series="series"
+    )
+    check(points, ("pair",))
+    add_dots(chart, dots, MAP_LOOKS, size=11)
+    ends = [(float(axis.min()), float(axis.max())) for axis in (grid.columns, grid.index)]
+    _name_pairs(chart.figure, points, ends, [here] if here else [])
+    if here:
+        star = pd.DataFrame({"x": [here[0]], "y": [here[1]], "series": [HERE]})
+        add_dots(chart, marks(star, x="x", y="y", series="series"), MAP_LOOKS, size=19)
+    for axis, span in zip("xy", ends, strict=True):
+        chart.update_axes(axis, {"range": span, "showgrid": False})
+    return chart.titled(title or "Speed-up of the best chain over acceptance rate and cost")
+
+
+def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
+    """The map alone: thin lines every quarter from 1 on, and the thick one at 1."""
+    most = max(1.25, float(np.nanmax(grid.to_numpy())))
+    font = {"size": 11, "color": DARK}
+    levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": font}
+    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
+    shades = go.Contour(
+        **place,
+        zmin=1.0,
+        zmax=most,
+        colorscale=[[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]],
+        contours=levels,
+        line={"width": 0.7, "color": INK},
+        colorbar={"title": {"text": "speed-up", "side": "top"}, "thickness": 14},
+        hovertemplate="rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>",
+    )
+    chart.add(shades)
+    even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
+    line = {"width": 3.5, "color": LOSS}
+    look = {"showscale": False, "name": "break-even", "hoverinfo": "skip"}
+    chart.add(go.Contour(**place, contours=even, line=line, **look))
+
+
+def _name_pairs(
+    figure: go.Figure,
+    points: pd.DataFrame,
+    ends: list[tuple[float, float]],
+    taken: list[tuple[float, float]],
+) -> None:
+    """Each pair's name stands beside its mark, where it covers no other mark."""
+    spots = [*zip(points["acceptance_rate"], points["cost"], strict=True), *taken]
+    pixels = [
+        tuple(
+            side * (at - low) / (high - low)
+            for side, at, (low, high) in zip(PLOT, spot, ends, strict=True)
+        )
+        for spot in spots
+    ]
+    texts = [*(wrapped(name, 24) for name in points["pair"]), *[HERE] * len(taken)]
+    sides = beside(pixels, texts, size=PLOT)[: len(points)]
+    for (x, y), text, side in zip(spots, texts, sides, strict=False):
+        right, up = PLACES[side]
+        figure.add_annotation(
+            x=x,
+            y=y,
+            text=text,
+            showarrow=False,
+            xanchor=("center", "left", "right")[right],
+            yanchor=("middle", "bottom", "top")[up],
+            xshift=9 * right,
+            yshift=9 * up,
+            font={"size": 12, "color": DARK},
+            bgcolor=OPAQUE,
+            borderpad=1,
+        )
+
+
+def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
+    """Speed-up over how many guesses a chain has, as bars, those below plain decoding hatched; the
+    chosen length in full colour.
+
+    table     a row per bar: `length` from 1, `speed_up`, `tokens_per_round`
+    length    the chosen one
+
+    Raises ValueError if the table lacks a column or a row, has a length twice, or lacks the chosen
+    one.
+    """
+    check(table, ("length", "speed_up", "tokens_per_round"), once=("length",))
+    if length not in set(table["length"]):
+        raise ValueError(f"the chosen length is one of {sorted(table['length'])}, got {length}")
+    notes = [f"{value:.2f} tokens per round" for value in table["tokens_per_round"]]
+    verdicts = np.where(table["speed_up"] > 1, "faster", "slower")
+    looks = [
+        verdict + (", chosen" if own == length else "")
+        for verdict, own in zip(verdicts, table["length"], strict=True)
+    ]
+    said = table.assign(note=notes, text=shorts(table["speed_up"]), look=looks)
+    chart = open_chart(
+        size=(780, 226), x="guesses per round", y="speed-up over plain decoding (dotted)"
+    )
+    add_bars(chart, marks(said, x="length", y="speed_up"), LENGTH_LOOKS, width=0.7)
+    chart.figure.add_hline(y=1, **PLAIN)
+    chart.update_axes("x", {"tickvals": list(table["length"]), "showgrid": False})
+    chart.update_axes("y", {"range": [0, 1.2 * max(1.0, float(table["speed_up"].max()))]})
+    return chart.titled(title or "Speed-up of a chain, by its length")

@@ -1,0 +1,1 @@
+"""What figures are made of: dots with intervals, lines with bands, cells, bars, sheets."""
