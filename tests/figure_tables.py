@@ -234,7 +234,7 @@ CASES = {
     "predicted": Case(
         figures.predicted,
         PAIRS,
-        ("within 5%", "as predicted", "&lt;chain&gt;", "tree"),
+        ("within 5 %", "as predicted", "&lt;chain&gt;", "tree"),
         ends=("low", "measured", "high"),
         **DOTS,
     ),
@@ -345,7 +345,7 @@ CASES = {
     "predicted_speeds": Case(
         figures.predicted_speeds,
         PAIRS,
-        ("within 10%", "as predicted", "&lt;chain&gt;", "tree"),
+        ("within 10 %", "as predicted", "&lt;chain&gt;", "tree"),
         ("greedy", "T = 1"),
         ends=("low", "measured", "high"),
         **DOTS,

@@ -19,7 +19,7 @@ LENGTH_LOOKS = {
     "faster": Look(GAIN),
     "slower": Look(LOSS, hatch="/"),
     "faster, chosen": Look(GAIN, full=True),
-    "slower, chosen": Look(LOSS, hatch="x", full=True),
+    "slower, chosen": Look(LOSS, hatch="/", full=True),
 }
 
 

@@ -54,10 +54,11 @@ def _paint(looks: list[Look]) -> dict[str, object]:
     """Colours, rims and hatches of bars; for all at once where they are the same."""
     fills = [look.colour if look.full else tint(look.colour) for look in looks]
     edges = [look.colour for look in looks]
+    inks = [tint(look.colour) if look.full else look.colour for look in looks]
     shapes = [look.hatch for look in looks]
     if len(set(looks)) == 1:
-        fills, edges, shapes = fills[0], edges[0], shapes[0]
-    hatch = {"shape": shapes, "fgcolor": edges, "bgcolor": fills, "size": 6, "solidity": 0.25}
+        fills, edges, inks, shapes = fills[0], edges[0], inks[0], shapes[0]
+    hatch = {"shape": shapes, "fgcolor": inks, "bgcolor": fills, "size": 6, "solidity": 0.25}
     return {"color": fills, "line": {"color": edges, "width": 1.3}, "pattern": hatch}
 
 

@@ -68,7 +68,7 @@ def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: fl
     for panel in chart.panels:
         if near:
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
-            said = f"within {near:.0%}"
+            said = f"within {100 * near:.0f} %"
             add_area(chart, [low, high, high, low], edges, INK, panel, name=said, key=True)
         dotted = {"dash": "dot", "color": INK, "width": 1.5}
         line = go.Scatter(x=[low, high], y=[low, high], mode="lines", line=dotted, name=name)
