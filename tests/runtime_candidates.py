@@ -10,7 +10,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from types import ModuleType
+from unittest import mock
 
 import numpy as np
 import torch
@@ -74,21 +74,19 @@ def products(target: CachedModel) -> dict[str, Run]:
     }
 
 
-def models(target: CachedModel, monkey: ModuleType) -> list[LanguageModel]:
+def models(target: CachedModel) -> list[LanguageModel]:
     """The target as it is, and compiled by Numba with weights of 32, 16 and 8 bits."""
     target.name = "pass: Hugging Face, float32"
-    form = monkey._form
-    monkey._form = lambda stored, matrices: (
-        monkey._float32
-    )  # as for weights that bfloat16 does not hold
-    whole = FastModel(target.model, "pass: Numba, weights in float32")
-    monkey._form = form
+    with mock.patch.object(weights, "exact_format", lambda matrices: "float32"):
+        whole = FastModel(target.model, "pass: Numba, weights in float32")
     halved = FastModel(target.model, "pass: Numba, weights in bfloat16 (exact)")
     return [
         target,
         whole,
         halved,
-        FastModel(target.model, "pass: Numba, weights in int8 (another law)", stored="int8"),
+        FastModel(
+            target.model, "pass: Numba, weights in int8 (other distributions)", stored="int8"
+        ),
     ]
 
 
@@ -126,10 +124,11 @@ def main() -> None:
     with torch.no_grad():
         candidates = products(target)
     print(
-        f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n|---|{'---|' * len(ROWS)}"
+        f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n"
+        f"|---|{'---|' * len(ROWS)}"
     )
     table = pass_seconds(
-        models(target, weights),
+        models(target),
         ROWS,
         context_tokens=CONTEXT // 2,
         repeats=given.repeats,

@@ -75,7 +75,7 @@ def test_at_temperature_0_a_drawn_review_scores_by_the_reviewers_probabilities_t
 
 def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice():
     reviewer = fixed_model((0.1, 0.4, 0.3, 0.2), "big")
-    logits = reviewer.laws(())
+    logits = reviewer.logits(())
     for seed in range(30):
         chance = Chance(seed, Sampler(1.0))
         gaps = chance.gaps(logits, len(HERE), range(4))

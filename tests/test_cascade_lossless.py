@@ -17,7 +17,7 @@ from specdec_lib.drafts.cascade import Relay, Reviewed, from_matrix, lenience
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.table import joint_law
+from specdec_lib.models.table import joint_distribution
 
 T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}
@@ -62,7 +62,7 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
     assert (
         distance(
             speculative_law(target, cascade, sampler, length=2),
-            joint_law(target, PROMPT, sampler, 2),
+            joint_distribution(target, PROMPT, sampler, 2),
         )
         < 1e-12
     )
@@ -77,9 +77,11 @@ def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecke
         target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3
     )
     for emitted, probability in every_outcome(run, T1).items():
-        for more, after in joint_law(target, PROMPT + emitted, T1, 3 - len(emitted)).items():
+        for more, after in joint_distribution(
+            target, PROMPT + emitted, T1, 3 - len(emitted)
+        ).items():
             law[emitted + more] += probability * after
-    assert distance(law, joint_law(target, PROMPT, T1, 3)) < 1e-12
+    assert distance(law, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("lenient", LENIENCES)
@@ -143,7 +145,10 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
         fixed_model((0.2, 0.5, 0.3), "reviewer"), chain, lenience=3.0, siblings="iid"
     )
     assert (
-        distance(speculative_law(target, reviewed, T1, length=1), joint_law(target, PROMPT, T1, 1))
+        distance(
+            speculative_law(target, reviewed, T1, length=1),
+            joint_distribution(target, PROMPT, T1, 1),
+        )
         < 1e-12
     )
     monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
@@ -159,7 +164,10 @@ def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch):
     target, cascade = table_model(3, 3, support=2, name="target"), cascades(5.0, "iid", 2)[kind]
     monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
     assert (
-        distance(speculative_law(target, cascade, T1, length=2), joint_law(target, PROMPT, T1, 2))
+        distance(
+            speculative_law(target, cascade, T1, length=2),
+            joint_distribution(target, PROMPT, T1, 2),
+        )
         > 1e-3
     )
 

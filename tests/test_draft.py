@@ -105,7 +105,7 @@ def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
         tokens = CONTEXT.tokens + tree.path_tokens(node)
         product = torch.stack(
             [
-                model.laws(tokens[:at]).softmax(-1)[tokens[at]]
+                model.logits(tokens[:at]).softmax(-1)[tokens[at]]
                 for at in range(len(CONTEXT), len(tokens))
             ]
         ).prod()
@@ -119,7 +119,7 @@ def best_by_exhaustion(model, budget: int, depth: int) -> set[tuple[int, ...]]:
         for tokens in itertools.product(range(model.vocabulary), repeat=length):
             whole = CONTEXT.tokens + tokens
             factors = [
-                model.laws(whole[:at]).softmax(-1)[whole[at]]
+                model.logits(whole[:at]).softmax(-1)[whole[at]]
                 for at in range(len(CONTEXT), len(whole))
             ]
             scored[tokens] = float(torch.stack(factors).prod())
@@ -233,7 +233,7 @@ def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
         below = {}
         for path, above in level.items():
             tokens, gaps = chance.rank(
-                model.laws(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary
+                model.logits(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary
             )
             for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
                 row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
@@ -292,7 +292,7 @@ def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
 def test_rows_are_the_laws_that_tokens_were_drawn_from():
     model = table_model(5, 1)
     tree = TreeDraft(model, widths=(3,), siblings="distinct").propose(CONTEXT, SAMPLED)
-    law = Sampler(1.0).probs(model.laws(CONTEXT.tokens))
+    law = Sampler(1.0).probs(model.logits(CONTEXT.tokens))
     for node in tree.children(0):
         assert torch.allclose(tree.rows[node], law)
         law = law.clone()

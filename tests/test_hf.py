@@ -18,7 +18,7 @@ from specdec_lib.core.verify import Verdict
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.loading import faster
+from specdec_lib.models.loading import fast_model
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import load_pair, load_prompts
 
@@ -266,7 +266,7 @@ def test_scores_and_logits_come_back_as_from_generate():
 
 
 def test_a_prepared_target_is_used(ladder):
-    fast = faster(ladder.target)
+    fast = fast_model(ladder.target)
     given = torch.tensor([ladder.encode("def mean(values):")])
     options = {
         "attention_mask": torch.ones_like(given),

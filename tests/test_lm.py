@@ -32,7 +32,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.cached.slots import SlotCache
+from specdec_lib.models.cached.path_cache import PathCache
 
 VOCABULARY, POSITIONS = 17, 64
 SMALL = {
@@ -102,10 +102,10 @@ def largest_error(model, cached: CachedModel, cases: int) -> float:
     order.
     """
     chance, worst = random.Random(1), 0.0
-    trunk = [chance.randrange(VOCABULARY) for _ in range(40)]
+    committed = [chance.randrange(VOCABULARY) for _ in range(40)]
     for _ in range(cases):
         tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
-        context = Context.of(trunk[: chance.randrange(1, 40)] + tail)
+        context = Context.of(committed[: chance.randrange(1, 40)] + tail)
         tree = grown(context, chance.randrange(12), chance)
         worst = max(
             worst, float((cached.score(context, tree) - uncached(model, context, tree)).abs().max())
@@ -130,16 +130,16 @@ def test_a_tree_has_the_same_logits_on_a_gpu(kind):
 
 
 BUGS = {
-    "a node sees its siblings": lambda cache, new: SlotCache.mask(cache, new) | True,
+    "a node sees its siblings": lambda cache, new: PathCache.mask(cache, new) | True,
     "a node does not see its parent": lambda cache, new: without_parents(cache, new),
 }
 
 
 def without_parents(cache, new):
-    sees = SlotCache.mask(cache, new)
-    for row, slot in enumerate(new):
-        if cache.parents[slot] >= 0:
-            sees[row, cache.parents[slot]] = False
+    sees = PathCache.mask(cache, new)
+    for row, entry in enumerate(new):
+        if cache.parents[entry] >= 0:
+            sees[row, cache.parents[entry]] = False
     return sees
 
 
@@ -147,7 +147,7 @@ def without_parents(cache, new):
 def test_a_wrong_mask_is_caught(mask):
     model = network("gpt2")
     cached = CachedModel(model, "target")
-    cached._slots.mask = lambda new: mask(cached._slots, new)
+    cached._cache.mask = lambda new: mask(cached._cache, new)
     assert largest_error(model, cached, 5) > 1e-6
 
 
@@ -156,7 +156,7 @@ def test_a_position_that_is_the_row_number_is_caught():
     cached = CachedModel(model, "target")
     forward = cached._forward
     rows = lambda tokens: [
-        row % POSITIONS for row in range(cached._slots.used, cached._slots.used + len(tokens))
+        row % POSITIONS for row in range(cached._cache.used, cached._cache.used + len(tokens))
     ]
     cached._forward = lambda parents, tokens, positions, keep: forward(
         parents, tokens, rows(tokens), keep
@@ -167,14 +167,14 @@ def test_a_position_that_is_the_row_number_is_caught():
 def test_a_wrong_row_gathered_after_acceptance_is_caught():
     model = network("gpt2")
     cached = CachedModel(model, "target")
-    move = cached._slots._move
+    move = cached._cache._move
 
     def swapped(keep):
         move(keep)
-        for keys in cached._slots._keys:
+        for keys in cached._cache._keys:
             keys[:, :, : len(keep)] = keys[:, :, : len(keep)].roll(1, 2)
 
-    cached._slots._move = swapped
+    cached._cache._move = swapped
     assert largest_error(model, cached, 30) > 1e-6
 
 
@@ -221,7 +221,7 @@ def test_dead_branches_do_not_pile_up():
     for _ in range(30):
         cached.score(context, grown(context, 12, chance))
         context = context.extended([chance.randrange(VOCABULARY)])
-    assert cached._slots.used <= len(context) + 32 + 13
+    assert cached._cache.used <= len(context) + 32 + 13
 
 
 def test_the_logits_of_tokens_long_passed_are_dropped():
@@ -229,21 +229,21 @@ def test_the_logits_of_tokens_long_passed_are_dropped():
     for token in range(250):
         cached.score(context, TokenTree.rooted(context))
         context = context.extended([token % VOCABULARY])
-    assert len(cached._slots.logits) <= 66
+    assert len(cached._cache.logits) <= 66
 
 
 def test_the_buffers_grow_when_they_are_full():
     model = network("gpt2")
     cached = CachedModel(model, "target")
-    cached._slots.capacity = 4
+    cached._cache.capacity = 4
     assert largest_error(model, cached, 10) < 1e-12
 
 
-@pytest.mark.parametrize("where", ["add", "mask", "update", "filled", "compact", "_move"])
+@pytest.mark.parametrize("where", ["add", "mask", "update", "commit_pass", "compact", "_move"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance = network("gpt2"), random.Random(2)
     cached = CachedModel(model, "target")
-    real, calls, broken = getattr(cached._slots, where), itertools.count(), []
+    real, calls, broken = getattr(cached._cache, where), itertools.count(), []
 
     def break_once(*arguments):
         result = real(*arguments)
@@ -252,7 +252,7 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
             raise KeyboardInterrupt
         return result
 
-    setattr(cached._slots, where, break_once)
+    setattr(cached._cache, where, break_once)
     for number in range(30):
         context = Context.of([chance.randrange(3) for _ in range(3 + number)])
         tree = grown(context, 8, chance)

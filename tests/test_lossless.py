@@ -21,7 +21,7 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.table import TableModel, joint_law
+from specdec_lib.models.table import TableModel, joint_distribution
 
 T1 = Sampler(1.0)
 SAMPLERS = {
@@ -89,7 +89,7 @@ def test_reject_gives_the_targets_own_joint_law(case, sampler, unchecked):
         table_model(vocabulary, 1, support=support),
         table_model(vocabulary, 2, support=support, name="draft"),
     )
-    wanted = joint_law(target, PROMPT, sampler, 3)
+    wanted = joint_distribution(target, PROMPT, sampler, 3)
     assert math.isclose(sum(wanted.values()), 1, abs_tol=1e-12)
     assert distance(speculative_law(target, make(draft), sampler), wanted) < 1e-12
 
@@ -103,7 +103,7 @@ def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
         sampler,
     )
     assert distance(whole, speculative_law(target, chain, sampler)) < 1e-12
-    assert distance(whole, joint_law(target, PROMPT, sampler, 3)) < 1e-12
+    assert distance(whole, joint_distribution(target, PROMPT, sampler, 3)) < 1e-12
 
 
 def test_look_up_emits_every_possible_sequence_of_target_choices(unchecked):
@@ -193,7 +193,7 @@ def one_round_law(
         lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler
     )
     for emitted, probability in one.items():
-        for more, after in joint_law(
+        for more, after in joint_distribution(
             target, PROMPT + emitted, sampler, length - len(emitted)
         ).items():
             law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
@@ -207,7 +207,9 @@ def one_round_law(
 def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
     target, chain = staged_chain(kind, support=2 if sampler == T1 else None)
     assert (
-        distance(speculative_law(target, chain, sampler), joint_law(target, PROMPT, sampler, 3))
+        distance(
+            speculative_law(target, chain, sampler), joint_distribution(target, PROMPT, sampler, 3)
+        )
         < 1e-12
     )
 
@@ -215,7 +217,10 @@ def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sample
 @pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass"])
 def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kind):
     target, chain = staged_chain(kind, support=None)
-    assert distance(one_round_law(target, chain, T1), joint_law(target, PROMPT, T1, 3)) < 1e-12
+    assert (
+        distance(one_round_law(target, chain, T1), joint_distribution(target, PROMPT, T1, 3))
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
@@ -231,7 +236,8 @@ def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sam
             TreeDraft(scout, widths=(2, 1), siblings="top"),
         )
         assert (
-            distance(law_of(target, tree, sampler), joint_law(target, PROMPT, sampler, 3)) < 1e-12
+            distance(law_of(target, tree, sampler), joint_distribution(target, PROMPT, sampler, 3))
+            < 1e-12
         )
 
 
@@ -239,11 +245,11 @@ def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():
     _, draft, scout = words(support=2)
     chain = StagedChain(draft, ChainDraft(scout, 2, siblings="iid"), 3, siblings="iid")
     law = every_outcome(lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1)
-    assert distance(law, joint_law(draft, PROMPT, T1, 3)) < 1e-12
+    assert distance(law, joint_distribution(draft, PROMPT, T1, 3)) < 1e-12
 
 
 def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():
     target, draft, scout = words(support=2)
     chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     run = lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens
-    assert distance(every_outcome(run, T1), joint_law(target, PROMPT, T1, 2)) < 1e-12
+    assert distance(every_outcome(run, T1), joint_distribution(target, PROMPT, T1, 2)) < 1e-12

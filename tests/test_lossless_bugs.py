@@ -15,7 +15,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import Verdict, look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.table import joint_law
+from specdec_lib.models.table import joint_distribution
 
 
 def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
@@ -195,13 +195,16 @@ BUGS = {
 def test_enumeration_catches_the_bug(draft, rule):
     target = PAIR[0]
     law = speculative_law(target, draft, T1, rule, length=2)
-    assert distance(law, joint_law(target, PROMPT, T1, 2)) > 1e-3
+    assert distance(law, joint_distribution(target, PROMPT, T1, 2)) > 1e-3
 
 
 def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
     """The control: what `MergedDraft` refuses is the merging, not the guesses."""
     assert (
-        distance(speculative_law(PAIR[0], BESIDE, T1, length=2), joint_law(PAIR[0], PROMPT, T1, 2))
+        distance(
+            speculative_law(PAIR[0], BESIDE, T1, length=2),
+            joint_distribution(PAIR[0], PROMPT, T1, 2),
+        )
         < 1e-12
     )
 
@@ -211,7 +214,7 @@ def test_the_buggy_rule_without_a_bug_is_exact():
         assert (
             distance(
                 speculative_law(PAIR[0], draft, T1, buggy_rule(), length=2),
-                joint_law(PAIR[0], PROMPT, T1, 2),
+                joint_distribution(PAIR[0], PROMPT, T1, 2),
             )
             < 1e-12
         )

@@ -70,12 +70,12 @@ class SlowKatz:
             math.floor((n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5) / GRAIN) * GRAIN
         ] * 6
 
-    def law(self, context: tuple[int, ...]) -> list[float]:
+    def probs(self, context: tuple[int, ...]) -> list[float]:
         row = self.rows[()] if not context else self.rows.get(context, {})
         total = sum(row.values())
         if not context:
             return [(row[w] + 1) / (total + self.vocabulary) for w in range(self.vocabulary)]
-        shorter = self.law(context[1:])
+        shorter = self.probs(context[1:])
         if not total:
             return shorter
         taken = self.taken[len(context)]
@@ -108,16 +108,16 @@ def contexts(streams: list[np.ndarray], vocabulary: int, order: int) -> list[tup
 def test_every_law_is_the_slow_references_and_a_distribution(streams, vocabulary, order):
     table, slow = Katz.fit(streams, vocabulary, order), SlowKatz(streams, vocabulary, order)
     for context in contexts(streams, vocabulary, order):
-        law = table.law(context)
+        law = table.probs(context)
         assert law.dtype == np.float64 and law.min() >= 0 and abs(law.sum() - 1) < 1e-9
-        np.testing.assert_allclose(law, slow.law(context), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(law, slow.probs(context), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
 def test_top_is_the_largest_of_the_law(streams, vocabulary, order):
     table = Katz.fit(streams, vocabulary, order)
     for context in contexts(streams, vocabulary, order):
-        law = table.law(context)
+        law = table.probs(context)
         for m in (1, 3, 16):
             tokens, probabilities = table.top(context, m)
             assert probabilities == [p for p in sorted(law.tolist(), reverse=True)[:m] if p > 0]
@@ -126,9 +126,9 @@ def test_top_is_the_largest_of_the_law(streams, vocabulary, order):
 
 def test_a_tiny_law_is_the_one_computed_by_hand():
     table = Katz.fit([np.array([0, 1, 0, 1, 0, 2])], 3, order=2)  # N_1 = 1, N_2 = 2: D = 1/5
-    assert table.law([0]) == pytest.approx([0.4 / 3, 1.8 / 3, 0.8 / 3], abs=1e-6)
-    assert table.law([1]) == pytest.approx([0.9, 0.18 * 3 / 9, 0.18 * 2 / 9], abs=1e-6)
-    assert table.law([2]) == pytest.approx([4 / 9, 3 / 9, 2 / 9])
+    assert table.probs([0]) == pytest.approx([0.4 / 3, 1.8 / 3, 0.8 / 3], abs=1e-6)
+    assert table.probs([1]) == pytest.approx([0.9, 0.18 * 3 / 9, 0.18 * 2 / 9], abs=1e-6)
+    assert table.probs([2]) == pytest.approx([4 / 9, 3 / 9, 2 / 9])
 
 
 def test_good_turing_is_used_where_it_is_sound_and_preserves_the_mass_of_the_unseen():
@@ -156,13 +156,13 @@ def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not(
     assert np.isfinite(raw).all() and raw.min() < 0 and raw.max() > 1  # the negative control
     assert (table.taken[0, 1:] == table.taken[0, 1]).all() and 0 < table.taken[0, 1] < 1
     assert all(
-        table.law([h]).min() >= 0 and abs(table.law([h]).sum() - 1) < 1e-9 for h in range(30)
+        table.probs([h]).min() >= 0 and abs(table.probs([h]).sum() - 1) < 1e-9 for h in range(30)
     )
 
 
 def test_a_context_counts_its_continuations_not_itself():
     assert (
-        Katz.fit([np.array([0, 1, 0])], 3, 2).law([0])[1] == 0.5
+        Katz.fit([np.array([0, 1, 0])], 3, 2).probs([0])[1] == 0.5
     )  # the raw count of 0 is 2: it would give a quarter
 
 
@@ -188,7 +188,7 @@ def test_long_ngrams_of_a_large_vocabulary_do_not_overflow():
     table = Katz.fit([stream], 250_000, order=6)
     assert (
         table.top(stream[:5].tolist(), 1)[0] == [249_997]
-        and abs(table.law(stream[:5].tolist()).sum() - 1) < 1e-9
+        and abs(table.probs(stream[:5].tolist()).sum() - 1) < 1e-9
     )
 
 
@@ -204,7 +204,7 @@ def test_fit_refuses(streams, vocabulary, order):
 def test_look_ups_refuse_foreign_tokens_and_no_continuations():
     table = Katz.fit([np.array([0, 1])], 2)
     with pytest.raises(ValueError, match="0…1, got 2"):
-        table.law([2])
+        table.probs([2])
     with pytest.raises(ValueError, match="got 0"):
         table.top([0], 0)
 
@@ -222,7 +222,7 @@ def test_a_saved_table_comes_back_exactly(tmp_path, order):
             for field in ("tokens", "counts", "ends", "offsets")
         )
     assert all(
-        (table.law(context) == loaded.law(context)).all()
+        (table.probs(context) == loaded.probs(context)).all()
         for context in contexts(streams, vocabulary, order)
     )
 
@@ -250,7 +250,9 @@ def test_no_flipped_byte_is_believed(tmp_path):
         except ValueError:
             refused += 1
         else:  # some bytes of a zip file mean nothing
-            assert loaded.order == table.order and (loaded.law([1, 2]) == table.law([1, 2])).all()
+            assert (
+                loaded.order == table.order and (loaded.probs([1, 2]) == table.probs([1, 2])).all()
+            )
     assert refused > len(whole) / 11 / 2
 
 
@@ -275,12 +277,12 @@ def test_a_pruned_table_fits_and_keeps_its_probabilities(tmp_path, share, order)
     assert (tmp_path / "pruned.npz").stat().st_size <= limit and 0 < pruned.ngrams < table.ngrams
     least = [int(level.counts.min()) for level in pruned.levels[1:] if len(level)]
     assert least == sorted(least)
-    kept = pruned._laws[0]
+    kept = pruned._distributions[0]
     for depth in range(1, order):
         mask = table.levels[depth].counts >= pruned.levels[depth].counts.min(initial=10**9)
-        assert (kept[depth] == table._laws[0][depth][mask]).all()
+        assert (kept[depth] == table._distributions[0][depth][mask]).all()
     for context in contexts([zipf(7, 30_000, 200)], 200, order):
-        assert pruned.law(context).min() >= 0 and abs(pruned.law(context).sum() - 1) < 1e-9
+        assert pruned.probs(context).min() >= 0 and abs(pruned.probs(context).sum() - 1) < 1e-9
 
 
 def test_pruning_keeps_every_suffix():

@@ -30,7 +30,7 @@ def test_score_is_the_log_of_the_law_after_each_node(small):
     logits = small.score(context, tree)
     assert logits.dtype == torch.float64
     np.testing.assert_array_equal(
-        logits, np.log([small.law(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]])
+        logits, np.log([small.probs(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]])
     )
 
 
@@ -133,7 +133,7 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
     draft = NgramDraft(small, budget=9, depth=3, match=match, counted_at=counted_at)
 
     def children(path):
-        sharp = torch.from_numpy(small.law(context.tokens + path) ** counted_at).log()
+        sharp = torch.from_numpy(small.probs(context.tokens + path) ** counted_at).log()
         tokens, gaps = chance.rank(sharp, len(context) + len(path), 7)
         return tokens, [match.rate(rank, gap) for rank, gap in enumerate([gaps[1], *gaps[1:]])]
 
@@ -143,7 +143,7 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
 
 
 def test_a_text_counted_at_another_temperature_is_sharpened(small):
-    context, law = Context.of([3, 1, 0]), small.law([3, 1, 0])
+    context, law = Context.of([3, 1, 0]), small.probs([3, 1, 0])
     laws = {
         one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0))
         for one in (1.0, 1.5)
@@ -157,7 +157,7 @@ def test_a_text_counted_at_another_temperature_is_sharpened(small):
 def test_a_draft_ranks_as_its_sharpened_law_would(small):
     chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
     for position in range(20):
-        tokens, gaps = chance.rank(torch.from_numpy(small.law([1, 0]) ** 1.5).log(), position, 4)
+        tokens, gaps = chance.rank(torch.from_numpy(small.probs([1, 0]) ** 1.5).log(), position, 4)
         ranked, found = draft.rank((1, 0), 4, chance, position)
         assert ranked == tokens and found == pytest.approx([gaps[1], *gaps[1:]])
         assert draft.rank((1, 0), 1, chance, position) == (ranked[:1], found[:1])

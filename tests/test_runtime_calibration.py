@@ -14,7 +14,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.calibration import CONTEXT_TOKENS, REPEATS, ROWS, WARM_UPS, fastest
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import calibrated, load_model
+from specdec_lib.models.loading import choose_runtime, load_model
 from specdec_lib.workload import load_ladder
 
 
@@ -52,7 +52,7 @@ def test_the_least_time_for_one_row_and_eight_together_wins() -> None:
     )
 
 
-def test_the_answer_is_kept_and_asked_for_only_once(tmp_path: Path) -> None:
+def test_the_answer_is_kept_and_measured_only_once(tmp_path: Path) -> None:
     cache = tmp_path / "folder" / "runtime.json"
     models, clock = clocked(slow=(2.0, 2.0), quick=(1.0, 1.0))
     assert fastest(models, cache=cache, clock=clock) == "quick"
@@ -60,7 +60,8 @@ def test_the_answer_is_kept_and_asked_for_only_once(tmp_path: Path) -> None:
     assert fastest(again, cache=cache, clock=clock) == "quick" and not again["quick"].passes
     other, clock = clocked(slow=(1.0, 1.0), quick=(2.0, 2.0), third=(3.0, 3.0))
     assert fastest(other, cache=cache, clock=clock) == "slow"
-    assert len(json.loads(cache.read_text())) == 2
+    assert fastest(again, identity=("another",), cache=cache, clock=clock) == "slow"
+    assert len(json.loads(cache.read_text())) == 3
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"a": "no such runtime"}', "\x00"])
@@ -79,7 +80,7 @@ def test_nothing_to_choose_from_is_refused() -> None:
 
 def test_a_model_says_what_runs_and_gives_the_same_tokens(tmp_path: Path) -> None:
     reference = load_model("data/ladder/draft", "draft")
-    found = calibrated(reference, cache=tmp_path / "runtime.json")
+    found = choose_runtime(reference, cache=tmp_path / "runtime.json")
     assert isinstance(found, FastModel | CachedModel) and found.runtime.startswith(
         ("fast", "reference")
     )
@@ -90,23 +91,14 @@ def test_a_model_says_what_runs_and_gives_the_same_tokens(tmp_path: Path) -> Non
     ).abs().max() < 1e-4
 
 
-def test_a_stored_choice_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_choice_is_taken(tmp_path: Path) -> None:
     reference = load_model("data/ladder/draft", "draft")
+    cache = tmp_path / "runtime.json"
+    choose_runtime(reference, cache=cache)
     for stored, kind in (("reference", CachedModel), ("fast, 1 thread", FastModel)):
-        monkeypatch.setattr(
-            "specdec_lib.models.fast.calibration._read", lambda cache, stored=stored: Stored(stored)
-        )
-        assert isinstance(calibrated(reference, cache=tmp_path / "runtime.json"), kind)
-
-
-class Stored(dict):
-    """A cache that knows every model."""
-
-    def __init__(self, choice: str) -> None:
-        self.choice = choice
-
-    def get(self, key: str) -> str:
-        return self.choice
+        known = dict.fromkeys(json.loads(cache.read_text()), stored)
+        cache.write_text(json.dumps(known))
+        assert isinstance(choose_runtime(reference, cache=cache), kind)
 
 
 def test_eight_rows_are_eight_rows() -> None:
@@ -120,14 +112,13 @@ def test_eight_rows_are_eight_rows() -> None:
 def test_the_ladder_can_be_loaded_on_what_is_fastest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specdec_lib.models.loading.CALIBRATION", tmp_path / "runtime.json")
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     ladder = load_ladder(device="cpu", runtime="auto")
     assert {ladder.target.name, ladder.middle.name, ladder.draft.name} == {
         "target",
         "middle",
         "draft",
     }
-    assert (
-        load_ladder(device="cpu", dtype="float64", runtime="auto").target.runtime
-        == "reference: Hugging Face in float64 on cpu"
-    )
+    assert (tmp_path / "runtime.json").is_file()
+    doubled = load_ladder(device="cpu", dtype="float64", runtime="auto").target
+    assert doubled.runtime == "reference: Hugging Face in float64 on cpu"

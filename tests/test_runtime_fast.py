@@ -31,7 +31,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.weights import read
+from specdec_lib.models.fast.weights import read_weights
 from specdec_lib.models.loading import load_model
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
@@ -176,9 +176,9 @@ def test_its_threads_leave_pytorch_the_number_it_had(step: str) -> None:
 
 
 def test_weights_are_halved_only_where_that_changes_none() -> None:
-    assert read(gpt2()).stored == "bfloat16"
-    assert read(gpt2(exact=False)).stored == "float32"
-    assert read(gpt2()).layers[1][0].nbytes * 2 == read(gpt2(exact=False)).layers[1][0].nbytes
+    assert read_weights(gpt2()).stored == "bfloat16"
+    assert read_weights(gpt2(exact=False)).stored == "float32"
+    assert read_weights(gpt2()).layers[1][0].nbytes * 2 == read_weights(gpt2(exact=False)).layers[1][0].nbytes
 
 
 def test_eight_bits_are_another_law_and_a_near_one() -> None:
@@ -290,7 +290,7 @@ def test_texts_that_have_nothing_in_common_do_not_pile_up() -> None:
     for first in range(60):
         context = Context.of([first, *range(30)])
         model.score(context, TokenTree.rooted(context))
-    assert model._memory.used < 300 and model._slots < 300
+    assert model._memory.used < 300 and model._capacity < 300
 
 
 def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,14 +373,14 @@ def test_more_room_is_made_when_it_is_needed() -> None:
         FastModel(gpt2(n_positions=600), "fast", threads=1),
         FastModel(gpt2(n_positions=600), "fresh", threads=1),
     )
-    model._slots = 32
+    model._capacity = 32
     model._keys, model._values = model.weights.buffers(32)
     context = Context.of([number % 61 for number in range(300)])
     assert torch.equal(
         model.score(context, TokenTree.rooted(context)),
         fresh.score(context, TokenTree.rooted(context)),
     )
-    assert model._slots == 512
+    assert model._capacity == 512
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,11 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
     random trees grown in two steps.
     """
     chance, worst = random.Random(1), 0.0
-    trunk, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
+    committed, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
     for _ in range(cases):
         tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
         context = Context(
-            tuple(trunk[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2]
+            tuple(committed[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2]
         )
         tree = grown(context, chance.randrange(12), chance)
         for part in (tree.above([len(tree) // 2])[0], tree):
@@ -73,7 +73,7 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
-    """A text that begins otherwise leaves slots before its own: distances of what is not seen must
+    """A text that begins otherwise leaves entries before its own: distances of what is not seen must
     not leave the table.
     """
     model = network(KINDS[0])
@@ -102,14 +102,14 @@ def test_half_precision_is_right_up_to_its_rounding():
     assert found.dtype == torch.bfloat16 and (found - wanted).norm() < 0.05 * wanted.norm()
 
 
-def by_slot(sees: np.ndarray) -> np.ndarray:
-    """The distance that a cache without trees would take: in slots."""
-    rows, slots = sees.shape
-    return np.maximum(np.arange(slots - rows, slots)[:, None] - np.arange(slots), 0)
+def by_entry(sees: np.ndarray) -> np.ndarray:
+    """The distance that a cache without trees would take: in cache positions."""
+    rows, entries = sees.shape
+    return np.maximum(np.arange(entries - rows, entries)[:, None] - np.arange(entries), 0)
 
 
 BUGS = {
-    "a distance in slots": by_slot,
+    "a distance in cache positions": by_entry,
     "no distance": np.zeros_like,
     "one too far": lambda sees: seq2seq_distances(sees) + 1,
 }
@@ -128,7 +128,7 @@ def test_a_wrong_relative_bias_is_caught(bug):
 def test_on_a_chain_a_distance_in_slots_is_right():
     """So what catches the bug above is the tree."""
     sees = np.tril(np.ones((4, 6), dtype=bool), 2)
-    assert (seq2seq.distances(sees)[sees] == by_slot(sees)[sees]).all()
+    assert (seq2seq.distances(sees)[sees] == by_entry(sees)[sees]).all()
 
 
 @pytest.mark.parametrize("what", ["mask", "cross-attention of another source"])
@@ -136,8 +136,8 @@ def test_other_mistakes_are_caught(what):
     model = network("gated tied")
     cached = Seq2SeqModel(model, "target")
     if what == "mask":
-        real = cached._slots.mask
-        cached._slots.mask = lambda new: real(new) | True
+        real = cached._cache.mask
+        cached._cache.mask = lambda new: real(new) | True
     else:
         read = cached.read_source
         cached.read_source = lambda context: read(started((2, 3)))
@@ -179,17 +179,17 @@ def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
 def test_the_buffers_grow_when_they_are_full():
     model = network("relu tied")
     cached = Seq2SeqModel(model, "target")
-    cached._slots.capacity, cached._slots._keys, cached._slots._values = 4, [], []
+    cached._cache.capacity, cached._cache._keys, cached._cache._values = 4, [], []
     assert largest_error(model, cached, 6) < 1e-11
 
 
 @pytest.mark.parametrize(
-    "where", ["add", "mask", "update", "filled", "compact", "_move", "encoder"]
+    "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "encoder"]
 )
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance = network("gated tied"), random.Random(2)
     cached = Seq2SeqModel(model, "target")
-    part, name = (model.encoder, "forward") if where == "encoder" else (cached._slots, where)
+    part, name = (model.encoder, "forward") if where == "encoder" else (cached._cache, where)
     real, calls, broken = getattr(part, name), itertools.count(), []
 
     def break_once(*arguments, **named):
@@ -280,7 +280,7 @@ def test_a_model_that_works_otherwise_is_refused():
     model.decoder.final_layer_norm.register_forward_hook(
         lambda module, given, made: made + 0.5 * made.roll(1, -1)
     )
-    Seq2SeqModel(model, "the same module is asked")
+    Seq2SeqModel(model, "the same module")
     model.decoder.register_forward_hook(
         lambda module, given, made: type(made)(last_hidden_state=made.last_hidden_state.roll(1, -1))
     )

@@ -21,7 +21,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.table import TableModel, joint_law
+from specdec_lib.models.table import TableModel, joint_distribution
 from specdec_lib.workload import seeds
 
 T1 = Sampler(1.0)
@@ -202,7 +202,9 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
         monkeypatch.setattr(staged.StagedChain, "_longer", _with_row_of(scout))
     chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     assert (
-        distance(speculative_law(target, chain, T1, length=2), joint_law(target, PROMPT, T1, 2))
+        distance(
+            speculative_law(target, chain, T1, length=2), joint_distribution(target, PROMPT, T1, 2)
+        )
         > 1e-3
     )
 
@@ -211,7 +213,7 @@ def _with_row_of(scout: TableModel):
     real = StagedChain._longer
 
     def longer(self, chain, token, source, logits, sampler):
-        return real(self, chain, token, source, scout.laws(()), sampler)
+        return real(self, chain, token, source, scout.logits(()), sampler)
 
     return longer
 

@@ -21,7 +21,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, NearTie, gaps, moved, near_tie, parting
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.loading import faster, load_model
+from specdec_lib.models.loading import fast_model, load_model
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.workload import load_prompts
 
@@ -128,7 +128,7 @@ def test_a_crooked_tree_pass_is_a_bug_however_small_the_margin():
 def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
     assert max(moved(small("float64"), context).values()) < 1e-10
-    found = moved(faster(small("float32")), context)
+    found = moved(fast_model(small("float32")), context)
     assert (
         max(size for way, size in found.items() if way != "the last bit")
         == 0

@@ -1,64 +1,74 @@
-"""Whether a model is a local folder or a name on a hub, and whether the hub can be reached, without
-waiting for minutes.
+"""Where a model lies: in a local folder, or under a name on the Hugging Face hub, which may be
+unreachable.
 """
 
 import functools
-import os
 import re
-import socket
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
-PATIENCE = 5  # seconds until a hub must answer
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-OFF = ("1", "ON", "YES", "TRUE")
+from huggingface_hub import constants
+from huggingface_hub.utils import get_session
+
+Source = str | Path
+"""A local folder in hub format, or a name on the hub."""
+
+TIMEOUT_SECONDS = 5  # the hub's client would retry for most of a minute, for each file
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-def offline(endpoint: str | None = None) -> str:
-    """Why the hub (or another address) will not be asked, in words: HF_HUB_OFFLINE is set, or
-    nothing answers; "" where it can be.
+@dataclass(frozen=True)
+class Location:
+    """A model's place.
+
+    name       "folder …" or "hub model …", for messages
+    local      whether it is a folder
+    offline    why the hub cannot be asked for it; "" for a folder or where it can
     """
-    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        if os.environ.get(name, "").upper() in OFF:
-            return (
-                f"{name}={os.environ[name]} is set (take it away, or set it to 0, for a download)"
-            )
-    endpoint = endpoint or os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    if _answers(endpoint):
-        return ""
-    return f"{endpoint} cannot be reached (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 reads what was downloaded before)"
+
+    name: str
+    local: bool
+    offline: str
+
+    @property
+    def files_only(self) -> bool:
+        """Whether only files on this machine are read: the folder, or earlier downloads."""
+        return self.local or bool(self.offline)
 
 
-@functools.lru_cache(maxsize=4)
-def _answers(endpoint: str) -> bool:
-    """Whether somebody listens there; asked once, because the hub's own client tries for most of a
-    minute, for each file anew.
-    """
-    if any(
-        os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-    ):
-        return True
-    address = urlsplit(endpoint)
-    try:
-        with socket.create_connection(
-            (address.hostname or "", address.port or (80 if address.scheme == "http" else 443)),
-            PATIENCE,
-        ):
-            return True
-    except OSError:
-        return False
+def locate(source: Source) -> Location:
+    """Where a model lies.
 
-
-def is_local(source: str | Path) -> bool:
-    """Whether a model is a folder here, rather than one of a hub.
-
-    Raises ValueError for a path that is no folder and cannot be a hub's name.
+    Raises ValueError for a path that is no folder and cannot be a name on the hub.
     """
     if Path(source).is_dir():
-        return True
-    if isinstance(source, Path) or not HUB_ID.fullmatch(source) or Path(source).is_file():
+        return Location(f"folder {source}", True, "")
+    if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
         raise ValueError(
             "a model is a local folder in hub format, or the name of one on the hub like"
             f' "openai-community/gpt2"; {source!s} is neither'
         )
-    return False
+    return Location(f"hub model {source} (no such local folder)", False, why_offline())
+
+
+def why_offline(address: str | None = None) -> str:
+    """Why the hub (or another address) cannot be reached, in words; "" if it can."""
+    if constants.is_offline_mode():
+        return "HF_HUB_OFFLINE=1 is set (unset it, or set it to 0, for a download)"
+    address = address or constants.ENDPOINT
+    if _answers(address):
+        return ""
+    return (
+        f"{address} cannot be reached (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy;"
+        " HF_HUB_OFFLINE=1 reads what was downloaded before)"
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _answers(address: str) -> bool:
+    """Whether a request to the address is answered in time."""
+    try:
+        get_session().head(address, timeout=TIMEOUT_SECONDS)
+    except Exception:  # of the HTTP client that this version of huggingface_hub uses
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""A language model that is a table of laws: for exact proofs on a vocabulary of a few words."""
+"""A language model given by a function, for exact tests on a vocabulary of a few words."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -17,11 +17,12 @@ from specdec_lib.core.tree import TokenTree
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A model whose logits are a function of all tokens so far; it runs no network and counts
-    nothing.
+    """A model without a network; it counts no passes.
+
+    logits    maps all tokens so far to the logits of the next one
     """
 
-    laws: Callable[[tuple[int, ...]], Tensor]
+    logits: Callable[[tuple[int, ...]], Tensor]
     vocabulary: int
     name: str = "table"
     max_positions: int = 1000
@@ -33,29 +34,29 @@ class TableModel:
 
     @classmethod
     def fixed(cls, probs: Sequence[float], name: str = "table") -> "TableModel":
-        """One law everywhere, in float64."""
+        """A model with the same distribution after every context, in float64."""
         logits = torch.tensor(probs, dtype=torch.float64).log()
         return cls(lambda tokens: logits, len(probs), name)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The table's logits after each node."""
+        """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         return torch.stack(
-            [self.laws(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]
+            [self.logits(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]
         )
 
 
-def joint_law(
+def joint_distribution(
     model: TableModel, prompt: tuple[int, ...], sampler: Sampler, length: int
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of the next `length` tokens when the model is sampled on its own: tokens to
-    probability.
+    """The exact distribution of the next `length` tokens of a model that is sampled on its own:
+    tokens to probability.
     """
-    law: dict[tuple[int, ...], float] = {}
+    found: dict[tuple[int, ...], float] = {}
     for tokens in itertools.product(range(model.vocabulary), repeat=length):
         probability = 1.0
         for place, token in enumerate(tokens):
-            probability *= float(sampler.probs(model.laws(prompt + tokens[:place]))[token])
+            probability *= float(sampler.probs(model.logits(prompt + tokens[:place]))[token])
         if probability > 0:
-            law[tokens] = probability
-    return law
+            found[tokens] = probability
+    return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from specdec_lib.models.hub import offline
+from specdec_lib.models.hub import why_offline
 from specdec_lib.workload.jsonl import Line, checked_object
 from specdec_lib.workload.schemas import SCHEMAS
 
@@ -21,7 +21,7 @@ def rows(name: str) -> Iterator[tuple[str, Line]]:
         raise ValueError(
             f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}'
         ) from error
-    unreachable = offline(configuration if repository == "json" else None)
+    unreachable = why_offline(configuration if repository == "json" else None)
     if unreachable and "is set" not in unreachable:  # `datasets` would try for minutes
         raise ValueError(f"{name} cannot be had from {_place(name)}: {unreachable}; {instead}")
     try:

@@ -13,7 +13,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import faster
+from specdec_lib.models.loading import fast_model
 from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Ladder:
 
         Raises ValueError where the fast runtime does not know the target.
         """
-        return faster(self.target, name="quantised", stored="int8")
+        return fast_model(self.target, name="quantised", stored="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt.  Raises ValueError if a model cannot read as many."""

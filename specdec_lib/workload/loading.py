@@ -10,9 +10,10 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
+from specdec_lib.models.hub import Source
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import load_model, own_card
-from specdec_lib.models.tokenizers import Source, shared_tokenizer, stop_tokens
+from specdec_lib.models.loading import load_model, sources_card
+from specdec_lib.models.tokenizers import shared_tokenizer, stop_tokens
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured
 
 SIBLINGS = ("ranked", "iid", "distinct")
@@ -43,7 +44,7 @@ def load_ladder(
                              measures once which is faster for each model
 
     Own models must share the target's tokenizer, which is compared token by token; rows that their
-    embeddings have beyond it may differ, see `models.resized`. The stop tokens are those of the
+    embeddings have beyond it may differ, see `resize_vocabulary`. The stop tokens are those of the
     target's generation configuration, else the tokenizer's end of text.
     Raises ValueError if a file is missing or damaged, a tokenizer is another, or device, dtype or
     runtime are unknown or do not go together.
@@ -81,7 +82,7 @@ def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str
         katz=None,
         tokenizer=own,
         stop_tokens=stop_tokens(models["target"].model.generation_config, own),
-        card=own_card(sources, models),
+        card=sources_card(sources, models),
         measured=_unmeasured(tuple(models)),
     )
 

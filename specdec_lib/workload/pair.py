@@ -10,9 +10,10 @@ from transformers import PreTrainedTokenizerFast
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, checked_card
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.models.loading import load_seq2seq, own_card
+from specdec_lib.models.hub import Source
+from specdec_lib.models.loading import load_seq2seq, sources_card
 from specdec_lib.models.seq2seq import Seq2SeqModel
-from specdec_lib.models.tokenizers import Source, shared_tokenizer, stop_tokens
+from specdec_lib.models.tokenizers import shared_tokenizer, stop_tokens
 from specdec_lib.workload.prompts import Prompt
 
 
@@ -94,5 +95,5 @@ def load_pair(
         )
     stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
     return Pair(
-        **models, tokenizer=shared, stop_tokens=stops, card=card or own_card(sources, models)
+        **models, tokenizer=shared, stop_tokens=stops, card=card or sources_card(sources, models)
     )

@@ -1,5 +1,5 @@
-"""Numbers, rows and products of the compiled pass: each sum in an order that depends on its row
-alone.
+"""Arithmetic of the compiled pass on numbers, rows and panels; the order of each sum depends on its
+row alone.
 """
 
 import math
@@ -11,15 +11,16 @@ from numba import njit
 from specdec_lib.models.fast.tiles import COLUMNS, ROWS, tile1, tile2, tile3, tile4
 
 NONE, GELU_TANH, GELU, RELU = range(4)
-LINEAR_IN_ORDER = {"contract"}  # sums stay in their order
-LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}  # sums over a length that never changes
+# flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
+LINEAR_IN_ORDER = {"contract"}
+LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def exponential(x):
-    """e to the x in float32, to two units in the last place; what lies beyond −87 and 88 counts as
-    these (Cephes, Moshier 1992).
+    """e to the x in float32, to two units in the last place, with x clamped to −87…88 (Cephes,
+    Moshier 1992).
     """
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     whole = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
@@ -36,8 +37,8 @@ def exponential(x):
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
-def activated(x, kind):
-    """One number after the activation of this kind."""
+def activate(x, kind):
+    """The activation function of this kind at one number."""
     if kind == GELU_TANH:
         inner = np.float32(1.5957691216) * (x + np.float32(0.044715) * x * x * x)
         return x / (np.float32(1.0) + exponential(-inner))
@@ -49,8 +50,8 @@ def activated(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panel, depth, x, sums):
-    """x [rows, depth] times one panel [depth, 16]: rows in tiles of at most four, as even as can
-    be.
+    """Write x [rows, depth] times one panel [depth, 16] to `sums`, in even tiles of at most four
+    rows.
     """
     left = len(x)
     first = 0
@@ -74,12 +75,16 @@ def panel_sums(panel, depth, x, sums):
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
-def product(panel, scale, bias, x, y, column, activation, added):
-    """Sixteen columns of x Wᵀ · scale + bias, from `column` on: with an activation, or added to
-    what y holds.
+def linear_panel(linear, layer, panel, x, y, activation, added):
+    """Sixteen columns of x Wᵀ · scale + bias, written to y: with an activation, or added to what y
+    holds.
+
+    linear    weights, scales and biases of all layers, see `Panels`
     """
+    weights, scales, biases = linear
+    scale, bias, column = scales[layer, panel], biases[layer, panel], panel * COLUMNS
     sums = np.empty((len(x), COLUMNS), np.float32)
-    panel_sums(panel, x.shape[1], x, sums)
+    panel_sums(weights[layer, panel], x.shape[1], x, sums)
     for row in range(len(x)):
         for one in range(COLUMNS):
             sums[row, one] = sums[row, one] * scale[one] + bias[one]
@@ -91,13 +96,13 @@ def product(panel, scale, bias, x, y, column, activation, added):
                 y[row, column + one] = sums[row, one]
         else:
             for one in range(COLUMNS):
-                y[row, column + one] = activated(sums[row, one], activation)
+                y[row, column + one] = activate(sums[row, one], activation)
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
-def normed(x, weight, bias, epsilon, centred, y):
-    """Layer norm of each row; the root mean square alone where it is not centred."""
+def layer_norm(x, weight, bias, epsilon, centred, y):
+    """Write the layer norm of each row of x to y; RMS norm where it is not centred."""
     width = len(weight)
     for row in range(len(x)):
         mean = np.float32(0.0)
@@ -115,8 +120,8 @@ def normed(x, weight, bias, epsilon, centred, y):
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
-def softened(scores):
-    """Scores become e to the score less the largest; their sum."""
+def exponentiate(scores):
+    """Replace scores by e to the score less the largest, and return their sum."""
     largest = scores[0]
     for one in range(len(scores)):
         largest = max(largest, scores[one])

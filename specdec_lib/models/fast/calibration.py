@@ -1,7 +1,7 @@
 """Which runtime is fastest for a model on this machine: a short measurement, kept for the next
 time.
 
-What wins depends on the processor and on how large the model is: a second thread halves a large
+The fastest one depends on the processor and on the model's size: a second thread halves a large
 model's pass and slows a small one's.
 """
 
@@ -12,12 +12,13 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.files import write_whole
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 
@@ -25,53 +26,64 @@ ROWS = (1, 8)  # a plain pass, and one over a small tree
 REPEATS, WARM_UPS = 9, 2
 CONTEXT_TOKENS = 64
 
-Clock = Callable[[], float]
-
 
 def fastest(
     candidates: Mapping[str, LanguageModel],
     *,
+    identity: Sequence[str] = (),
     cache: Path | None = None,
-    clock: Clock = time.perf_counter,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> str:
-    """The candidate whose passes over one row and over eight take the least time together, in
-    medians of turns.
+    """The candidate with the least median seconds of a pass over one row and of one over eight,
+    added up.
 
-    candidates    the same model on several runtimes, by what runs; asked in turn, so that a busy
-                  machine slows all of them
-    cache         a JSON file that keeps the answer for this machine, these versions and these
-                  candidates
+    candidates    the same model on several runtimes; they run in turn, so that a busy machine slows
+                  all of them
+    identity      of the model and of the code that runs it
+    cache         a JSON file that keeps the answer for this machine, these versions, this identity
+                  and these candidates
 
     Raises ValueError if there is no candidate.
     """
     if not candidates:
         raise ValueError("a calibration needs at least one runtime to choose from, got none")
-    key = _key(candidates)
-    known = _read(cache).get(key)
-    if known in candidates:
-        return known
-    taken: dict[tuple[str, int], list[float]] = {
-        (name, rows): [] for name in candidates for rows in ROWS
-    }
-    for repeat in range(REPEATS + WARM_UPS):
-        for (name, rows), seconds in taken.items():
-            spent = _pass_seconds(candidates[name], rows, repeat, clock)
-            if repeat >= WARM_UPS:
-                seconds.append(spent)
+    runtimes = [f"{name}: {model.runtime}" for name, model in candidates.items()]
+    key = _key((*runtimes, *identity))
+    known = _read(cache)
+    if known.get(key) in candidates:
+        return known[key]
+    places = [(name, rows) for name in candidates for rows in ROWS]
+    taken: dict[tuple[str, int], list[float]] = {place: [] for place in places}
+    for repeat in range(-WARM_UPS, REPEATS):
+        for name, rows in places:
+            spent = _pass_seconds(candidates[name], rows, repeat + WARM_UPS, clock)
+            if repeat >= 0:
+                taken[name, rows].append(spent)
     found = min(
         candidates, key=lambda name: sum(statistics.median(taken[name, rows]) for rows in ROWS)
     )
     for model in candidates.values():
         model.forget()
     if cache is not None:
-        _write(cache, _read(cache) | {key: found})
+        _store(cache, known | {key: found})
     return found
 
 
-def _pass_seconds(model: LanguageModel, rows: int, repeat: int, clock: Clock) -> float:
-    """One pass over so many rows, after a context that is read before the clock starts.
+def processor_name() -> str:
+    """The processor's name as the system gives it, else its architecture."""
+    listing = Path("/proc/cpuinfo")
+    for line in listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
-    Raises ValueError where so many do not fit.
+
+def _pass_seconds(
+    model: LanguageModel, rows: int, repeat: int, clock: Callable[[], float]
+) -> float:
+    """Seconds of one pass over so many rows, after a context that is read before the clock starts.
+
+    Raises ValueError if the model's positions are too few.
     """
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
     if size < 2:
@@ -82,11 +94,10 @@ def _pass_seconds(model: LanguageModel, rows: int, repeat: int, clock: Clock) ->
     start = Context.of([(place + repeat) % model.vocabulary for place in range(size - 1)])
     model.score(start, TokenTree.rooted(start))
     context = start.extended(((size + repeat) % model.vocabulary,))
-    tree = TokenTree.rooted(context)
-    tree = tree.grown(
+    tree = TokenTree.rooted(context).grown(
         [token % model.vocabulary for token in range(rows - 1)],
         range(rows - 1),
-        source="made up",
+        source="calibration",
         scores=(1.0,) * (rows - 1),
     )
     began = clock()
@@ -94,52 +105,15 @@ def _pass_seconds(model: LanguageModel, rows: int, repeat: int, clock: Clock) ->
     return clock() - began
 
 
-def _key(candidates: Mapping[str, LanguageModel]) -> str:
-    """What the answer depends on: the machine, the versions, and the sizes of the model."""
-    code = [
-        f"{getattr(model, 'runtime', '')} {getattr(model, 'edition', '')}"
-        for model in candidates.values()
-    ]
-    sizes = [
-        repr(getattr(getattr(model, "model", None), "config", model.name))
-        for model in candidates.values()
-    ][:1]
-    parts = [
-        platform.machine(),
-        _processor(),
-        str(os.cpu_count()),
-        str(torch.get_num_threads()),
-        *map(_version, ("torch", "numba")),
-        *candidates,
-        *code,
-        *sizes,
-    ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _processor() -> str:
-    """The processor's own name where the system tells it."""
-    try:
-        lines: Sequence[str] = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        platform.processor(),
-    )
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
+def _key(parts: Sequence[str]) -> str:
+    """A digest of everything that the answer depends on."""
+    machine = (platform.machine(), processor_name(), str(os.cpu_count()))
+    software = (str(torch.get_num_threads()), torch.__version__, version("numba"))
+    return hashlib.sha256("\n".join((*machine, *software, *parts)).encode()).hexdigest()[:16]
 
 
 def _read(cache: Path | None) -> dict[str, str]:
-    """What was found before; nothing where the file is missing or damaged, because it can be
-    measured again.
-    """
+    """Earlier answers; none if the file is missing or damaged, as they can be measured again."""
     try:
         known = json.loads(cache.read_text(encoding="utf-8")) if cache is not None else {}
     except (OSError, ValueError):
@@ -147,14 +121,10 @@ def _read(cache: Path | None) -> dict[str, str]:
     return known if isinstance(known, dict) else {}
 
 
-def _write(cache: Path, known: Mapping[str, str]) -> None:
-    """Whole or not at all; a folder that cannot be written to costs a measurement the next time, no
-    more.
-    """
-    partial = cache.with_suffix(f".{os.getpid()}.partial")
+def _store(cache: Path, known: Mapping[str, str]) -> None:
+    """Write the answers; a folder that cannot be written to only costs a measurement next time."""
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(known, indent=1), encoding="utf-8")
-        os.replace(partial, cache)
+        write_whole(cache, json.dumps(known, indent=1).encode())
     except OSError:
-        partial.unlink(missing_ok=True)
+        pass

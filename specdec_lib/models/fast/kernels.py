@@ -1,11 +1,10 @@
-"""A whole pass of a decoder of GPT-2's or Llama's kind in one compiled call, in float32, on one or
-more threads.
+"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32, on one or more threads.
 
-Every sum is taken in an order that depends on its row alone, never on how many rows, slots or
-threads there are: a row of a tree has the very bits that it has on its own, and there are no near
-ties between speculation and plain decoding.
+The order of every sum depends on its row alone, never on how many rows, cache entries or threads
+there are: a row of a tree has the very bits that it has on its own, and there are no near ties
+between speculation and plain decoding.
 
-Compiled by Numba at the first call, and kept beside this file.
+Numba compiles this at the first call, and keeps the result beside this file.
 """
 
 from types import FunctionType
@@ -14,151 +13,90 @@ from typing import no_type_check
 import numpy as np
 from numba import njit, prange
 
-from specdec_lib.models.fast.arithmetic import LINEAR_IN_ORDER, NONE, exponential, normed, product
-from specdec_lib.models.fast.attention import attend, stored, turn
+from specdec_lib.models.fast.arithmetic import (
+    LINEAR_IN_ORDER,
+    NONE,
+    exponential,
+    layer_norm,
+    linear_panel,
+)
+from specdec_lib.models.fast.attention import attend, rotate, store_rows
 from specdec_lib.models.fast.tiles import COLUMNS
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def gate(wide, y):
-    """Of one row: silu of the first half times the second."""
+    """Write silu of the first half of one row times the second half to y."""
     for one in range(len(y)):
         y[one] = wide[one] / (np.float32(1.0) + exponential(-wide[one])) * wide[len(y) + one]
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def embedded(tokens, positions, words, places, x):
-    """Rows of token embeddings, and of position embeddings where there are any."""
+def embed(tokens, positions, tables, x):
+    """Write token embeddings, plus position embeddings where there are any, to x."""
     for row in range(len(tokens)):
-        x[row] = words[tokens[row]]
-        if len(places):
-            x[row] += places[positions[row]]
+        x[row] = tables[0][tokens[row]]
+        if len(tables[1]):
+            x[row] += tables[1][positions[row]]
 
 
 @no_type_check
-def _pass(
-    tokens,
-    positions,
-    start,
-    trunk,
-    above,
-    counts,
-    keep,
-    shape,
-    tables,
-    layers,
-    head,
-    keys,
-    values,
-    logits,
-):
-    rows = len(tokens)
+def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
+    """Compute new rows, store their keys and values, and write the logits of the last `keep`.
+
+    rows    tokens, positions, first entry, committed entries, and per row the entries of its path
+            beyond these, [rows, longest], and their number
+    """
+    tokens, positions, start, committed, paths, counts = rows
     heads, key_heads, size, activation, gated, centred, epsilon = shape
-    words, places, cosines, sines = tables
+    cosines, sines = tables[2], tables[3]
     norms, mixed, out, up, down = layers
-    x, h = (
-        np.empty((rows, words.shape[1]), np.float32),
-        np.empty((rows, words.shape[1]), np.float32),
-    )
-    joined = np.empty((rows, mixed[0].shape[1] * COLUMNS), np.float32)
-    read = np.empty((rows, heads * size), np.float32)
-    wide = np.empty((rows, up[0].shape[1] * COLUMNS), np.float32)
-    middle = np.empty((rows, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
-    embedded(tokens, positions, words, places, x)
+    count, width = len(tokens), tables[0].shape[1]
+    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+    joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)
+    attended = np.empty((count, heads * size), np.float32)
+    wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
+    middle = np.empty((count, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
+    embed(tokens, positions, tables, x)
     for layer in range(len(mixed[0])):
-        normed(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
+        layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
         for panel in prange(mixed[0].shape[1]):
-            column = panel * COLUMNS
-            product(
-                mixed[0][layer, panel],
-                mixed[1][layer, panel],
-                mixed[2][layer, panel],
-                h,
-                joined,
-                column,
-                NONE,
-                False,
-            )
+            linear_panel(mixed, layer, panel, h, joined, NONE, False)
         if len(cosines):
-            for row in range(rows):
-                turn(
-                    joined[row],
-                    heads + key_heads,
-                    size,
-                    cosines[positions[row]],
-                    sines[positions[row]],
-                )
-        stored(joined, heads, size, start, keys[layer], values[layer])
+            for row in range(count):
+                place = positions[row]
+                rotate(joined[row], heads + key_heads, size, cosines[place], sines[place])
+        store_rows(joined, heads, size, start, keys[layer], values[layer])
         for one in prange(heads):
             mine, shared = slice(one * size, one * size + size), one * key_heads // heads
-            attend(
-                joined[:, mine],
-                keys[layer, shared],
-                values[layer, shared],
-                start + rows,
-                trunk,
-                above,
-                counts,
-                read[:, mine],
-            )
+            queries, key, value = joined[:, mine], keys[layer, shared], values[layer, shared]
+            used, y = start + count, attended[:, mine]
+            attend(queries, key, value, used, committed, paths, counts, y)
         for panel in prange(out[0].shape[1]):
-            product(
-                out[0][layer, panel],
-                out[1][layer, panel],
-                out[2][layer, panel],
-                read,
-                x,
-                panel * COLUMNS,
-                NONE,
-                True,
-            )
-        normed(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
+            linear_panel(out, layer, panel, attended, x, NONE, True)
+        layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         for panel in prange(up[0].shape[1]):
-            product(
-                up[0][layer, panel],
-                up[1][layer, panel],
-                up[2][layer, panel],
-                h,
-                wide,
-                panel * COLUMNS,
-                activation,
-                False,
-            )
+            linear_panel(up, layer, panel, h, wide, activation, False)
         if gated:
-            for row in prange(rows):
+            for row in prange(count):
                 gate(wide[row], middle[row])
         else:
             middle = wide
         for panel in prange(down[0].shape[1]):
-            product(
-                down[0][layer, panel],
-                down[1][layer, panel],
-                down[2][layer, panel],
-                middle,
-                x,
-                panel * COLUMNS,
-                NONE,
-                True,
-            )
-    last = x[rows - keep :]
-    normed(last, norms[-1, 0], norms[-1, 1], epsilon, centred, h)
-    for panel in prange(head[0].shape[0]):
-        product(
-            head[0][panel],
-            head[1][panel],
-            head[2][panel],
-            h[:keep],
-            logits,
-            panel * COLUMNS,
-            NONE,
-            False,
-        )
+            linear_panel(down, layer, panel, middle, x, NONE, True)
+    layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
+    for panel in prange(head[0].shape[1]):
+        linear_panel(head, 0, panel, h[:keep], logits, NONE, False)
 
 
-def _renamed(name):
-    """The same pass under a name of its own: Numba keeps what it compiled by name."""
+def _copy(name):
+    """The pass under another name.
+
+    Numba's cache of compiled functions goes by their names and ignores `parallel`: under one name,
+    either of the two compilations below would load the other's code.
+    """
     copy = FunctionType(_pass.__code__.replace(co_name=name), globals(), name)
     copy.__qualname__ = name
     return copy
@@ -173,5 +111,5 @@ ONLY_LOOPS = {
     "stencil": False,
     "fusion": False,
 }
-one_thread = njit(cache=True, error_model="numpy")(_renamed("one_thread"))
-many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(_renamed("many_threads"))
+one_thread = njit(cache=True, error_model="numpy")(_copy("one_thread"))
+many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(_copy("many_threads"))

@@ -1,5 +1,5 @@
-"""The same model, faster, on a CPU: float32 arithmetic in one compiled call per pass, and the very
-bits of a row whatever is computed beside it.
+"""A model on the fast CPU runtime: one compiled call per pass in float32, and the very bits of a
+row whatever is computed beside it.
 """
 
 import functools
@@ -19,41 +19,29 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
-from specdec_lib.models.fast import attention, kernels, tiles, trees
-from specdec_lib.models.fast.memory import Memory
-from specdec_lib.models.fast.weights import COLUMNS, read
+from specdec_lib.models.fast import attention, compiled_trees, kernels, tiles
+from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
+from specdec_lib.models.fast.weights import COLUMNS, read_weights
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
-SCRATCH = 128  # slots allocated at first beyond the model's positions
-# bytes of weights up to which a second thread hardly pays, and trees are grown in one call on one
-# thread
-SMALL = 16_000_000
+SCRATCH = 128  # cache entries allocated at first beyond the model's positions
+SMALL = 16_000_000  # bytes of weights up to which one thread is best, and trees grow in one call
 MOST = 4096  # nodes of a tree that is grown in one call
 NO_BINS = np.empty(0), np.empty((0, 0))
 
 
-@functools.cache
-def _started() -> None:
-    """Numba's threads are started, and PyTorch keeps its number of threads: both share one OpenMP,
-    where the start sets it to all processors.
-    """
-    threads = torch.get_num_threads()
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    torch.set_num_threads(threads)
-
-
 class FastModel:
-    """A decoder of GPT-2's or Llama's kind behind a memory of paths; batch size 1.
+    """A GPT-2 or Llama model on the fast CPU runtime; batch size 1.
 
     The interface and the counts are those of `CachedModel`.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
-    name       how records and figures call it
-    stored     "exact", or "int8": weights of eight bits, which is another law and a cheap draft of
-               its own target
+    name       its name in records and figures
+    stored     "exact", or "int8": weights of eight bits, which give other distributions and so a
+               cheap draft for the same model
     threads    1, or more; None takes PyTorch's number for a large model and one for a small one
 
-    Raises ValueError for a model of another kind, or one that the compiled pass does not know.
+    Raises ValueError for a model of another kind, or one that the compiled pass cannot run.
     """
 
     def __init__(
@@ -64,63 +52,62 @@ class FastModel:
         stored: str = "exact",
         threads: int | None = None,
     ) -> None:
-        self.weights = read(model.eval(), stored)
+        self.weights = read_weights(model.eval(), stored)
         self.model = model
         self.name = name
         self.vocabulary = self.weights.vocabulary
         self.max_positions = int(model.config.max_position_embeddings)
-        self.use(
-            (torch.get_num_threads() if self.weights.nbytes > SMALL else 1)
-            if threads is None
-            else threads
-        )
+        if threads is None:
+            threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
+        self.set_threads(threads)
         self.usage = Usage()
-        self._memory = Memory()
-        self._slots = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
-        self._keys, self._values = self.weights.buffers(self._slots)
+        self._memory = BranchMemory()
+        self._capacity = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
+        self._keys, self._values = self.weights.buffers(self._capacity)
 
-    def use(self, threads: int) -> None:
-        """Compute on so many threads from now on, or as many as the machine has; no bit of a result
-        depends on it.  Raises ValueError below 1.
+    def set_threads(self, threads: int) -> None:
+        """Compute on so many threads from now on, or as many as the machine has; results stay the
+        same, to the bit.  Raises ValueError below 1.
         """
         if threads < 1:
             raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
         self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
         if self.threads > 1:
-            _started()
+            _start_threads()
 
     @property
     def edition(self) -> str:
-        """Of the compiled code."""
+        """A digest of the compiled code."""
         return tiles.DIGEST
 
     @property
     def runtime(self) -> str:
-        """What runs, in words."""
-        return f"fast: float32 sums over {self.weights.stored} weights, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        """What computes the passes, in words."""
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"fast: float32 sums over {self.weights.stored} weights, {threads}"
 
     def forget(self) -> None:
         """Drop everything remembered; results stay the same, to the bit."""
-        self._memory = Memory()
+        self._memory = BranchMemory()
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         memory = self._memory
         try:
-            self._settle(context)
+            self._commit(context)
             tokens, positions, parents, keep, nodes = memory.plan(context, tree)
             if tokens:
                 block = self._run(tokens, positions, memory.paths(parents, memory.used), keep)
                 memory.add(parents, tokens)
                 new = range(memory.used - keep, memory.used)
-                memory.ready.update((slot, (block, row)) for row, slot in enumerate(new))
+                memory.ready.update((entry, (block, row)) for row, entry in enumerate(new))
                 if nodes == [*new]:
                     return block.clone()
             return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
         except BaseException:
-            self.forget()  # an interrupted pass leaves slots half filled
+            self.forget()  # an interrupted pass leaves entries half filled
             raise
 
     def grow(
@@ -133,96 +120,87 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow level by level from "ranked" siblings, up to
-        rounding of scores; None where only the long way will do.
-
-        Its seconds in `usage` hold the choices and the planting too.
-
-        widths    children per node at each depth; with a budget, the depth counts and the budget is
-                  filled best-first
-        """
-        sampler, memory, weights = chance.sampler, self._memory, self.weights
-        short = [
-            min(width, self.vocabulary)
-            for width in widths[: max(0, self.max_positions - len(context) + 1)]
-        ]
+        """The tree that `TreeDraft` would grow level by level; see `TreeGrower.grow`."""
+        sampler = chance.sampler
+        room = max(0, self.max_positions - len(context) + 1)
+        short = [min(width, self.vocabulary) for width in widths[:room]]
         most = 2 + ((budget + 1) * budget if budget else sum(accumulate(short, mul)))
         ranked = sampler.temperature == 0 or (
             match.edges and sampler.top_p == 1 and sampler.top_k is not None
         )
-        if not ranked or weights.nbytes > SMALL or not short or max(most, *short) > MOST:
+        if not ranked or not short or max(most, *short) > MOST or self.weights.nbytes > SMALL:
             return None
-        check_root(context, TokenTree.rooted(context), self.vocabulary, self.max_positions)
+        root = TokenTree.rooted(context)
+        check_root(context, root, self.vocabulary, self.max_positions)
         try:
-            self._settle(context)
-            rest, positions, parents, _, _ = memory.plan(context, TokenTree.rooted(context))
-            if not rest:
+            self._commit(context)
+            plan = self._memory.plan(context, root)
+            if not plan.tokens:
                 return None
-            start, wide = memory.used, np.array(short)
-            self._reserve(start + len(rest) + most)
-            keys = (
-                [chance.noise_key(len(context) + depth) for depth in range(len(short))]
-                if sampler.temperature
-                else [0]
-            )
-            bins = (
-                (np.array(match.edges), np.array(match.binned)) if sampler.temperature else NO_BINS
-            )
-            root_path = np.array(memory.paths(parents, start)[-1])
-            began = time.perf_counter()
-            nodes, scores, read, passes = trees.planted(
-                *(
-                    np.array(rest),
-                    positions[0],
-                    start,
-                    len(memory.trunk),
-                    root_path,
-                    wide,
-                    budget or 0,
-                    float(floor),
-                ),
-                *(
-                    (float(sampler.temperature), min(sampler.top_k or 0, self.vocabulary), *bins),
-                    np.array(keys, np.uint64),
-                ),
-                *(
-                    (weights.shape, weights.tables, weights.layers, weights.head),
-                    (self._keys, self._values),
-                ),
-                (self.vocabulary, weights.head[0].shape[0] * COLUMNS, most),
-            )
-            if passes < 0:
-                raise ValueError(
-                    "logits must hold no NaN or +inf and at least one finite value; those of"
-                    f" {self.name} do not"
-                )
-            self.usage += Usage(passes, len(rest) + read.shape[1], time.perf_counter() - began)
-            memory.add(parents, rest)
-            memory.add(read[1].tolist(), read[0].tolist())
+            limits = np.array(short), budget or 0, float(floor)
+            nodes, scores = self._grow_compiled(len(context), chance, plan, limits, match, most)
         except BaseException:
-            self.forget()  # an interrupted pass leaves slots half filled
+            self.forget()  # an interrupted pass leaves entries half filled
             raise
-        tokens, above = nodes[:, 1:].tolist()
-        return TokenTree.rooted(context).grown(
-            tokens, above, source=self.name, scores=scores[1:].tolist()
+        tokens, parents = nodes[:, 1:].tolist()
+        return root.grown(tokens, parents, source=self.name, scores=scores[1:].tolist())
+
+    def _grow_compiled(
+        self,
+        length: int,
+        chance: Chance,
+        plan: PassPlan,
+        limits: tuple[np.ndarray, int, float],
+        match: MatchTable,
+        most: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens and parents of a new tree's nodes, and their scores, after a context of `length`
+        tokens; the rows that were read are recorded.
+        """
+        memory, weights, sampler = self._memory, self.weights, chance.sampler
+        start, noisy = memory.used, sampler.temperature > 0
+        self._reserve(start + len(plan.tokens) + most)
+        depths = range(len(limits[0]))
+        keys = [chance.noise_key(length + depth) if noisy else 0 for depth in depths]
+        bins = (np.array(match.edges), np.array(match.binned)) if noisy else NO_BINS
+        root_path = np.array(memory.paths(plan.parents, start)[-1])
+        began = time.perf_counter()
+        nodes, scores, reads, passes = compiled_trees.grow_tree(
+            (plan.positions[0], start, len(memory.committed), root_path),
+            np.array(plan.tokens),
+            limits,
+            (float(sampler.temperature), min(sampler.top_k or 0, self.vocabulary), *bins),
+            np.array(keys, np.uint64),
+            (weights.shape, weights.tables, weights.layers, weights.head),
+            (self._keys, self._values),
+            (self.vocabulary, weights.columns, most),
         )
+        if passes < 0:
+            raise ValueError(
+                "logits must hold no NaN or +inf and at least one finite value; those of"
+                f" {self.name} do not"
+            )
+        rows = len(plan.tokens) + reads.shape[1]
+        self.usage += Usage(passes, rows, time.perf_counter() - began)
+        memory.add(plan.parents, plan.tokens)
+        memory.add(reads[1].tolist(), reads[0].tolist())
+        return nodes, scores
 
-    def _settle(self, context: Context) -> None:
-        """Move what is known of a context together, and read a long unknown stretch of it."""
-        first, sources = self._memory.settle(context)
+    def _commit(self, context: Context) -> None:
+        """Make the known beginning of a context contiguous, and read a long unknown rest in chunks,
+        all but the last.
+        """
+        memory, tokens = self._memory, context.tokens
+        first, sources = memory.commit(context)
         if sources:
-            attention.moved(self._keys, self._values, np.array(sources), first)
-        if len(context) - len(self._memory.trunk) > CHUNK_ROWS:
-            self._read_ahead(context.tokens)
-
-    def _read_ahead(self, tokens: tuple[int, ...]) -> None:
-        """A long unknown stretch, in pieces; the last one is left to the pass that reads the tree."""
-        memory = self._memory
-        memory.forget_guesses()
+            attention.move_entries(self._keys, self._values, np.array(sources), first)
+        if len(tokens) - len(memory.committed) <= CHUNK_ROWS:
+            return
+        memory.forget_branches()
         while len(tokens) - memory.used > CHUNK_ROWS:
             piece = tokens[memory.used : memory.used + CHUNK_ROWS]
             new = range(memory.used, memory.used + len(piece))
-            self._run(piece, new, [[*range(new.start, slot + 1)] for slot in new], 1)
+            self._run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
             memory.append(piece)
 
     def _run(
@@ -232,30 +210,39 @@ class FastModel:
         paths: Sequence[Sequence[int]],
         keep: int,
     ) -> Float[Tensor, "keep vocab"]:
-        """One pass over new rows, in the next slots; the logits of the last `keep` of them."""
+        """One pass over new rows, in the next entries; the logits of the last `keep` of them."""
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))
-        lengths = [len(path) for path in paths]
-        longest = max(lengths)
-        above = np.array([path + [0] * (longest - len(path)) for path in paths])
-        counts = np.array(lengths)
-        logits = np.empty((keep, weights.head[0].shape[0] * COLUMNS), np.float32)
-        rows, places = np.array(tokens), np.array(positions)
-        trunk = len(self._memory.trunk)
+        counts = [len(path) for path in paths]
+        padded = np.array([path + [0] * (max(counts) - len(path)) for path in paths])
+        committed = len(self._memory.committed)
+        rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
+        logits = np.empty((keep, weights.columns), np.float32)
         began = time.perf_counter()
         if 1 < self.threads != numba.get_num_threads():
             numba.set_num_threads(self.threads)
         self._pass(
-            *(rows, places, start, trunk, above, counts, keep, weights.shape),
-            *(weights.tables, weights.layers, weights.head, self._keys, self._values, logits),
+            *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
+            *(self._keys, self._values, logits),
         )
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
         return torch.from_numpy(logits)[:, : self.vocabulary]
 
-    def _reserve(self, slots: int) -> None:
-        if slots > self._slots:
+    def _reserve(self, entries: int) -> None:
+        if entries > self._capacity:
             old = self._keys, self._values
-            while self._slots < slots:
-                self._slots *= 2
-            self._keys, self._values = self.weights.buffers(self._slots)
+            while self._capacity < entries:
+                self._capacity *= 2
+            self._keys, self._values = self.weights.buffers(self._capacity)
             self._keys[:, :, : old[0].shape[2]], self._values[:, :, :, : old[1].shape[3]] = old
+
+
+@functools.cache
+def _start_threads() -> None:
+    """Start Numba's threads and restore PyTorch's number of threads.
+
+    Both share one OpenMP, where Numba's start sets the number to all processors.
+    """
+    threads = torch.get_num_threads()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    torch.set_num_threads(threads)

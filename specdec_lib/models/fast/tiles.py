@@ -1,12 +1,12 @@
-"""The inner loop of the fast CPU runtime: sums of products kept in registers, for one to four rows
-and sixteen columns.
+"""The inner loop of the fast CPU runtime: sums of products in registers, for one to four rows and
+sixteen columns.
 
-Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], and come in three forms:
-float32; bfloat16 in pairs; and eight bits with a scale per column. Each is turned into float32 on
-its way into a register. The sums are taken in the order of the depth, whatever the number of rows.
+Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], in one of three formats:
+float32; bfloat16 in pairs; and eight bits with a scale per column. Each is converted to float32 as
+it is loaded. The sums are taken in the order of the depth, whatever the number of rows.
 
-A tile of sums kept in registers is that of Van Zee and van de Geijn 2015 (BLIS); the next panel is
-fetched while this one is used.
+Source: Van Zee and van de Geijn 2015 (BLIS), for a tile of sums in registers; the next panel is
+prefetched while this one is used.
 """
 
 import hashlib
@@ -20,42 +20,43 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 COLUMNS = 16  # of a panel: two vectors of eight
-ROWS = 4  # of a tile: eight sums hide the time of one; with twelve, two threads are slower
+ROWS = 4  # of a tile: eight sums hide the latency of one; with twelve, two threads are slower
 
 HERE = Path(__file__).parent
-COMPILED = ("tiles.py", "arithmetic.py", "attention.py", "kernels.py", "trees.py")
+COMPILED = (
+    *("tiles.py", "arithmetic.py", "attention.py"),
+    *("kernels.py", "choices.py", "compiled_trees.py"),
+)
 DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
-if not config.CACHE_DIR and os.access(
-    HERE, os.W_OK
-):  # Numba looks at one file's date; what is compiled here depends on all of these
+if not config.CACHE_DIR and os.access(HERE, os.W_OK):
+    # Numba's cache checks the date of one file; what is compiled here depends on all of these
     config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
 
 FLOAT, INT, BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(8)
-EIGHT, EIGHT_INTS, SIXTEEN_BYTES = (
-    ir.VectorType(FLOAT, 8),
-    ir.VectorType(INT, 8),
-    ir.VectorType(BYTE, COLUMNS),
-)
+EIGHT, EIGHT_INTS = ir.VectorType(FLOAT, 8), ir.VectorType(INT, 8)
+SIXTEEN_BYTES = ir.VectorType(BYTE, COLUMNS)
 
 
 def _number(value, like=INT):
+    """A constant."""
     return ir.Constant(like, value)
 
 
 def _splat(builder, value):
+    """A vector of eight times the same number."""
     one = builder.insert_element(ir.Constant(EIGHT, ir.Undefined), value, _number(0))
     return builder.shuffle_vector(
         one, ir.Constant(EIGHT, ir.Undefined), ir.Constant(EIGHT_INTS, [0] * 8)
     )
 
 
-def _floats(builder, at):
+def _load_float32(builder, at):
     """Sixteen columns of float32."""
     first = builder.bitcast(at, EIGHT.as_pointer())
     return [builder.load(builder.gep(first, [_number(half)]), align=4) for half in (0, 1)]
 
 
-def _halves(builder, at):
+def _load_bfloat16(builder, at):
     """Sixteen columns of bfloat16: column j in the lower half of word j, column j + 8 in the upper
     half.
     """
@@ -65,12 +66,10 @@ def _halves(builder, at):
     return [builder.bitcast(low, EIGHT), builder.bitcast(high, EIGHT)]
 
 
-def _eights(builder, at):
+def _load_int8(builder, at):
     """Sixteen columns of eight bits."""
-    whole, nothing = (
-        builder.load(builder.bitcast(at, SIXTEEN_BYTES.as_pointer()), align=1),
-        ir.Constant(SIXTEEN_BYTES, ir.Undefined),
-    )
+    whole = builder.load(builder.bitcast(at, SIXTEEN_BYTES.as_pointer()), align=1)
+    nothing = ir.Constant(SIXTEEN_BYTES, ir.Undefined)
     halves = [ir.Constant(EIGHT_INTS, list(range(first, first + 8))) for first in (0, 8)]
     return [
         builder.sitofp(
@@ -80,70 +79,64 @@ def _eights(builder, at):
     ]
 
 
-READERS = {
-    types.float32: (_floats, 64),
-    types.uint32: (_halves, 32),
-    types.int8: (_eights, 16),
-}  # and the bytes of sixteen columns
+LOADERS = {
+    types.float32: (_load_float32, 64),
+    types.uint32: (_load_bfloat16, 32),
+    types.int8: (_load_int8, 16),
+}
+"""How sixteen columns are loaded, and their bytes, by the type of a panel's numbers."""
+
+
+def _add_products(builder, totals, panel, depth, starts, loader, size):
+    """Emit the loop over the depth: each row's numbers times the panel's columns, added up."""
+    fma_kind = ir.FunctionType(EIGHT, [EIGHT] * 3)
+    fma = cgutils.get_or_insert_function(builder.module, fma_kind, "llvm.fma.v8f32")
+    fetch_kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
+    fetch = cgutils.get_or_insert_function(builder.module, fetch_kind, "llvm.prefetch.p0")
+    with cgutils.for_range(builder, depth) as loop:
+        place = builder.gep(panel, [builder.mul(loop.index, _number(size, depth.type))])
+        ahead = builder.gep(place, [builder.mul(depth, _number(size, depth.type))])
+        # weights are used once per pass: the hint leaves the caches to other data
+        builder.call(fetch, [ahead, _number(0), _number(0), _number(1)])
+        weights = loader(builder, place)
+        for start, row in zip(starts, totals, strict=True):
+            value = _splat(builder, builder.load(builder.gep(start, [loop.index])))
+            for weight, total in zip(weights, row, strict=True):
+                builder.store(builder.call(fma, [value, weight, builder.load(total)]), total)
 
 
 @no_type_check
 def _tile(rows):
-    """The sums of so many rows and a panel: (panel, depth, x, from row to row of x, sums, from row
-    to row of sums).
+    """A compiled function that writes the products of so many rows and a panel: (panel, depth, x,
+    stride of its rows, sums, stride of their rows).
     """
 
     @intrinsic
     def tile(typing, panel, depth, x, x_step, sums, sums_step):
-        read, size = READERS[panel.dtype]
+        loader, size = LOADERS[panel.dtype]
 
         def emit(context, builder, signature, args):
-            kinds = signature.args
-            at, source, out = (
-                context.make_array(kinds[one])(context, builder, args[one]).data
+            arrays = [
+                context.make_array(signature.args[one])(context, builder, args[one]).data
                 for one in (0, 2, 4)
-            )
-            at, (depth, step, out_step) = (
-                builder.bitcast(at, BYTE.as_pointer()),
-                (args[one] for one in (1, 3, 5)),
-            )
-            fma = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(EIGHT, [EIGHT] * 3), "llvm.fma.v8f32"
-            )
-            fetch_kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
-            fetch = cgutils.get_or_insert_function(builder.module, fetch_kind, "llvm.prefetch.p0")
+            ]
+            at, source, out = builder.bitcast(arrays[0], BYTE.as_pointer()), *arrays[1:]
+            depth, step, out_step = (args[one] for one in (1, 3, 5))
+            zeros = ir.Constant(EIGHT, [0.0] * 8)
             totals = [
-                [
-                    cgutils.alloca_once_value(builder, ir.Constant(EIGHT, [0.0] * 8))
-                    for _ in range(2)
-                ]
-                for _ in range(rows)
+                [cgutils.alloca_once_value(builder, zeros) for _ in range(2)] for _ in range(rows)
             ]
             starts = [
                 builder.gep(source, [builder.mul(step, _number(row, step.type))])
                 for row in range(rows)
             ]
-            with cgutils.for_range(builder, depth) as loop:
-                place = builder.gep(at, [builder.mul(loop.index, _number(size, depth.type))])
-                ahead = builder.gep(place, [builder.mul(depth, _number(size, depth.type))])
-                builder.call(
-                    fetch, [ahead, _number(0), _number(0), _number(1)]
-                )  # used once: to leave the caches to others
-                weights = read(builder, place)
-                for start, row in zip(starts, totals, strict=True):
-                    value = _splat(builder, builder.load(builder.gep(start, [loop.index])))
-                    for weight, total in zip(weights, row, strict=True):
-                        builder.store(
-                            builder.call(fma, [value, weight, builder.load(total)]), total
-                        )
+            _add_products(builder, totals, at, depth, starts, loader, size)
             for number, row in enumerate(totals):
                 first = builder.gep(out, [builder.mul(out_step, _number(number, out_step.type))])
+                halves = builder.bitcast(first, EIGHT.as_pointer())
                 for half, total in enumerate(row):
-                    builder.store(
-                        builder.load(total),
-                        builder.gep(builder.bitcast(first, EIGHT.as_pointer()), [_number(half)]),
-                        align=4,
-                    )
+                    place = builder.gep(halves, [_number(half)])
+                    builder.store(builder.load(total), place, align=4)
             return context.get_dummy_value()
 
         return types.void(panel, types.intp, x, types.intp, sums, types.intp), emit

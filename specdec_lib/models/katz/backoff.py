@@ -1,13 +1,11 @@
-"""Katz back-off: counts in; the probability of every seen n-gram and the back-off weight of every
-context out.
+"""Katz back-off: from counts to the probability of every seen n-gram and the back-off weight of
+every context.
 
     P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its
     oldest token
 
-What is taken from a count is a multiple of 2⁻²⁰, so that the sums over a row are exact in float64
-(up to
-2³³ tokens of text): "no probability is left" is then an integer statement, and no row needs a
-tolerance.
+Discounts are multiples of 2⁻²⁰, so that the sums over a row are exact in float64 (up to 2³³ tokens
+of text), and whether any probability is left needs no tolerance.
 Source: Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
 """
 
@@ -19,7 +17,7 @@ from jaxtyping import Float64, Int
 
 from specdec_lib.models.katz.counts import Level, suffixes, summed
 
-DISCOUNTED = 5  # Good–Turing touches counts up to here
+DISCOUNTED = 5  # the largest count that Good–Turing discounts
 SMOOTHING = 1  # added to every unigram count
 GRAIN = 2.0**-20
 
@@ -38,7 +36,7 @@ def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]
 
 
 def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
-    """How much is taken from a count of 0, 1, … 5 and above, for the n-grams of one length.
+    """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length.
 
     Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute
     discounting with D = N_1 / (N_1 + 2 N_2), and D = ½ where N_1 or N_2 is zero (D would be

@@ -1,8 +1,8 @@
-"""How often every n-gram was seen: a compact trie with one level per n-gram length.
+"""Counts of n-grams in a compact trie with one level per n-gram length.
 
 Level 0 holds all tokens of the vocabulary, token number = index. An n-gram of a deeper level is a
 pair (number of its first n−1 tokens in the level above, last token), and a level is sorted by this
-pair: no key overflows, however long the n-grams are.
+pair, so that no key overflows, however long the n-grams are.
 """
 
 from bisect import bisect_left
@@ -71,7 +71,7 @@ def count(
 
 
 def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
-    """The levels without n-grams seen fewer times than their level's threshold; level 0 stays
+    """The levels without the n-grams whose count is below their level's threshold; level 0 stays
     whole.
 
     thresholds    one per level from 1 on, not descending: so with an n-gram its first and its last
@@ -111,12 +111,11 @@ def parents(level: Level) -> Int[np.ndarray, " children"]:
 
 
 def summed(values: Shaped[np.ndarray, " children"], level: Level) -> Float64[np.ndarray, " ngrams"]:
-    """The sum over each n-gram's continuations; every sum runs on its own, because differences of
-    one running sum would lose bits.
+    """The sum over each n-gram's continuations; every sum is taken on its own, because differences
+    of one running sum would lose bits.
     """
-    return np.bincount(parents(level), values, minlength=len(level)).astype(
-        np.float64
-    )  # without n-grams numpy counts in integers
+    sums = np.bincount(parents(level), values, minlength=len(level))
+    return sums.astype(np.float64)  # without n-grams numpy counts in integers
 
 
 def offsets(fans: Integer[np.ndarray, " ngrams"]) -> Int[np.ndarray, " edges"]:
@@ -140,7 +139,7 @@ def _linked(sizes: list[tuple]) -> tuple[Level, ...]:
 def _joined(
     streams: Iterable[np.ndarray], vocabulary: int, order: int
 ) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
-    """All streams in a row, and for each token whether the next one belongs to the same stream."""
+    """All streams joined, and for each token whether the next one belongs to the same stream."""
     if vocabulary < 1 or order < 1:
         raise ValueError(
             f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and"

@@ -1,4 +1,4 @@
-"""A Katz back-off n-gram model: a language model that costs microseconds, and the table behind the
+"""A Katz back-off n-gram model: a language model that costs microseconds per token, used by the
 cheapest drafts.
 """
 
@@ -27,16 +27,15 @@ from specdec_lib.models.katz.ranking import Ranking, merge
 
 @dataclass(frozen=True, eq=False)
 class Katz:
-    """Counts of all n-grams up to some order, and the Katz back-off law that follows from them.
+    """A table of counts of all n-grams up to some order, and its Katz back-off distributions.
 
     levels    n-grams by length: level 0 holds the unigrams, one per token of the vocabulary
-    taken     per length from 2 on, what is taken from a count of 0, 1, … 5 and above
+    taken     per length from 2 on, the discount of a count of 0, 1, … 5 and above
 
-    Every law is non-negative and sums to 1. Seen n-grams are discounted as `taken_counts` says,
-    unigrams smoothed by adding 1.
+    Seen n-grams are discounted as `taken_counts` says, unigrams smoothed by adding 1.
     Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
-    leaves (0, 1], and c(h) is the sum over continuations, so that the last token of a stream does
-    not count as a context.
+    leaves (0, 1], and c(h) is the sum over continuations, so that the last token of a stream is no
+    context.
     """
 
     levels: tuple[Level, ...]
@@ -93,19 +92,19 @@ class Katz:
         return sum(map(len, self.levels[1:]))
 
     @functools.cached_property
-    def _laws(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _distributions(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return back_off(self.levels, self.taken)
 
     @functools.cached_property
     def _ranking(self) -> Ranking:
-        return Ranking.of(self.levels, self._laws[0])
+        return Ranking.of(self.levels, self._distributions[0])
 
-    def law(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
-        """The law of the next token after `tokens`, of which the last order − 1 matter.
+    def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
+        """The distribution of the next token after `tokens`, of which the last order − 1 count.
 
         Raises ValueError if one of these lies outside the vocabulary.
         """
-        probabilities, weights = self._laws
+        probabilities, weights = self._distributions
         row = probabilities[0].copy()
         for depth, number in enumerate(self._contexts(tokens)):
             start, stop = self.levels[depth].row(number)
@@ -115,14 +114,14 @@ class Katz:
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
         """The m most likely next tokens, best first, and their probabilities: the m largest of
-        `law`, without the dense row.
+        `probs`, without the dense row.
 
-        Ties go to the lower token. Fewer come back where fewer are possible.  Raises ValueError if
-        m is below 1 or a token lies outside the vocabulary.
+        Ties go to the lower token. Fewer are returned where fewer are possible.
+        Raises ValueError if m is below 1 or a token lies outside the vocabulary.
         """
         if m < 1:
-            raise ValueError(f"at least 1 continuation must be asked for, got {m}")
-        ranking, weights = self._ranking, self._laws[1]
+            raise ValueError(f"m is at least 1, got {m}")
+        ranking, weights = self._ranking, self._distributions[1]
         rows, known, applied = [ranking.row(0, 0)], [], []
         for depth, number in enumerate(self._contexts(tokens)):
             start, stop = self.levels[depth].row(number)
@@ -132,19 +131,19 @@ class Katz:
         return merge(rows, [*known, memoryview(b"")], applied, m)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The log of the law after each node, root first: float64, −inf where the law is 0.
+        """The log probabilities after each node, root first: float64, −inf for probability 0.
 
         Raises ValueError if the tree is not rooted at the context's end, or a token lies outside
         the vocabulary.
         """
         check_root(context, tree, self.vocabulary, self.max_positions)
         window = context.tokens[-self.order :]
-        rows = [self.law(window + tree.path_tokens(node)) for node in range(len(tree))]
+        rows = [self.probs(window + tree.path_tokens(node)) for node in range(len(tree))]
         with np.errstate(divide="ignore"):
             return torch.from_numpy(np.log(np.stack(rows)))
 
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
-        """The most likely seen continuation of each token, the lowest of a tie; −1 where the table
+        """The most likely seen continuation of each token, the lowest of a tie; −1 if the table
         holds none.
         """
         likeliest = np.full(self.vocabulary, -1, np.int64)
@@ -184,8 +183,8 @@ class Katz:
         return self._thinned(fits)
 
     def _thinned(self, raised: int) -> "Katz":
-        """Without the n-grams below thresholds that were raised by 1 this many times, the longest
-        n-grams' first, in turn.
+        """The table without the n-grams below thresholds that were raised by 1 this many times,
+        the longest n-grams' threshold first, in turn.
         """
         lengths = self.order - 1
         thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
@@ -197,8 +196,8 @@ class Katz:
         return len(stream.getbuffer())
 
     def _contexts(self, tokens: Sequence[int]) -> list[int]:
-        """The number of the last 1, 2, … tokens in their level, as far as the table holds them; at
-        most order − 1 of them.
+        """The numbers of the n-grams of the last 1, 2, … tokens in their levels, as far as the
+        table holds them; at most order − 1.
         """
         window = tokens[max(0, len(tokens) - self.order + 1) :]
         for token in window:

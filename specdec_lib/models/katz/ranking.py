@@ -1,6 +1,4 @@
-"""The likeliest continuations in microseconds, without a dense row: every row sorted once, best
-first.
-"""
+"""The likeliest continuations in microseconds, from rows sorted once, best first."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -33,14 +31,14 @@ class Ranking:
         """Sort the rows of a table; a second or so per ten million n-grams."""
         bounds = (np.array([0, len(levels[0])]), *(level.offsets for level in levels[:-1]))
         orders = [
-            np.lexsort((-law, np.repeat(np.arange(len(edges) - 1), np.diff(edges))))
-            for edges, law in zip(bounds, probabilities, strict=True)
+            np.lexsort((-row, np.repeat(np.arange(len(edges) - 1), np.diff(edges))))
+            for edges, row in zip(bounds, probabilities, strict=True)
         ]
         tokens = tuple(level.tokens[order] for level, order in zip(levels, orders, strict=True))
         return cls(
             bounds,
             tokens,
-            tuple(law[order] for law, order in zip(probabilities, orders, strict=True)),
+            tuple(row[order] for row, order in zip(probabilities, orders, strict=True)),
         )
 
     def row(self, length: int, number: int) -> tuple[memoryview, memoryview]:

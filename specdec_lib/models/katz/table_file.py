@@ -1,22 +1,25 @@
-"""An n-gram table as one compressed .npz file: small integers; what follows from them is derived
-when it is read.
+"""An n-gram table as one compressed .npz file of small integers.
 
 Every array is stored as byte planes (all lowest bytes, then all second bytes, …), which compress
-better: high bytes are mostly zero.
+better, because high bytes are mostly zero.
 """
 
-import os
 import zipfile
 import zlib
 from collections.abc import Sequence
-from io import BufferedIOBase
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 
 import numpy as np
 
+from specdec_lib.core.files import write_whole
 from specdec_lib.models.katz.counts import Level, offsets
 
 REMEDY = "`make ladder` builds it anew"
+DAMAGE = (
+    *(OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 
 def write_stream(stream: BufferedIOBase, levels: Sequence[Level], taken: np.ndarray) -> None:
@@ -38,13 +41,9 @@ def write_stream(stream: BufferedIOBase, levels: Sequence[Level], taken: np.ndar
 
 def write(path: Path, levels: Sequence[Level], taken: np.ndarray) -> None:
     """Write a table whole or not at all."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as stream:
-            write_stream(stream, levels, taken)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    stream = BytesIO()
+    write_stream(stream, levels, taken)
+    write_whole(path, stream.getvalue())
 
 
 def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
@@ -58,16 +57,7 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
             taken = arrays["taken"]
     except FileNotFoundError as missing:
         raise ValueError(f"no n-gram table at {path}: {REMEDY}") from missing
-    except (
-        OSError,
-        EOFError,
-        KeyError,
-        ValueError,
-        TypeError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as damage:
+    except DAMAGE as damage:
         raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}") from damage
     for depth, level in enumerate(levels):
         following = len(levels[depth + 1]) if depth + 1 < len(levels) else 0

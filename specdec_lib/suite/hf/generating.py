@@ -43,7 +43,7 @@ class Speculative:
 
     draft       any draft; its models share the target's vocabulary. "ranked" siblings are accepted
                 most
-    target      the model prepared before, such as `workload.faster(…)` or a ladder's target,
+    target      the model prepared before, such as `models.loading.fast_model` or a ladder's target,
                 instead of a new `CachedModel` in every call; it must hold the very model that
                 `generate` is called on
     name        how the rounds call a target that is not given

@@ -1,0 +1,146 @@
+"""A small model's whole tree of guesses in one compiled call, level by level, as `TreeDraft` grows
+it: passes, choice of children, pruning.
+
+In Python, the work around a level costs more than a small draft's pass.
+"""
+
+from typing import no_type_check
+
+import numpy as np
+from numba import njit
+
+from specdec_lib.models.fast.choices import choose_likeliest, choose_ranked
+from specdec_lib.models.fast.kernels import one_thread
+
+TOKEN, PARENT, DEPTH, ENTRY = range(4)  # rows of the array of nodes
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def compute_logits(rows, keep, network, buffers, columns):
+    """The logits of the last `keep` rows of one pass on one thread; see `kernels`."""
+    shape, tables, layers, head = network
+    keys, values = buffers
+    logits = np.empty((keep, columns), np.float32)
+    one_thread(rows, keep, shape, tables, layers, head, keys, values, logits)
+    return logits
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def root_rows(begun, rest):
+    """The rows of the tokens that were not read yet, of which the root is the last."""
+    position, start, committed, root_path = begun
+    count = len(rest)
+    paths = root_path.repeat(count).reshape(len(root_path), count).T.copy()
+    order = np.arange(count)
+    return rest, position + order, start, committed, paths, len(root_path) - count + 1 + order
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def level_rows(begun, rest, frontier, level, first, nodes):
+    """The rows of a level's nodes, with the entries of their paths beyond the committed context."""
+    position, _, committed, root_path = begun
+    count = len(frontier)
+    paths = np.empty((count, len(root_path) + level), np.int64)
+    for row in range(count):
+        paths[row, : len(root_path)] = root_path
+        node = frontier[row]
+        for step in range(level, 0, -1):
+            paths[row, len(root_path) + step - 1] = nodes[ENTRY, node]
+            node = nodes[PARENT, node]
+    positions = np.full(count, position + len(rest) - 1 + level)
+    lengths = np.full(count, paths.shape[1])
+    return nodes[TOKEN][frontier], positions, first, committed, paths, lengths
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def add_children(tokens, factors, node, level, floor, worst, nodes, scores, count):
+    """Add the tokens as children of a node if they score at least `floor` and above `worst`; return
+    how many nodes there are then.
+    """
+    for child in range(len(tokens)):
+        score = scores[node] * min(1.0, factors[child])
+        if factors[child] > 0 and score >= floor and score > worst:
+            nodes[TOKEN, count], nodes[PARENT, count] = tokens[child], node
+            nodes[DEPTH, count], nodes[ENTRY, count] = level + 1, -1
+            scores[count] = score
+            count += 1
+    return count
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def keep_best(count, budget, nodes, scores):
+    """Keep the root and the `budget` best-scored guesses, in their order; a tie goes to the earlier
+    node. Returns how many nodes are left.
+    """
+    order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
+    place = np.full(count, -1)
+    place[0] = 0
+    for number, node in enumerate(np.sort(order)):
+        place[node] = number + 1
+    for node in range(count):
+        if place[node] >= 0:
+            end = place[node]
+            nodes[:, end], scores[end] = nodes[:, node], scores[node]
+            nodes[PARENT, end] = place[nodes[PARENT, node]] if node else -1
+    return min(budget, count - 1) + 1
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes):
+    """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
+    rows read beyond `rest`; and the passes, or −1 if logits were not finite.
+
+    begun      the position and the entry of the first token of `rest`, how many entries are
+               committed, and the entries of the root's path beyond these
+    rest       tokens not read yet, the root last
+    limits     children per node at each depth, the budget, and the lowest score; with a budget
+               above 0, all widths are the budget
+    sampling   temperature, top-k, and a match table's edges and bins
+    sizes      tokens of the vocabulary; the width of a row of logits; and the most nodes and rows
+    """
+    (widths, budget, floor), (vocabulary, columns, most) = limits, sizes
+    nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
+    reads = np.zeros((2, most), np.int64)
+    nodes[TOKEN, 0], nodes[PARENT, 0], nodes[ENTRY, 0] = rest[-1], -1, begun[3][-1]
+    scores[0] = 1.0
+    found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
+    known, count, passes = 0, 1, 0
+    for level in range(len(widths)):
+        worst = scores[:count].min() if budget and count - 1 == budget else -1.0
+        frontier = np.flatnonzero((nodes[DEPTH, :count] == level) & (scores[:count] > worst))
+        if not len(frontier):
+            break
+        if level:
+            first = begun[1] + len(rest) + known
+            for row, node in enumerate(frontier):
+                nodes[ENTRY, node] = first + row
+                reads[0, known], reads[1, known] = (
+                    nodes[TOKEN, node],
+                    nodes[ENTRY, nodes[PARENT, node]],
+                )
+                known += 1
+            rows = level_rows(begun, rest, frontier, level, first, nodes)
+            logits = compute_logits(rows, len(frontier), network, buffers, columns)
+        else:
+            logits = compute_logits(root_rows(begun, rest), 1, network, buffers, columns)
+        passes += 1
+        for row, node in enumerate(frontier):
+            line, width = logits[row, :vocabulary], widths[level]
+            if sampling[0] == 0.0:
+                chosen = choose_likeliest(line, width, found, factors)
+            else:
+                chosen = choose_ranked(line, width, found, factors, sampling, noise_keys[level])
+            if chosen < 0:
+                return nodes[:2, :1], scores[:1], reads[:, :0], -1
+            count = add_children(
+                found[:chosen], factors, node, level, floor, worst, nodes, scores, count
+            )
+        if budget and count - 1 > budget:
+            count = keep_best(count, budget, nodes, scores)
+    return nodes[:2, :count], scores[:count], reads[:, :known], passes

@@ -1,0 +1,144 @@
+"""The parameters of GPT-2 and Llama models under common names, and what of them the compiled pass
+does not compute.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, NONE, RELU
+from specdec_lib.models.fast.panels import Linear, Numbers
+from specdec_lib.models.fast.tiles import COLUMNS
+
+ACTIVATIONS = {"gelu_new": GELU_TANH, "gelu_pytorch_tanh": GELU_TANH, "gelu": GELU, "relu": RELU}
+EMPTY = np.empty((0, 0), np.float32)
+
+Shape = tuple[int, int, int, int, bool, bool, np.float32]
+"""Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
+centred, epsilon.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The parameters of a decoder.
+
+    tables     token embeddings, position embeddings, cosines and sines of every position; empty
+               where there are none
+    norms      [layers + 1, 4, width]: weight and bias before attention, weight and bias before the
+               MLP; the last row holds the final norm
+    linears    of every layer: queries, keys and values in one; attention's output; the MLP's up
+               (gate and up in one where it is gated) and down
+    head       the output matrix
+    """
+
+    shape: Shape
+    tables: tuple[Numbers, Numbers, Numbers, Numbers]
+    norms: Numbers
+    linears: tuple[list[Linear], list[Linear], list[Linear], list[Linear]]
+    head: Linear
+
+
+def gpt2_layout(model: PreTrainedModel) -> Layout:
+    """The parameters of a GPT-2.  Raises ValueError for one that the compiled pass cannot run."""
+    config, body = model.config, model.transformer
+    size, activation = config.n_embd // config.n_head, config.activation_function
+    _refuse(
+        {
+            f"the activation {activation!r}": activation not in ACTIVATIONS,
+            "attention scaled by layer": config.scale_attn_by_inverse_layer_idx
+            or not config.scale_attn_weights,
+            "cross-attention": config.add_cross_attention,
+            **_uneven({"an MLP": config.n_inner or 0, "heads": size}),
+        },
+        model,
+    )
+    norms = [(layer.ln_1, layer.ln_2) for layer in body.h] + [(body.ln_f, body.ln_f)]
+    return Layout(
+        (
+            *(config.n_head, config.n_head, size, ACTIVATIONS[activation], False, True),
+            np.float32(config.layer_norm_epsilon),
+        ),
+        (_numbers(body.wte.weight), _numbers(body.wpe.weight), EMPTY, EMPTY),
+        _norms([(one.weight, one.bias, two.weight, two.bias) for one, two in norms]),
+        (
+            [_transposed(layer.attn.c_attn) for layer in body.h],
+            [_transposed(layer.attn.c_proj) for layer in body.h],
+            [_transposed(layer.mlp.c_fc) for layer in body.h],
+            [_transposed(layer.mlp.c_proj) for layer in body.h],
+        ),
+        (_numbers(model.lm_head.weight), None),
+    )
+
+
+def llama_layout(model: PreTrainedModel) -> Layout:
+    """The parameters of a Llama.  Raises ValueError for one that the compiled pass cannot run."""
+    config, body = model.config, model.model
+    layers, size = body.layers, body.layers[0].self_attn.head_dim
+    sizes = {"a width": config.hidden_size, "heads": size, "an MLP": config.intermediate_size}
+    activation = f"the activation {config.hidden_act!r}"
+    _refuse({activation: config.hidden_act != "silu", **_uneven(sizes)}, model)
+    zeros = torch.zeros(config.hidden_size)
+    norms = [(layer.input_layernorm, layer.post_attention_layernorm) for layer in layers]
+    norms.append((body.norm, body.norm))
+    positions = torch.arange(config.max_position_embeddings)[None]
+    cosines, sines = (_numbers(table[0]) for table in body.rotary_emb(zeros, positions))
+    attentions, mlps = [layer.self_attn for layer in layers], [layer.mlp for layer in layers]
+    return Layout(
+        (
+            *(config.num_attention_heads, config.num_key_value_heads, size, NONE, True, False),
+            np.float32(config.rms_norm_eps),
+        ),
+        (_numbers(body.embed_tokens.weight), EMPTY, cosines, sines),
+        _norms([(one.weight, zeros, two.weight, zeros) for one, two in norms]),
+        (
+            [_joined(one.q_proj, one.k_proj, one.v_proj) for one in attentions],
+            [_joined(one.o_proj) for one in attentions],
+            [_joined(one.gate_proj, one.up_proj) for one in mlps],
+            [_joined(one.down_proj) for one in mlps],
+        ),
+        (_numbers(model.lm_head.weight), None),
+    )
+
+
+def _numbers(tensor: Tensor) -> Numbers:
+    return np.ascontiguousarray(tensor.detach().float().numpy())
+
+
+def _norms(norms: Sequence[Sequence[Tensor]]) -> Numbers:
+    return np.stack([[_numbers(one) for one in norm] for norm in norms])
+
+
+def _transposed(layer: nn.Module) -> Linear:
+    """A linear layer of GPT-2, which stores its weight as [ins, outs]."""
+    return _numbers(layer.weight.t()), _numbers(layer.bias)
+
+
+def _joined(*parts: nn.Linear) -> Linear:
+    """Linear layers of one input as one layer."""
+    weight = _numbers(torch.cat([part.weight for part in parts]))
+    if parts[0].bias is None:
+        return weight, None
+    return weight, _numbers(torch.cat([part.bias for part in parts]))
+
+
+def _uneven(sizes: dict[str, int]) -> dict[str, bool]:
+    """Whether a size is no multiple of the panels' columns, by a name for each size."""
+    return {
+        f"{name} of {size}, not a multiple of {COLUMNS}": size % COLUMNS > 0
+        for name, size in sizes.items()
+    }
+
+
+def _refuse(reasons: dict[str, bool], model: PreTrainedModel) -> None:
+    """Raises ValueError with the reasons that hold, if any does."""
+    found = [reason for reason, holds in reasons.items() if holds]
+    if found:
+        raise ValueError(
+            f"the fast runtime does not know {' or '.join(found)} of this"
+            f" {model.config.model_type}; the reference runtime does"
+        )

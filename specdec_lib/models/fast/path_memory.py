@@ -1,0 +1,183 @@
+"""Which token paths a fast model has read: a committed context, whose entry numbers are positions,
+and speculative branches.
+
+Like `cached.PathCache`, it lets a path be computed once, with less work: a context that continues
+the last one costs a look at its new tokens only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from torch import Tensor
+
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
+
+SLACK = 128  # entries of branches that are kept although a context takes none of them
+KEPT = 16  # logits of the committed context's end, so that a caller may go back a little
+
+
+class PassPlan(NamedTuple):
+    """The rows of the next pass, and where every node then is.
+
+    tokens, positions, parents    of the new rows; a parent is an entry, maybe of an earlier new row
+    keep                          how many of the last rows need logits
+    nodes                         the entry of every node of the tree
+    """
+
+    tokens: list[int]
+    positions: list[int]
+    parents: list[int]
+    keep: int
+    nodes: list[int]
+
+
+@dataclass
+class BranchMemory:
+    """The path of every cache entry; empty at first.
+
+    committed    the tokens of the entries 0, 1, …: one path
+    used         entries in use; those beyond the committed ones belong to speculative branches
+    ready        where the logits after an entry are kept: a block of rows, and a row of it
+    """
+
+    committed: list[int] = field(default_factory=list)
+    used: int = 0
+    ready: dict[int, tuple[Tensor, int]] = field(default_factory=dict)
+    _children: dict[tuple[int, int], int] = field(default_factory=dict)
+    _parents: dict[int, int] = field(default_factory=dict)
+    _last: tuple[int, ...] = ()
+
+    def commit(self, context: Context) -> tuple[int, list[int]]:
+        """Commit the known beginning of a context: returns the entries whose keys and values must
+        be moved, rising, and where the first of them goes.
+
+        Branches that continue that beginning are kept, all others are forgotten.
+        """
+        tokens, shared = context.tokens, self._shared(context)
+        self._last = tokens
+        if shared < len(self.committed):
+            self._uncommit(shared)
+        if not self._parents or (shared == len(tokens)):
+            return 0, []
+        found, entry = [], shared - 1
+        for token in tokens[shared:]:
+            entry = self._children.get((entry, token), -1)
+            if entry < 0:
+                break
+            found.append(entry)
+        if not found and self.used - shared > SLACK:
+            self.forget_branches()
+            return 0, []
+        self.committed.extend(tokens[shared : shared + len(found)])
+        branches = self._branches(found[-1] if found else shared - 1, set(found))
+        return self._renumber(shared, found, branches)
+
+    def plan(self, context: Context, tree: TokenTree) -> PassPlan:
+        """The unknown rows of a context that was just committed and of a tree rooted at its end."""
+        tokens, known = context.tokens, len(self.committed)
+        if known == len(tokens) and known - 1 not in self.ready:
+            known -= 1  # its row is computed again, for the logits
+            self._uncommit(known)
+            del self._children[known - 1, tokens[known]]
+        rest = list(tokens[known:])
+        start, chain = self.used, len(rest)
+        parents = [known - 1, *range(start, start + chain - 1)] if rest else []
+        positions = list(range(known, len(tokens)))
+        nodes = [start + chain - 1 if rest else known - 1]
+        for node in range(1, len(tree)):
+            key = (nodes[tree.parents[node]], tree.tokens[node])
+            entry = self._children.get(key)
+            if entry is None or (entry < start and entry not in self.ready):
+                entry = self._children[key] = start + len(rest)
+                parents.append(key[0])
+                rest.append(key[1])
+                positions.append(tree.position(node))
+            nodes.append(entry)
+        return PassPlan(rest, positions, parents, len(rest) - max(chain - 1, 0), nodes)
+
+    def add(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        """Record the next entries; they are branches until a context commits them."""
+        for parent, token in zip(parents, tokens, strict=True):
+            self._children[parent, token] = self.used
+            self._parents[self.used] = parent
+            self.used += 1
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """Commit tokens that were read while there was no branch."""
+        self.committed.extend(tokens)
+        self.used = len(self.committed)
+
+    def forget_branches(self) -> None:
+        """Keep the committed context alone."""
+        self._children, self._parents, self.used = {}, {}, len(self.committed)
+        self.ready = {entry: row for entry, row in self.ready.items() if entry < self.used}
+
+    def paths(self, parents: Sequence[int], start: int) -> list[list[int]]:
+        """Per new row, the entries of its path beyond the committed context, its own last."""
+        found: list[list[int]] = []
+        for number, parent in enumerate(parents):
+            if parent >= start:
+                found.append([*found[parent - start], start + number])
+                continue
+            path = [start + number]
+            while parent >= len(self.committed):
+                path.append(parent)
+                parent = self._parents[parent]
+            found.append(path[::-1])
+        return found
+
+    def _shared(self, context: Context) -> int:
+        """How many tokens of the context are committed."""
+        tokens, known = context.tokens, self.committed
+        if tokens is self._last or (context.begun is not None and context.begun is self._last):
+            return len(known)  # what is committed is a beginning of the last context
+        count = min(len(known), len(tokens))
+        return next((place for place in range(count) if known[place] != tokens[place]), count)
+
+    def _uncommit(self, length: int) -> None:
+        """Shorten the committed context; the rest of it becomes a branch."""
+        for entry in range(length, len(self.committed)):
+            self._children[entry - 1, self.committed[entry]] = entry
+            self._parents[entry] = entry - 1
+        del self.committed[length:]
+
+    def _branches(self, end: int, found: set[int]) -> list[int]:
+        """The entries of the branches that continue the entry `end`, those of `found` left out."""
+        known, branches = {end}, []
+        for entry in sorted(self._parents):
+            if self._parents[entry] in known and entry not in found:
+                known.add(entry)
+                branches.append(entry)
+        return branches
+
+    def _renumber(
+        self, shared: int, found: list[int], branches: list[int]
+    ) -> tuple[int, list[int]]:
+        """Give these entries, and no others beyond the first `shared`, the next numbers."""
+        end = shared + len(found) - 1
+        if len(self.ready) > 4 * KEPT:
+            self.ready = {entry: row for entry, row in self.ready.items() if entry > end - KEPT}
+        if not branches and (not found or found[-1] == end):  # no entry has to move
+            self._children, self._parents, self.used = {}, {}, end + 1
+            for entry in [entry for entry in self.ready if entry > end]:
+                del self.ready[entry]
+            return 0, []
+        entries = [*found, *branches]
+        place = {entry: shared + number for number, entry in enumerate(entries)}
+        parents = {place[entry]: place.get(self._parents[entry], end) for entry in branches}
+        self._children = {
+            (parents[place[entry]], token): place[entry]
+            for (_, token), entry in self._children.items()
+            if place.get(entry, 0) > end
+        }
+        self._parents, self.used = parents, shared + len(entries)
+        kept = {entry: row for entry, row in self.ready.items() if entry < shared}
+        moved = {place[entry]: self.ready[entry] for entry in entries if entry in self.ready}
+        self.ready = kept | moved
+        still = next(
+            (number for number, entry in enumerate(entries) if entry != shared + number),
+            len(entries),
+        )
+        return shared + still, entries[still:]
