@@ -15,14 +15,17 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Reviewed, from_matrix
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.measure.sweep import Recipe, Setting, grid, identity, repetition, stacks
+from specdec_lib.measure.sweep import grid, identity, stacks
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.sweep.runs import Run
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.show import figures as figures_drawn
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-OURS = (look_up, reject, decode, Chance, repetition, grid.row)
+OURS = (look_up, reject, decode, Chance, repetition, grid.generation_row)
 MUST_HAVES = (*OURS, StagedTree, Reviewed, FastModel, Katz)
 TREE = {
     "__init__.py": "",
@@ -39,12 +42,12 @@ TREE = {
     "deep/other.py": "from .inside.sibling import x",
     "deep/inside/sibling.py": "",
     "hidden.py": "",
-    "figures/__init__.py": "from specdec_lib.show.figures.drawn import draw",
-    "figures/drawn.py": "import plotly\nfrom specdec_lib.rows.made import row",
+    "show/figures/__init__.py": "from specdec_lib.show.figures.drawn import draw",
+    "show/figures/drawn.py": "import plotly\nfrom specdec_lib.rows.made import row",
     "deep/inside/unused.py": "from specdec_lib.deep import other",
 }
-NOWHERE = ("deep/inside/unused.py",)  # nobody imports it
-UNREACHED = {"figures/__init__.py", "figures/drawn.py", *NOWHERE}
+NOWHERE = ("deep/inside/unused.py",)  # no file imports it
+UNREACHED = {"show/figures/__init__.py", "show/figures/drawn.py", *NOWHERE}
 
 
 def forget():
@@ -98,7 +101,7 @@ def test_a_module_that_moves_is_followed(digest_with):
 def test_what_is_given_counts_with_what_its_own_module_imports(digest_with):
     draft = maker("specdec_lib.show.figures.drawn")
     seen = []
-    for path in ("", "figures/drawn.py", "figures/__init__.py", "hidden.py", *NOWHERE):
+    for path in ("", "show/figures/drawn.py", "show/figures/__init__.py", "hidden.py", *NOWHERE):
         digest_with({path: TREE[path] + "\n# changed"} if path else {})
         seen.append(identity.fingerprint(draft))
     assert len(set(seen[:4])) == 4 and seen[4] == seen[0]
@@ -110,7 +113,7 @@ def outside():
 
 def test_code_from_outside_counts_with_the_library_that_its_file_imports(digest_with):
     seen = []
-    for path in ("", "figures/drawn.py", "hidden.py", *NOWHERE):
+    for path in ("", "show/figures/drawn.py", "hidden.py", *NOWHERE):
         digest_with({path: TREE[path] + "\n# changed"} if path else {})
         seen.append(identity.fingerprint(outside))
     assert len(set(seen[:3])) == 3 and seen[3] == seen[0]
@@ -169,22 +172,27 @@ def test_a_real_sweep_follows_from_rules_loop_drafts_and_models_but_no_figure(fi
         assert fingerprint_with(path_of(thing)) != unchanged, f"{path_of(thing)} does not count"
     figures = drawing()
     assert path_of(figures_drawn.tree) in figures and fingerprint_with(*figures) == unchanged
+    tables = [f"measure/sweep/{name}.py" for name in ("statistics", "ratios", "traffic", "cluster")]
+    assert fingerprint_with("measure/intervals.py", *tables) == unchanged
 
 
 def test_nothing_reached_imports_by_a_name_that_it_computes():
-    """They could not be read off a file. A recipe's do no harm: what it makes is described."""
+    """They could not be read off a file; the control is `Recipe`, which does so and is not
+    reached.
+    """
     known = identity.read_sources(identity.LIBRARY)
-    makers = grid.row, StagedTree, Reviewed, FastModel
-    paths = identity.reached([thing.__module__ for thing in makers], known)
-    hidden = {path for path in paths if re.search("(import_module|__import__)\\(", known[path])}
-    assert hidden == {path_of(Recipe)}
+    makers = grid.generation_row, StagedTree, Reviewed, FastModel
+    paths = identity.reachable_files([thing.__module__ for thing in makers], known)
+    hidden = {path for path in known if re.search("(import_module|__import__)\\(", known[path])}
+    assert path_of(Recipe) in hidden and not hidden & set(paths)
 
 
 def test_another_process_finds_the_same(tmp_path):
     asked = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
-    asked += "from specdec_lib.measure.sweep import grid, identity; print(identity.code(grid.row))"
+    asked += "from specdec_lib.measure.sweep import grid, identity\n"
+    asked += "print(identity.code(grid.generation_row))"
     place = {"PYTHONPATH": str(identity.LIBRARY.parent), "PYTHONHASHSEED": "7"}
     forget()
     command = [sys.executable, "-c", asked]
     told = subprocess.run(command, cwd=tmp_path, env=place, stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().strip() == identity.code(grid.row)
+    assert told.stdout.decode().strip() == identity.code(grid.generation_row)

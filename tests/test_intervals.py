@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from specdec_lib.measure import sweep
 from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
 
 
@@ -14,7 +13,6 @@ def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
     assert ratio == 2 and 1 <= low < 2 < high <= 3
     assert bootstrap([10, 20, 30], [10, 10, 10]) == (ratio, low, high)
     assert bootstrap([5, 5], [5, 5]) == (1, 1, 1)
-    assert sweep.bootstrap is bootstrap
 
 
 def test_the_interval_is_that_of_prompts_drawn_one_by_one():

@@ -16,7 +16,8 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import Setting, sweep
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_seq2seq
 from specdec_lib.suite.ladder import Recipe, pair, pairing
 from specdec_lib.suite.ladder.corpus import SourceFile

@@ -11,9 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from specdec_lib.measure.sweep import Setting, sweep
-from specdec_lib.measure.sweep.command import BEGIN, END, markdown, put
-from specdec_lib.measure.sweep.comparison import drafts
+from specdec_lib.measure.sweep.command import BEGIN, END, markdown, replace_table
+from specdec_lib.measure.sweep.comparison import compared_drafts
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.statistics import summary
 from specdec_lib.suite.command import VERBS, main
 
@@ -111,7 +112,7 @@ def test_the_table_is_the_stored_measurement(ladder):
     table = README.split(BEGIN)[1].split(END)[0]
     measured = pd.read_csv(MEASURED / "tokens_per_round.csv")
     assert table.strip() == markdown(measured, "make table").strip()
-    assert all(f"| {name} |" in table for name in drafts(ladder))
+    assert all(f"| {name} |" in table for name in compared_drafts(ladder))
 
 
 def test_the_speeds_are_the_stored_measurement():
@@ -156,9 +157,9 @@ def test_a_page_without_marks_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing")
     with pytest.raises(ValueError, match="needs the marks"):
-        put("table", page)
+        replace_table("table", page)
     page.write_text(f"a\n{BEGIN}\nold\n{END}\nb\n")
-    put("new", page)
+    replace_table("new", page)
     assert page.read_text() == f"a\n{BEGIN}\nnew\n{END}\nb\n"
 
 
@@ -168,7 +169,7 @@ def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
     settings = [
         Setting(name, draft, Sampler(t))
         for t in (0.0, 1.0)
-        for name, draft in list(drafts(ladder).items())[:2]
+        for name, draft in list(compared_drafts(ladder).items())[:2]
     ]
     rows = sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)
     text = markdown(summary(rows), "make table")

@@ -16,7 +16,10 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.acceptance import collect
-from specdec_lib.measure.sweep import Setting, generations, labelled, repetition, summary, sweep
+from specdec_lib.measure.sweep.grid import Setting, generations, with_labels
+from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.sweep.statistics import summary
 from specdec_lib.workload import load_ladder
 
 
@@ -72,7 +75,7 @@ def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
     assert [(len(made.tokens), len(made.rounds)) for _, _, made in played] == list(
         table[["tokens", "rounds"]].itertuples(index=False, name=None)
     )
-    labels, made = zip(*labelled(played), strict=True)
+    labels, made = zip(*with_labels(played), strict=True)
     assert labels[1] == {
         "draft": "drawn",
         "temperature": 1.0,

@@ -13,7 +13,11 @@ from distributed import Client
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.sweep import SCHEDULER, Recipe, Setting, cluster, local_cluster, sweep
+from specdec_lib.measure.sweep import cluster
+from specdec_lib.measure.sweep.cluster import SCHEDULER, local_cluster
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.workload import load_ladder
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -144,7 +148,7 @@ def test_the_variable_names_a_scheduler(
         match=r"recipes, got list, Ladder; give a Recipe of each, or leave out `client` and SPECDEC_SCHEDULER",
     ):
         sweep(settings(ladder), prompts[:2], ladder, **LENGTH)
-    assert cluster.shared_by(5).__enter__() is None
+    assert cluster.cluster_for(5).__enter__() is None
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
     for nowhere in ("tcp://127.0.0.1:9", "no address"):
         monkeypatch.setenv(SCHEDULER, nowhere)

@@ -11,19 +11,13 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.sweep import (
-    Setting,
-    model_shape,
-    moved,
-    per_prompt,
-    relative,
-    sampling_of,
-    seconds_at,
-    stacks,
-    sweep,
-    with_sampling,
-)
-from specdec_lib.theory import Machine, ModelShape, pass_bytes, roofline_seconds
+from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of, with_sampling
+from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
+from specdec_lib.theory import Machine, ModelShape, roofline_seconds
+from specdec_lib.theory.costs import pass_bytes
 
 
 def rows() -> pd.DataFrame:
@@ -91,7 +85,7 @@ def test_samplers_have_names():
 
 def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
     shapes = {"target": ModelShape(2, 8, 16), "draft": ModelShape(1, 4, 16)}
-    plain, tree = moved(rows(), shapes)[:2]
+    plain, tree = generation_bytes(rows(), shapes)[:2]
     assert plain == pytest.approx(10 * pass_bytes(shapes["target"], 1, 5))
     assert tree == pytest.approx(
         4 * pass_bytes(shapes["target"], 5, 5) + 8 * pass_bytes(shapes["draft"], 2, 5)
@@ -104,7 +98,7 @@ def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
     )
     assert seconds == pytest.approx(4 * one + 8 * two)
     with pytest.raises(ValueError, match="'draft' ran and is not described; there are target"):
-        moved(rows(), {"target": shapes["target"]})
+        generation_bytes(rows(), {"target": shapes["target"]})
 
 
 def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):

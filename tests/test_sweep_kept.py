@@ -22,9 +22,12 @@ from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import Recipe, Setting, grid, stacks, sweep
-from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept, _digest
+from specdec_lib.measure.sweep import grid, stacks
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.identity import digest, fingerprint
+from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.runs import Run
 from specdec_lib.models.loading import load_model
 from specdec_lib.workload import load_ladder
@@ -121,7 +124,7 @@ def forged(text):
     """The same file with other counts and the digest that fits them."""
     rows = json.loads(text.split("\n", 1)[1])
     body = json.dumps([row | {"accepted": row["accepted"] + 1} for row in rows])
-    return f"{_digest(body)}\n{body}"
+    return f"{digest(body)}\n{body}"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,7 @@ def forged(text):
         lambda text: text.replace('"accepted": 0', '"accepted": 1', 1),
         lambda text: text.split("\n")[0],
         lambda text: "\n[]",
-        lambda text: f"{_digest('[]')}\n[]",
+        lambda text: f"{digest('[]')}\n[]",
         lambda text: "\udcff",
     ],
 )

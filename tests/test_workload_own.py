@@ -15,7 +15,9 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race import OURS, families
-from specdec_lib.measure.sweep import Recipe, comparison, stacks, sweep
+from specdec_lib.measure.sweep import comparison, stacks
+from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_model, load_seq2seq
 from specdec_lib.workload import Prompt, load_ladder, load_pair
 
@@ -265,9 +267,9 @@ def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, l
         )
         for draft in list(found.values())[:: max(1, len(found) // 2)]:
             assert emitted(own, draft, sampler).tokens == emitted(own, NoDraft(), sampler).tokens
-    assert set(comparison.drafts(ladder, sampler)) - set(comparison.drafts(own, sampler)) == {
-        "n-gram, best tree of 16"
-    }
+    assert set(comparison.compared_drafts(ladder, sampler)) - set(
+        comparison.compared_drafts(own, sampler)
+    ) == {"n-gram, best tree of 16"}
 
 
 def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tmp_path):

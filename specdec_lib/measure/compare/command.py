@@ -18,7 +18,7 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import check_writable, write_whole
 from specdec_lib.measure.compare.timing import timed
 from specdec_lib.measure.compare.verdict import LEAST, summary, verdict
-from specdec_lib.measure.sweep import sampling_of
+from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, load_ladder, load_prompts
 

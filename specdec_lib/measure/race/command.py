@@ -21,7 +21,7 @@ from specdec_lib.measure.race.memory import flatness, peaks
 from specdec_lib.measure.race.running import SMOKE, Plan, measured
 from specdec_lib.measure.race.storing import restore, store, store_memory, with_peaks
 from specdec_lib.measure.race.table import Row
-from specdec_lib.measure.sweep import sampling_of
+from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import RUNTIMES
 
 

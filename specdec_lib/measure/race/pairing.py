@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.race.contenders import Contender, Played
 from specdec_lib.measure.race.texts import Text, divergence
-from specdec_lib.measure.sweep import repetition
+from specdec_lib.measure.sweep.repetition import repetition
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from specdec_lib.measure.race.lineup import Lineup, lineup
 from specdec_lib.measure.race.pairing import Timing, timed, warm
 from specdec_lib.measure.race.texts import Text, texts
 from specdec_lib.measure.race.tuning import STAGES, Ranked
-from specdec_lib.measure.sweep import sampling_of
+from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))

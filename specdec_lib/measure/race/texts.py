@@ -10,7 +10,7 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import Contender
-from specdec_lib.measure.sweep import LOOPING, repetition
+from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 # nats: where the two best tokens lie closer, rounding of a different order of sums may decide

@@ -1,6 +1,4 @@
-"""The same sweep on Dask's workers: a scheduler that is running somewhere, or a local cluster that
-needs no set-up.
-"""
+"""Sweeps on Dask's workers, of a scheduler that is running somewhere or of a local cluster."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
-from specdec_lib.measure.sweep.runs import Run, prepared, rows_of
+from specdec_lib.measure.sweep.runs import Run, describe_run, rows_of
 from specdec_lib.workload import Prompt
 
 if TYPE_CHECKING:
     from distributed import Client
 
 SCHEDULER = "SPECDEC_SCHEDULER"
-PATIENCE = 10  # seconds until a scheduler must answer
+PATIENCE = 10  # seconds until a scheduler must have answered
 LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
 
 
@@ -37,15 +35,15 @@ def local_cluster(workers: int = 2) -> Iterator["Client"]:
         yield client
 
 
-def shared_by(jobs: int) -> AbstractContextManager["Client | None"]:
-    """What a command with so many jobs hands to `sweep`: a local cluster, or None for a single job
-    and where SPECDEC_SCHEDULER names a scheduler.
+def cluster_for(jobs: int) -> AbstractContextManager["Client | None"]:
+    """The client for so many jobs: a local cluster, or None for a single job and where
+    SPECDEC_SCHEDULER names a scheduler.
     """
     return nullcontext() if jobs == 1 or os.environ.get(SCHEDULER) else local_cluster(jobs)
 
 
 @contextmanager
-def connected(client: "Client | str | None") -> Iterator["Client | None"]:
+def connect(client: "Client | str | None") -> Iterator["Client | None"]:
     """The client itself, or one of the scheduler at an address; without either that of the variable
     SPECDEC_SCHEDULER, and None if that is not set.
 
@@ -70,7 +68,7 @@ def connected(client: "Client | str | None") -> Iterator["Client | None"]:
             yield opened
 
 
-def about(client: "Client", run: Run) -> tuple[int, str]:
+def describe_remotely(client: "Client", run: Run) -> tuple[int, str]:
     """How many settings a run has and its fingerprint, as a worker finds them.
 
     Raises ValueError if the run cannot be sent.
@@ -82,14 +80,14 @@ def about(client: "Client", run: Run) -> tuple[int, str]:
             f" {given}; give a Recipe of each,"
             f" or leave out `client` and {SCHEDULER} to run here"
         )
-    return client.submit(prepared, run, pure=False).result()
+    return client.submit(describe_run, run, pure=False).result()
 
 
-def finished(
+def finished_rows(
     client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str
 ) -> Iterator[tuple[int, list[Row]]]:
-    """The number of each prompt and its rows, in the order in which workers finish them; what a
-    lost worker had not handed over is done by another.
+    """The number of each prompt and its rows, in the order in which workers finish them; another
+    worker repeats what a lost one had not delivered.
 
     Raises ValueError if a worker's fingerprint is another; whatever a worker raises comes through.
     The rest is then cancelled.

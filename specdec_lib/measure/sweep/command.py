@@ -1,6 +1,6 @@
-"""`specdec measure table`: measures the README's table on the held-out code prompts and writes it there.
+"""`specdec measure table`: measures the table of results on the held-out code prompts.
 
-A run that was interrupted goes on where it was.
+It is written into the README. A run that was interrupted goes on where it was.
 """
 
 import math
@@ -11,7 +11,7 @@ import torch
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.sweep.cluster import LADDER, shared_by
+from specdec_lib.measure.sweep.cluster import LADDER, cluster_for
 from specdec_lib.measure.sweep.comparison import TEMPERATURES
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -47,19 +47,19 @@ def markdown(table: "DataFrame", command: str) -> str:
     ]
     for name, row in greedy.iterrows():
         cells = [
-            _interval(row, "tokens_per_round"),
-            _interval(row, "acceptance_rate"),
-            _interval(row, "tokens_per_round_kept"),
+            _cell(row, "tokens_per_round"),
+            _cell(row, "acceptance_rate"),
+            _cell(row, "tokens_per_round_kept"),
         ]
         cells += [
-            _interval(sampled.loc[name], "tokens_per_round"),
-            _interval(sampled.loc[name], "acceptance_rate"),
+            _cell(sampled.loc[name], "tokens_per_round"),
+            _cell(sampled.loc[name], "acceptance_rate"),
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def put(text: str, page: Path = README) -> None:
+def replace_table(text: str, page: Path = README) -> None:
     """Replace what stands between the table marks of a page.
 
     Raises ValueError if a mark is missing.
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
         Recipe("specdec_lib.measure.sweep.comparison:settings"),
         load_prompts("code", "held-out", given.prompts),
     )
-    with shared_by(given.jobs) as client:
+    with cluster_for(given.jobs) as client:
         rows = sweep(
             settings,
             prompts,
@@ -126,10 +126,10 @@ def main(arguments: list[str] | None = None) -> None:
     if not given.dry_run:
         PLACE.parent.mkdir(exist_ok=True)
         write_whole(PLACE, table.round(6).to_csv(index=False).encode())
-        put(text)
+        replace_table(text)
 
 
-def _interval(row: "Series", name: str) -> str:
+def _cell(row: "Series", name: str) -> str:
     return (
         "–"
         if math.isnan(row[name])

@@ -1,4 +1,4 @@
-"""The drafts that the README's table compares, greedily and at temperature 1."""
+"""The drafts that the table of results compares, greedily and at temperature 1."""
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
@@ -10,7 +10,7 @@ from specdec_lib.workload import Ladder
 TEMPERATURES = (0.0, 1.0)
 
 
-def drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
+def compared_drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
     """The drafts that the table compares, each with the match table of its models under this
     sampler; the n-gram tree where there is a table.
     """
@@ -35,5 +35,5 @@ def settings(ladder: Ladder) -> list[Setting]:
     return [
         Setting(name, draft, sampler)
         for sampler in map(Sampler, TEMPERATURES)
-        for name, draft in drafts(ladder, sampler).items()
+        for name, draft in compared_drafts(ladder, sampler).items()
     ]

@@ -1,15 +1,15 @@
-"""The points of a grid, a prompt decoded under each of them, and the row that a generation becomes:
-counts and seconds in separate columns.
-"""
+"""The settings of a sweep, the generations that they give, and the row of each generation."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import Rule, look_up
-from specdec_lib.measure.sweep.statistics import repetition
+from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -32,26 +32,33 @@ def generations(
     max_new_tokens: int = 128,
     progress: bool = True,
 ) -> Iterator[tuple[Setting, Prompt, Generation]]:
-    """What `sweep` makes its rows of: every prompt decoded under every setting, with all rounds."""
+    """Every prompt decoded under every setting; `sweep` makes a row of each generation."""
     from tqdm.auto import tqdm
 
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
-    with tqdm(
-        total=len(checked(settings)) * len(prompts),
-        desc="sweep",
-        disable=not progress,
-        mininterval=1,
-    ) as bar:
+    total = len(check_settings(settings)) * len(prompts)
+    with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt in prompts:
-            for setting, generation in played(
+            for setting, generation in decode_prompt(
                 settings, prompt, ladder, seed=seed, max_new_tokens=max_new_tokens
             ):
                 yield setting, prompt, generation
                 bar.update()
 
 
-def played(
+@runtime_checkable
+class _Matched(Protocol):
+    """A draft whose nodes are scored by a match table where tokens are sampled."""
+
+    @property
+    def match(self) -> MatchTable: ...
+
+    @property
+    def siblings(self) -> str: ...
+
+
+def decode_prompt(
     settings: Sequence[Setting],
     prompt: Prompt,
     ladder: Ladder | Pair,
@@ -63,21 +70,12 @@ def played(
     tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
     for setting in settings:
         chance = Chance(own, setting.sampler)
-        yield (
-            setting,
-            decode(
-                ladder.target,
-                setting.draft,
-                tokens,
-                chance,
-                max_new_tokens=max_new_tokens,
-                rule=setting.rule,
-                stop_tokens=ladder.stop_tokens,
-            ),
-        )
+        limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+        draft, rule = setting.draft, setting.rule
+        yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
 
 
-def checked(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     """The settings.
 
     Raises ValueError if there is none, or two have the same name, sampler and rule.
@@ -92,13 +90,13 @@ def checked(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return settings
 
 
-def labelled(
-    played: Iterable[tuple[Setting, Prompt, Generation]],
+def with_labels(
+    generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> Iterator[tuple[dict[str, object], Generation]]:
-    """The same, each generation with the labels that `acceptance.collect` asks for: draft,
-    temperature, top_k, rule, domain, prompt.
+    """Each generation with the labels for `acceptance.collect`: draft, temperature, top_k, rule,
+    domain, prompt.
     """
-    for setting, prompt, generation in played:
+    for setting, prompt, generation in generations:
         sampler = setting.sampler
         labels = {
             "draft": setting.name,
@@ -109,11 +107,11 @@ def labelled(
         yield labels | {"domain": prompt.domain, "prompt": prompt.name}, generation
 
 
-def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
+def generation_row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
     """One generation as a row of the table."""
     rounds, sampler = generation.rounds, setting.sampler
-    ranked = sampler.temperature > 0 and getattr(setting.draft, "siblings", "ranked") != "top"
-    match = getattr(getattr(setting.draft, "match", None), "name", "") if ranked else ""
+    draft = setting.draft
+    matched = isinstance(draft, _Matched) and draft.siblings != "top" and sampler.temperature > 0
     usage = {
         name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name])
         for name in rounds[0].usage
@@ -128,7 +126,7 @@ def row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
         "top_k": sampler.top_k,
         "top_p": sampler.top_p,
         "rule": setting.rule.__name__,
-        "match": match,
+        "match": draft.match.name if matched else "",
         "prompt": prompt.name,
         "tokens": len(generation.tokens),
         "rounds": len(rounds),

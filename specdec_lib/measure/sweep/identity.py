@@ -1,6 +1,4 @@
-"""What a draft or a model is, as a digest that any process finds the same: so that kept rows stay
-with what made them.
-"""
+"""Digests of drafts, models and code, the same in any process: kept rows stay with their makers."""
 
 import ast
 import functools
@@ -13,10 +11,13 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from specdec_lib.core.protocols import LanguageModel
 
 PACKAGE = __name__.partition(".")[0]
 LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
@@ -27,19 +28,23 @@ Known = dict[int, object]
 
 
 def fingerprint(*things: object) -> str:
-    """A digest of values, functions, dataclasses, arrays, tokenizers and models: of what they say,
-    not of where they lie.
+    """A digest of values, functions, dataclasses, arrays, tokenizers and models, by their content.
 
     A model is its kind, its runtime and device, its configuration and every weight. A field of a
     dataclass with `repr=False` is a memory and does not count. A function or class counts with its
-    code: the library's with its file and
-    all of the library that this imports, code from outside with its source and all of the library
-    that its file imports.
+    code: the library's with its file and all of the library that this imports, code from outside
+    with its source and all of the library that its file imports.
     Raises ValueError for anything that cannot be told apart from another of its kind, such as a
     function that remembers variables.
     """
     known: Known = {}
-    return _digest(json.dumps([_described(thing, known) for thing in things]).encode())
+    return digest(json.dumps([_described(thing, known) for thing in things]))
+
+
+def digest(content: str | bytes | memoryview) -> str:
+    """The first 16 hexadecimal digits of a SHA-256."""
+    content = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def code(*makers: Callable) -> str:
@@ -52,7 +57,7 @@ def code(*makers: Callable) -> str:
     """
     own = [_code_from(module) for module in sorted({maker.__module__ for maker in makers})]
     versions = [version(package) for package in COMPUTING]
-    return _digest(json.dumps([own, versions, torch.get_num_threads()]).encode())
+    return digest(json.dumps([own, versions, torch.get_num_threads()]))
 
 
 def read_sources(library: Path) -> dict[str, str]:
@@ -61,7 +66,7 @@ def read_sources(library: Path) -> dict[str, str]:
     return {path.relative_to(library).as_posix(): text for path, text in texts.items()}
 
 
-def reached(names: Iterable[str], known: Sources) -> list[str]:
+def reachable_files(names: Iterable[str], known: Sources) -> list[str]:
     """The paths of what is named and of all that it imports of the library, at any depth; sorted.
 
     names    dotted ones of modules, or of things in modules
@@ -118,7 +123,7 @@ def _library() -> Sources:
 
 
 def _digest_files(paths: Iterable[str]) -> str:
-    return _digest(json.dumps([[path, _library()[path]] for path in paths]).encode())
+    return digest(json.dumps([[path, _library()[path]] for path in paths]))
 
 
 @functools.cache
@@ -126,7 +131,7 @@ def _code_from(module: str) -> str:
     """A digest of all that a module reaches.  Raises ValueError if it is not the library's."""
     if not (_is_own(module) and set(_places(module.split(".")[1:])) & set(_library())):
         raise ValueError(f"rows follow from modules of {LIBRARY}, and {module} is none of them")
-    return _digest_files(reached([module], _library()))
+    return _digest_files(reachable_files([module], _library()))
 
 
 def _code_outside(thing: type | Callable) -> list[str]:
@@ -137,16 +142,12 @@ def _code_outside(thing: type | Callable) -> list[str]:
     thing = inspect.unwrap(thing)
     source, (lines, _) = inspect.getsource(thing), inspect.findsource(thing)
     in_file = Path(inspect.getsourcefile(thing)).is_file()
-    paths = reached(imports("".join(lines)), _library()) if in_file else sorted(_library())
-    return [_digest(source.encode()), _digest_files(paths)]
+    paths = reachable_files(imports("".join(lines)), _library()) if in_file else sorted(_library())
+    return [digest(source), _digest_files(paths)]
 
 
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE
-
-
-def _digest(content: bytes | memoryview) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _described(thing: object, known: Known) -> object:
@@ -161,27 +162,13 @@ def _described(thing: object, known: Known) -> object:
     if isinstance(thing, list | tuple):
         return [_described(one, known) for one in thing]
     if isinstance(thing, Mapping):
-        return [
-            "mapping",
-            sorted(
-                (
-                    [_described(key, known), _described(value, known)]
-                    for key, value in thing.items()
-                ),
-                key=repr,
-            ),
-        ]
+        return ["mapping", sorted((_described(item, known) for item in thing.items()), key=repr)]
     if isinstance(thing, Path | torch.dtype | torch.device):
         return [type(thing).__name__, str(thing)]
     if isinstance(thing, np.ndarray | torch.Tensor):
         return _array(thing)
     if isinstance(thing, functools.partial):
-        return [
-            "partial",
-            _described(thing.func, known),
-            _described(thing.args, known),
-            _described(thing.keywords, known),
-        ]
+        return ["partial", _described([thing.func, thing.args, thing.keywords], known)]
     if isinstance(thing, type) or inspect.isroutine(thing):
         return _named(thing)
     if id(thing) not in known:
@@ -189,37 +176,33 @@ def _described(thing: object, known: Known) -> object:
     return known[id(thing)]
 
 
+@runtime_checkable
+class _RunsNetwork(LanguageModel, Protocol):
+    """A language model that computes with a network of transformers."""
+
+    model: PreTrainedModel
+
+
 def _composed(thing: object, known: Known) -> object:
     if isinstance(thing, PreTrainedTokenizerFast):
-        return ["tokenizer", _digest(thing.backend_tokenizer.to_str().encode())]
+        return ["tokenizer", digest(thing.backend_tokenizer.to_str())]
     if isinstance(thing, torch.nn.Module):
         kind = type(thing)
         called = _named(kind) if _is_own(kind.__module__) else [kind.__qualname__]
         weights = thing.state_dict().items()
         return ["module", *called, [[name, _described(value, known)] for name, value in weights]]
     if is_dataclass(thing):
-        return [
-            _named(type(thing)),
-            [
-                [field.name, _described(getattr(thing, field.name), known)]
-                for field in fields(thing)
-                if field.repr
-            ],
-        ]
-    network = getattr(thing, "model", None)
-    if isinstance(network, torch.nn.Module):
-        config = {
-            key: value for key, value in network.config.to_dict().items() if not key.startswith("_")
-        }
-        said = [thing.name, thing.vocabulary, thing.max_positions, getattr(thing, "runtime", "")]
+        counted = [field.name for field in fields(thing) if field.repr]
+        values = [[name, _described(getattr(thing, name), known)] for name in counted]
+        return [_named(type(thing)), values]
+    if isinstance(thing, _RunsNetwork):
+        network = thing.model
+        config = network.config.to_dict().items()
+        config = {key: value for key, value in config if not key.startswith("_")}
+        called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]
         where = [str(network.dtype), network.device.type]
-        return [
-            _named(type(thing)),
-            *said,
-            *where,
-            json.loads(json.dumps(config, default=str)),
-            _described(network, known),
-        ]
+        plain = json.loads(json.dumps(config, default=str))
+        return [_named(type(thing)), *called, *where, plain, _described(network, known)]
     raise ValueError(
         f"{type(thing).__qualname__} cannot be told apart from another of its kind; a sweep that is"
         " kept or shared has drafts made of dataclasses,"
@@ -232,7 +215,7 @@ def _array(array: np.ndarray | torch.Tensor) -> list:
         content = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     else:
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return ["array", str(array.dtype), list(array.shape), _digest(content.data)]
+    return ["array", str(array.dtype), list(array.shape), digest(content.data)]
 
 
 def _named(thing: type | Callable) -> list[str]:

@@ -12,7 +12,7 @@ import torch
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.sweep.cluster import LADDER, shared_by
+from specdec_lib.measure.sweep.cluster import LADDER, cluster_for
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.workload import load_prompts
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
     torch.set_num_threads(1)
     prompts = load_prompts("code", "held-out", given.prompts)
-    with shared_by(given.jobs) as client:
+    with cluster_for(given.jobs) as client:
         table = sweep(
             Recipe("specdec_lib.measure.sweep.stacks:settings"),
             prompts,

@@ -1,6 +1,4 @@
-"""How any process makes the same thing: a function's import path and plain arguments, small enough
-to be sent anywhere.
-"""
+"""A function's import path and plain arguments, with which any process can make the same thing."""
 
 import importlib
 from collections.abc import Mapping
@@ -9,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Recipe:
-    """A function by its import path, to be called with keyword arguments:
+    """A function by its import path, and the keyword arguments to call it with:
     `Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})`.
 
     function     "package.module:name"; every process that makes the thing must be able to import it
@@ -23,7 +21,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         module, _, name = self.function.partition(":")
-        if not (name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+        if not all(part.isidentifier() for part in (*module.split("."), name)):
             raise ValueError(
                 f'a recipe names a function as "package.module:name", got {self.function!r}'
             )
@@ -31,8 +29,8 @@ class Recipe:
     def __hash__(self) -> int:
         return hash(self.function)
 
-    def made(self, *given: object) -> object:
-        """What the function returns for `given` and the arguments.
+    def make(self, *given: object) -> object:
+        """The function's result for `given` and the arguments.
 
         Raises ValueError if it cannot be imported.
         """

@@ -1,6 +1,4 @@
-"""The sweep itself: what is kept is read, what is missing is decoded here or on a cluster, and the
-table has the order of the grid.
-"""
+"""The sweep itself: kept rows are read, missing ones are decoded here or on a cluster."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,12 +30,11 @@ def sweep(
 ) -> "DataFrame":
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
-    settings    or a recipe that makes them of the ladder
-    ladder      or the encoder-decoder pair, whose drafts and prompts are then given; or a recipe of
-                either
-    keep        a folder: the rows of each finished prompt are kept there, written whole, and not
-                decoded again by a sweep of the same settings, models, seed, length and code,
-                whatever its other prompts; a damaged file is
+    settings    or a recipe that makes them from the ladder
+    ladder      or an encoder-decoder pair; or a recipe of either
+    keep        a folder where the rows of each finished prompt are kept; a sweep of the same
+                settings, models, seed, length and code does not decode them again, whatever its
+                other prompts. A damaged file is decoded again
     client      of Dask's scheduler, or its address, "tcp://…"; None takes the address in
                 SPECDEC_SCHEDULER, and decodes here if that is not set. Settings and ladder are then
                 recipes, made once per worker; see `local_cluster`
@@ -60,7 +57,7 @@ def sweep(
         raise ValueError("a sweep needs prompts, got none")
     run = Run(settings, ladder, seed, max_new_tokens)
     with (
-        cluster.connected(client) as connection,
+        cluster.connect(client) as connection,
         tqdm(desc="sweep", disable=not progress, mininterval=1) as bar,
     ):
         rows = _rows(run, prompts, Path(keep) if keep else None, connection, bar)
@@ -76,7 +73,7 @@ def _rows(
     if client is None:
         count, fingerprint = len(run.stage()[0]), run.fingerprint() if keep else ""
     else:
-        count, fingerprint = cluster.about(client, run)
+        count, fingerprint = cluster.describe_remotely(client, run)
     kept = Kept(keep / fingerprint, count) if keep else None
     found = {
         number: rows
@@ -87,12 +84,12 @@ def _rows(
     bar.initial = count * len(found)
     bar.update(bar.initial)
     missing = [number for number in range(len(prompts)) if number not in found]
-    asked = [prompts[number] for number in missing]
+    rest = [prompts[number] for number in missing]
     for number, rows in (
-        _here(run, asked, bar) if client is None else _there(client, run, asked, fingerprint, bar)
+        _here(run, rest, bar) if client is None else _there(client, run, rest, fingerprint, bar)
     ):
         if kept:
-            kept.write(asked[number], rows)
+            kept.write(rest[number], rows)
         found[missing[number]] = rows
     return [found[number] for number in range(len(prompts))]
 
@@ -105,6 +102,6 @@ def _here(run: Run, prompts: Sequence[Prompt], bar: "tqdm") -> Iterator[tuple[in
 def _there(
     client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str, bar: "tqdm"
 ) -> Iterator[tuple[int, list[Row]]]:
-    for number, rows in cluster.finished(client, run, prompts, fingerprint):
+    for number, rows in cluster.finished_rows(client, run, prompts, fingerprint):
         yield number, rows
         bar.update(len(rows))

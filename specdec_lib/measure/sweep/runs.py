@@ -1,4 +1,4 @@
-"""What every prompt of a sweep is put through, in whichever process."""
+"""A sweep but for its prompts, the same in whichever process it runs."""
 
 import functools
 import threading
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 import torch
 
-from specdec_lib.measure.sweep.grid import Setting, checked, played, row
+from specdec_lib.measure.sweep.grid import Setting, check_settings, decode_prompt, generation_row
 from specdec_lib.measure.sweep.identity import code, fingerprint
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.workload import Ladder, Pair, Prompt
 
-_ONE = (
-    threading.Lock()
-)  # models remember what they read, so a process decodes one prompt at a time, whatever its threads
+# models remember what they read, so a process decodes one prompt at a time, whatever its threads
+_ONE = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -44,48 +43,45 @@ class Run:
 
     def stage(self) -> tuple[tuple[Setting, ...], Ladder | Pair]:
         """The settings and the ladder; those of recipes are made once per process."""
-        if isinstance(self.settings, Recipe):
-            return (
-                _staged(self.settings, self.ladder)
-                if isinstance(self.ladder, Recipe)
-                else (checked(self.settings.made(self.ladder)), self.ladder)
-            )
-        return checked(self.settings), self.ladder
+        if isinstance(self.ladder, Recipe):
+            return _staged(self.settings, self.ladder)
+        given = self.settings
+        made = given.make(self.ladder) if isinstance(given, Recipe) else given
+        return check_settings(made), self.ladder
 
     def fingerprint(self) -> str:
-        """Of all that decides rows but the prompt: settings in order, models, seed, length, code.
+        """A digest of all that decides rows but the prompt: settings in order, models, seed,
+        length, code.
 
         Raises ValueError as `identity` does.
         """
-        recipes = isinstance(self.settings, Recipe) and isinstance(self.ladder, Recipe)
-        made = (
-            _staged_fingerprint(self.settings, self.ladder)
-            if recipes
-            else fingerprint(*self.stage())
-        )
-        return fingerprint(made, self.seed, self.max_new_tokens, code(played, row))
+        if isinstance(self.ladder, Recipe):
+            made = _staged_fingerprint(self.settings, self.ladder)
+        else:
+            made = fingerprint(*self.stage())
+        makers = code(decode_prompt, generation_row)
+        return fingerprint(made, self.seed, self.max_new_tokens, makers)
 
     def rows(self, prompt: Prompt, on_row: Callable[[], object] = lambda: None) -> list[Row]:
         """The rows of one prompt, a setting after the other; `on_row` is called after each."""
         settings, ladder = self.stage()
+        limits = {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
         found = []
-        for setting, generation in played(
-            settings, prompt, ladder, seed=self.seed, max_new_tokens=self.max_new_tokens
-        ):
-            found.append(row(setting, prompt, generation))
+        for setting, generation in decode_prompt(settings, prompt, ladder, **limits):
+            found.append(generation_row(setting, prompt, generation))
             on_row()
         return found
 
 
 @functools.lru_cache(maxsize=1)
 def _loaded(ladder: Recipe) -> Ladder | Pair:
-    return ladder.made()
+    return ladder.make()
 
 
 @functools.lru_cache(maxsize=4)
 def _staged(settings: Recipe, ladder: Recipe) -> tuple[tuple[Setting, ...], Ladder | Pair]:
     loaded = _loaded(ladder)
-    return checked(settings.made(loaded)), loaded
+    return check_settings(settings.make(loaded)), loaded
 
 
 @functools.lru_cache(maxsize=4)
@@ -93,7 +89,7 @@ def _staged_fingerprint(settings: Recipe, ladder: Recipe) -> str:
     return fingerprint(*_staged(settings, ladder))
 
 
-def prepared(run: Run) -> tuple[int, str]:
+def describe_run(run: Run) -> tuple[int, str]:
     """In a worker: how many settings there are, and the fingerprint."""
     with _alone():
         return len(run.stage()[0]), run.fingerprint()

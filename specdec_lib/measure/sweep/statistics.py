@@ -1,32 +1,17 @@
-"""Ratios over prompts with their intervals, and how much of a text is a loop."""
+"""Ratios over prompts with their intervals, per setting of a sweep."""
 
-from collections.abc import Iterable, Sequence
-from numbers import Real
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specdec_lib.measure.intervals import bootstrap
+from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.sweep.repetition import LOOPING
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-REPEATED = 8  # tokens of an n-gram that count as a loop
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
-LOOPING = 0.3  # a generation that repeats this share or more is reported apart
-
-
-def repetition(tokens: Sequence[int], length: int = REPEATED) -> float:
-    """The share of tokens that end an n-gram of `length` tokens which was generated before: how
-    much of a text is a loop.
-    """
-    seen: set[tuple[int, ...]] = set()
-    repeated = 0
-    for end in range(length, len(tokens) + 1):
-        gram = tuple(tokens[end - length : end])
-        repeated += gram in seen
-        seen.add(gram)
-    return repeated / len(tokens) if tokens else 0.0
 
 
 def summary(table: "DataFrame", *, by: Sequence[str] = SETTING, seed: int = 0) -> "DataFrame":
@@ -34,31 +19,26 @@ def summary(table: "DataFrame", *, by: Sequence[str] = SETTING, seed: int = 0) -
     repetition, and tokens per round without loops.
 
     A prompt loops where 0.3 or more of its tokens repeat; the others are counted in `prompts_kept`,
-    their tokens per round are
-    `tokens_per_round_kept`.  Where nothing was tried, or no prompt is left, the ratio and its
-    interval are NaN.
+    their tokens per round are `tokens_per_round_kept`.  Where nothing was tried, or no prompt is
+    left, the ratio and its interval are NaN.
     """
     import pandas as pd
+
+    def ratio(name: str, numerator: "pd.Series", denominator: "pd.Series") -> dict[str, float]:
+        return named_interval(name, bootstrap(numerator, denominator, seed=seed))
 
     rows = []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
         kept = group[group.repetition < LOOPING]
         rows.append(
             dict(zip(by, key, strict=True))
-            | _ratio("tokens_per_round", group.tokens, group.rounds, seed)
-            | _ratio("acceptance_rate", group.accepted, group.tried, seed)
+            | ratio("tokens_per_round", group.tokens, group.rounds)
+            | ratio("acceptance_rate", group.accepted, group.tried)
             | {
                 "repetition": float(np.average(group.repetition, weights=group.tokens)),
                 "prompts": len(group),
                 "prompts_kept": len(kept),
             }
-            | _ratio("tokens_per_round_kept", kept.tokens, kept.rounds, seed)
+            | ratio("tokens_per_round_kept", kept.tokens, kept.rounds)
         )
     return pd.DataFrame(rows)
-
-
-def _ratio(
-    name: str, numerator: Iterable[Real], denominator: Iterable[Real], seed: int
-) -> dict[str, float]:
-    ratio, low, high = bootstrap(numerator, denominator, seed=seed)
-    return {name: ratio, f"{name}_low": low, f"{name}_high": high}

@@ -1,4 +1,4 @@
-"""What a sweep's counts would cost elsewhere: bytes moved, and seconds at a machine's roofline."""
+"""Bytes that a sweep's passes move, and their seconds at a machine's roofline."""
 
 import math
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     return ModelShape(config.num_hidden_layers, width, model.vocabulary, bytes_per_number)
 
 
-def moved(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":
+def generation_bytes(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":
     """Bytes per row of a sweep: weights, keys and values, and activations of every pass of every
     model.
 
@@ -54,7 +54,7 @@ def moved(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":
 
 
 def _bytes(row: dict, name: str, shapes: Mapping[str, ModelShape]) -> float:
-    _check(name, shapes)
+    _refuse_unknown(name, shapes)
     return bytes_moved(
         shapes[name],
         passes=row[f"{name}_passes"],
@@ -87,8 +87,8 @@ def seconds_at(
 def _seconds(
     row: dict, name: str, shapes: Mapping[str, ModelShape], machines: Mapping[str, Machine]
 ) -> float:
-    _check(name, shapes)
-    _check(name, machines)
+    _refuse_unknown(name, shapes)
+    _refuse_unknown(name, machines)
     passes = row[f"{name}_passes"]
     rows, context = (
         math.ceil(row[f"{name}_rows"] / passes),
@@ -106,7 +106,7 @@ def _models(row: dict) -> list[str]:
     ]
 
 
-def _check(name: str, known: Mapping[str, object]) -> None:
+def _refuse_unknown(name: str, known: Mapping[str, object]) -> None:
     if name not in known:
         raise ValueError(
             f"the model {name!r} ran and is not described; there are {', '.join(known) or 'none'}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.sweep import Setting
+from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduced
 from specdec_lib.suite.hf.settings import source_of
 

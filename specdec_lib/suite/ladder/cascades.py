@@ -35,7 +35,7 @@ from specdec_lib.measure.replay.studies import (
     tune_stacks,
 )
 from specdec_lib.measure.replay.tuning import LENGTHS
-from specdec_lib.measure.sweep import LOOPING, repetition
+from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 

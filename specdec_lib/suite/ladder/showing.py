@@ -8,7 +8,9 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.sweep import LOOPING, Setting, sweep
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.repetition import LOOPING
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.suite.ladder.making import write_card
 from specdec_lib.workload import DOMAINS, load_ladder, load_prompts
 

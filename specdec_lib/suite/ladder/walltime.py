@@ -17,7 +17,8 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.sweep import Setting, sweep
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.suite.ladder.cascades import store
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
