@@ -15,7 +15,8 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep import model_shape, stacks
+from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
