@@ -11,7 +11,7 @@ import numpy as np
 from specdec_lib.core.commandline import Parser
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.flags import flags
-from specdec_lib.suite.hf.settings import imported, parsed
+from specdec_lib.suite.hf.settings import ExportedSetting, imported, parsed
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Absent:
         )
 
 
-def absent(data: Mapping[str, object]) -> dict[str, object]:
+def absent(data: ExportedSetting) -> dict[str, object]:
     """Stand-ins for the models that an exported setting names, and empty tables."""
     found: dict[str, object] = {
-        table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data["draft"])
+        table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data.draft)
     }
-    for name, about in data["models"].items():
-        if about["kind"] == "Katz":
-            found[name] = replace(Katz.fit([np.zeros(1, np.int64)], about["vocabulary"]), name=name)
+    for name, one in data.models.items():
+        if one.kind == "Katz":
+            found[name] = replace(Katz.fit([np.zeros(1, np.int64)], one.vocabulary), name=name)
         else:
-            found[name] = Absent(name, **about)
+            found[name] = Absent(name, one.kind, one.vocabulary, one.source)
     return found
 
 

@@ -7,14 +7,16 @@ known, the folder or hub name that it came from. To load, give a ladder, or mode
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
@@ -31,26 +33,41 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder, Pair
 
-SCHEMA = 1
 DRAFTS = (
-    NoDraft,
-    ChainDraft,
-    TreeDraft,
-    MergedDraft,
-    FirstDraft,
-    NgramDraft,
-    MaxGram,
-    StagedTree,
-    StagedChain,
-    Reviewed,
-    Relay,
+    *(NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram),
+    *(StagedTree, StagedChain, Reviewed, Relay),
 )
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
-FIELDS = ("schema", "library", "name", "sampler", "rule", "draft", "models")
 BIGRAMS = "bigrams"  # the name of Max-Gram's table among models given by name
+STRICT = ConfigDict(extra="forbid", strict=True)
 
 Parts = Ladder | Pair | Mapping[str, object]
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModelEntry:
+    """What the JSON says of a model.
+
+    source    the folder or hub name that it came from; None if that is not known
+    """
+
+    kind: str
+    vocabulary: int
+    source: str | None
+
+
+@dataclass(frozen=True, config=STRICT)
+class ExportedSetting:
+    """The fields of the JSON, in order."""
+
+    schema: Literal[1]
+    library: str
+    name: str
+    sampler: dict[str, object]
+    rule: Literal["look_up", "reject"]
+    draft: dict[str, object]
+    models: dict[str, ModelEntry]
 
 
 def exported(setting: Setting | Draft) -> str:
@@ -61,28 +78,24 @@ def exported(setting: Setting | Draft) -> str:
     """
     if not isinstance(setting, Setting):
         setting = Setting(type(setting).__name__, setting)
-    if RULES.get(getattr(setting.rule, "__name__", "")) is not setting.rule:
+    rule = next((name for name, rule in RULES.items() if rule is setting.rule), None)
+    if rule is None:
         raise ValueError(
             f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}"
         )
-    models = models_in(setting.draft)
-    data = {
-        "schema": SCHEMA,
-        "library": f"specdec {version('specdec')}",
-        "name": setting.name,
-        "sampler": _plain(setting.sampler),
-        "rule": setting.rule.__name__,
-        "draft": _plain(setting.draft),
-        "models": {
-            name: {
-                "kind": type(one).__name__,
-                "vocabulary": one.vocabulary,
-                "source": source_of(one),
-            }
-            for name, one in models.items()
+    data = ExportedSetting(
+        schema=1,
+        library=f"specdec {version('specdec')}",
+        name=setting.name,
+        sampler=_plain(setting.sampler),
+        rule=rule,
+        draft=_plain(setting.draft),
+        models={
+            name: ModelEntry(type(one).__name__, one.vocabulary, source_of(one))
+            for name, one in models_in(setting.draft).items()
         },
-    }
-    return json.dumps(data, indent=2, allow_nan=False) + "\n"
+    )
+    return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
 def imported(text: str, models: Parts) -> Setting:
@@ -96,67 +109,36 @@ def imported(text: str, models: Parts) -> Setting:
     """
     data = parsed(text)
     known = models if isinstance(models, Mapping) else _named(models, data)
-    for name, about in data["models"].items():
+    for name, entry in data.models.items():
         size = getattr(known.get(name), "vocabulary", None)
-        if size != about["vocabulary"]:
-            found = (
-                f"one with {size}"
-                if name in known
-                else f"there are {', '.join(map(str, known)) or 'none'}"
-            )
+        if size != entry.vocabulary:
+            found = f"one with {size}" if name in known else f"there are {_listed(known)}"
+            origin = f"came from {entry.source}" if entry.source else f"was a {entry.kind}"
             raise ValueError(
-                f"models.{name}: the setting needs a model {name!r} with {about['vocabulary']}"
-                f" tokens, {found}; {_whence(about)}"
+                f"models.{name}: the setting needs a model {name!r} with {entry.vocabulary}"
+                f" tokens, {found}; it {origin}"
             )
-    sampler, draft = (
-        _built(data["sampler"], "sampler", known),
-        _built(data["draft"], "draft", known),
-    )
+    sampler = _built(data.sampler, "sampler", known)
+    draft = _built(data.draft, "draft", known)
     if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(
-            f"a setting has a Sampler and a draft, got {type(sampler).__name__} and"
-            f" {type(draft).__name__}"
-        )
-    return Setting(data["name"], draft, sampler, RULES[data["rule"]])
+        kinds = f"{type(sampler).__name__} and {type(draft).__name__}"
+        raise ValueError(f"a setting has a Sampler and a draft, got {kinds}")
+    return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
-def parsed(text: str) -> dict:
+def parsed(text: str) -> ExportedSetting:
     """The fields of an exported setting, checked but for what is in the draft.
 
     Raises ValueError as `imported` does.
     """
     try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"an exported setting is JSON, and this is not: {error}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        schema = data.get("schema") if isinstance(data, dict) else None
-        by = data.get("library") if isinstance(data, dict) else None
-        raise ValueError(
-            f"schema: this library reads settings of schema {SCHEMA}, got {schema!r}, written by"
-            f" {by!r}"
-        )
-    _check_fields(data, FIELDS, FIELDS, "the setting")
-    if not isinstance(data["name"], str) or data["rule"] not in RULES:
-        raise ValueError(
-            f"name is a text and rule one of {', '.join(RULES)}, got {data['name']!r} and"
-            f" {data['rule']!r}"
-        )
-    whole = isinstance(data["models"], dict) and all(
-        isinstance(about, dict) for about in data["models"].values()
-    )
-    if not whole:
-        raise ValueError(
-            f"models: by name their kind, vocabulary and source, got {data['models']!r}"
-        )
-    for name, about in data["models"].items():
-        _check_fields(
-            about,
-            ("kind", "vocabulary", "source"),
-            ("kind", "vocabulary", "source"),
-            f"models.{name}",
-        )
-    return data
+        return TypeAdapter(ExportedSetting).validate_json(text)
+    except ValidationError as error:
+        found = [
+            f"{'.'.join(map(str, one['loc'])) or 'the setting'}: {one['msg']}, got {one['input']!r}"
+            for one in error.errors()
+        ]
+        raise ValueError("; ".join(found)) from error
 
 
 def source_of(model: object) -> str | None:
@@ -208,8 +190,7 @@ def _built(value: object, where: str, known: Mapping[str, object]) -> object:
     if value.keys() == {"model"}:
         if value["model"] not in known:
             raise ValueError(
-                f"{where}: there is no model {value['model']!r}, there are"
-                f" {', '.join(map(str, known)) or 'none'}"
+                f"{where}: there is no model {value['model']!r}, there are {_listed(known)}"
             )
         return known[value["model"]]
     if value.keys() == {"bigrams", "sha256"}:
@@ -219,17 +200,16 @@ def _built(value: object, where: str, known: Mapping[str, object]) -> object:
         raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
     given = {name: one for name, one in value.items() if name != "type"}
     allowed = [field.name for field in fields(kind) if field.repr]
-    _check_fields(given, (), allowed, where)
-    made, hints = (
-        {name: _built(one, f"{where}.{name}", known) for name, one in given.items()},
-        get_type_hints(kind),
-    )
+    if unknown := given.keys() - set(allowed):
+        raise ValueError(
+            f"{where} has unknown {_listed(sorted(unknown))}; its fields are {_listed(allowed)}"
+        )
+    made = {name: _built(one, f"{where}.{name}", known) for name, one in given.items()}
+    hints = get_type_hints(kind)
     for name, one in made.items():
         if not _fits(one, hints[name]):
-            raise ValueError(
-                f"{where}.{name}: {getattr(hints[name], '__name__', hints[name])} is wanted, got"
-                f" {given[name]!r}"
-            )
+            wanted = getattr(hints[name], "__name__", hints[name])
+            raise ValueError(f"{where}.{name}: {wanted} is wanted, got {given[name]!r}")
     try:
         return kind(**made)
     except (TypeError, ValueError) as error:
@@ -254,48 +234,22 @@ def _bigrams(about: Mapping[str, object], where: str, known: Mapping[str, object
     if about["sha256"] in known:  # the place of a table that is not loaded
         return known[about["sha256"]]
     table = known.get(BIGRAMS)
-    if (
-        not isinstance(table, np.ndarray)
-        or len(table) != about["bigrams"]
-        or digest(table) != about["sha256"]
-    ):
-        found = (
-            "none"
-            if table is None
-            else f"one of {len(table)} tokens with another content"
-            if isinstance(table, np.ndarray)
-            else repr(table)
-        )
+    if not isinstance(table, np.ndarray) or digest(table) != about["sha256"]:
+        found = f"one of {len(table)} tokens" if isinstance(table, np.ndarray) else repr(table)
         raise ValueError(
             f"{where}: the setting needs its table of {about['bigrams']} bigrams as"
-            f" models[{BIGRAMS!r}], there is {found}"
+            f" models[{BIGRAMS!r}], there is {found}, with another content"
         )
     return table
 
 
-def _named(models: Ladder | Pair, data: Mapping[str, object]) -> dict[str, object]:
+def _named(models: Ladder | Pair, data: ExportedSetting) -> dict[str, object]:
     parts = [getattr(models, name, None) for name in ("target", "middle", "draft", "katz")]
     found = {part.name: part for part in parts if part is not None}
-    if '"bigrams"' in json.dumps(data["draft"]) and getattr(models, "katz", None) is not None:
+    if '"bigrams"' in json.dumps(data.draft) and getattr(models, "katz", None) is not None:
         found[BIGRAMS] = models.max_gram.bigrams
     return found
 
 
-def _check_fields(
-    given: Mapping[str, object],
-    needed: tuple[str, ...],
-    allowed: tuple[str, ...] | list[str],
-    where: str,
-) -> None:
-    unknown, missing = sorted(given.keys() - set(allowed)), sorted(set(needed) - given.keys())
-    if unknown or missing:
-        said = [
-            f"{word} {', '.join(names)}"
-            for word, names in (("unknown", unknown), ("missing", missing))
-            if names
-        ]
-        raise ValueError(f"{where} has {' and '.join(said)}; its fields are {', '.join(allowed)}")
-
-
-def _whence(about: Mapping[str, object]) -> str:
-    return f"it came from {about['source']}" if about["source"] else f"it was a {about['kind']}"
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names)) or "none"
