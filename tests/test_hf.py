@@ -63,7 +63,7 @@ OPTIONS = {
             (int(text[-1]) * k + 1) % 20 for k in range(1, 5)
         ]
     },
-    "laws without NaN, normalised": {"remove_invalid_values": True, "renormalize_logits": True},
+    "logits without NaN, normalised": {"remove_invalid_values": True, "renormalize_logits": True},
     "a prompt read in pieces": {"prefill_chunk_size": 2},
 }
 
@@ -81,7 +81,7 @@ def test_every_option_that_changes_the_text_changes_it_as_in_generate(kind, opti
 def test_the_options_are_no_empty_ones():
     plain = written("gpt2")
     same = {name for name, options in OPTIONS.items() if written("gpt2", **options) == plain}
-    assert same <= {"laws without NaN, normalised", "a prompt read in pieces"}
+    assert same <= {"logits without NaN, normalised", "a prompt read in pieces"}
 
 
 def test_a_rule_that_believes_the_draft_is_caught(monkeypatch):

@@ -1,4 +1,4 @@
-"""Sampled text through `custom_generate`: any warper, exactly, and the law of `generate` by how
+"""Sampled text through `custom_generate`: any warper, exactly, and the distribution of `generate` by how
 surprising its tokens are.
 """
 
@@ -53,8 +53,8 @@ def test_a_sample_is_what_the_noise_chooses_from_generates_own_law(options, unch
             )
 
 
-def test_samples_have_generates_law(unchecked):
-    """720 tokens are as surprising as the law says, within 3.5 standard deviations; the law of a
+def test_samples_have_generates_distribution(unchecked):
+    """720 tokens are as surprising as their distribution says, within 3.5 standard deviations; the distribution of a
     temperature of 0.9 for 0.6 is told apart by 5.
     """
     draft = drafts("gpt2")["a tree"]
@@ -77,13 +77,13 @@ def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
         with torch.no_grad():
             rows = network("gpt2")(torch.tensor([text[:-1]])).logits[0, len(PROMPT) - 1 :].double()
         best = rows.topk(4).values / temperature
-        law = best.log_softmax(-1)
-        means = (law.exp() * law).sum(-1)
+        logs = best.log_softmax(-1)
+        means = (logs.exp() * logs).sum(-1)
         chosen = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[
             :, 0
         ] / temperature - best.logsumexp(-1)
         excess += float((chosen - means).sum())
-        variance += float(((law.exp() * law**2).sum(-1) - means**2).sum())
+        variance += float(((logs.exp() * logs**2).sum(-1) - means**2).sum())
     return excess / variance**0.5
 
 

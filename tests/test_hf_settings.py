@@ -22,7 +22,7 @@ from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.suite.hf import exported, flags, imported
+from specdec_lib.suite.hf import export_setting, flags, import_setting
 from specdec_lib.suite.hf.command import main
 from specdec_lib.workload import Ladder, load_pair
 
@@ -77,9 +77,9 @@ NAMES = (
 def test_a_setting_comes_back_and_writes_the_same(ladder, prompts, name, unchecked):
     draft = drafts(ladder)[name]
     setting = Setting(name, draft, WARM, reject if name in ("chain", "widths") else look_up)
-    text = exported(setting)
-    found = imported(text, ladder)
-    assert exported(found) == text and (found.name, found.sampler, found.rule) == (
+    text = export_setting(setting)
+    found = import_setting(text, ladder)
+    assert export_setting(found) == text and (found.name, found.sampler, found.rule) == (
         name,
         WARM,
         setting.rule,
@@ -107,18 +107,18 @@ def test_every_kind_is_tried(ladder):
 
 
 def test_a_bare_draft_is_a_greedy_setting_and_models_may_be_given_by_name(ladder):
-    found = imported(exported(ChainDraft(ladder.draft, 3)), {"draft": ladder.draft})
+    found = import_setting(export_setting(ChainDraft(ladder.draft, 3)), {"draft": ladder.draft})
     assert found == Setting("ChainDraft", ChainDraft(ladder.draft, 3), Sampler(0))
-    about = json.loads(exported(ChainDraft(ladder.draft, 3)))["models"]["draft"]
+    about = json.loads(export_setting(ChainDraft(ladder.draft, 3)))["models"]["draft"]
     assert about == {"kind": "CachedModel", "vocabulary": 4096, "source": "data/ladder/draft"}
-    with_copies = exported(replace(ladder.max_gram, length=4))
-    assert imported(with_copies, {"bigrams": ladder.max_gram.bigrams}).draft.length == 4
+    with_copies = export_setting(replace(ladder.max_gram, length=4))
+    assert import_setting(with_copies, {"bigrams": ladder.max_gram.bigrams}).draft.length == 4
 
 
 def test_a_pair_serves_too():
     pair = load_pair(device="cpu")
     setting = Setting("pair", FirstDraft((pair.max_gram, TreeDraft(pair.draft, budget=4))))
-    assert exported(imported(exported(setting), pair)) == exported(setting)
+    assert export_setting(import_setting(export_setting(setting), pair)) == export_setting(setting)
     assert "AutoModelForSeq2SeqLM" in flags(setting)[0].line
     assert all("encoder-decoder" in one.lost[0] for one in flags(setting)[1:])
 
@@ -194,31 +194,31 @@ def damaged(text: str, *path: object, value: object = None, drop: bool = False) 
     ],
 )
 def test_what_is_wrong_is_named(ladder, path, change, message):
-    text = exported(Setting("a tree", TreeDraft(ladder.draft, budget=4)))
+    text = export_setting(Setting("a tree", TreeDraft(ladder.draft, budget=4)))
     with pytest.raises(ValueError, match=message):
-        imported(damaged(text, *path, **change), ladder)
+        import_setting(damaged(text, *path, **change), ladder)
 
 
 def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
     with pytest.raises(ValueError, match="Invalid JSON"):
-        imported("{", ladder)
-    text = exported(ladder.max_gram)
+        import_setting("{", ladder)
+    text = export_setting(ladder.max_gram)
     for tables in ({}, {"bigrams": ladder.max_gram.bigrams[::-1]}):
         with pytest.raises(
             ValueError, match=r"draft\.bigrams: the setting needs its table of 4096 bigrams"
         ):
-            imported(text, tables)
+            import_setting(text, tables)
 
     @dataclass(frozen=True)
     class Own:
         def propose(self, context, chance):
             return TokenTree.rooted(context)
 
-    for refused in (exported, flags):
+    for refused in (export_setting, flags):
         with pytest.raises(ValueError, match="Own"):
             refused(Setting("own", Own()))
     with pytest.raises(ValueError, match="the rules that can be exported are look_up, reject"):
-        exported(Setting("own rule", NoDraft(), rule=lambda tree, logits, chance: None))
+        export_setting(Setting("own rule", NoDraft(), rule=lambda tree, logits, chance: None))
 
 
 def test_two_models_of_one_name_are_refused_and_not_mixed(ladder):
@@ -228,7 +228,7 @@ def test_two_models_of_one_name_are_refused_and_not_mixed(ladder):
     with pytest.raises(
         ValueError, match="two models are called 'draft'; give them different names"
     ):
-        exported(twins)
+        export_setting(twins)
 
 
 def test_the_flags_of_a_plain_chain_lose_nothing(ladder):
@@ -317,7 +317,9 @@ def test_the_flags_for_transformers_run_and_write_the_greedy_text(ladder, prompt
 
 def test_the_command_prints_flags_and_losses_without_loading_a_model(ladder, tmp_path, capsys):
     path = tmp_path / "tuned.json"
-    path.write_text(exported(Setting("cascade", drafts(ladder)["cascade"], WARM)), encoding="utf-8")
+    path.write_text(
+        export_setting(Setting("cascade", drafts(ladder)["cascade"], WARM)), encoding="utf-8"
+    )
     main([str(path)])
     out = capsys.readouterr().out
     assert (

@@ -11,7 +11,7 @@ import numpy as np
 from specdec_lib.core.commandline import Parser
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.flags import flags
-from specdec_lib.suite.hf.settings import ExportedSetting, imported, parsed
+from specdec_lib.suite.hf.settings import ExportedSetting, import_setting, parse_setting
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Absent:
     def score(self, context: object, tree: object) -> None:
         """Raises ValueError: there is no model."""
         raise ValueError(
-            f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.imported"
+            f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.import_setting"
         )
 
 
@@ -61,11 +61,11 @@ def tables(value: object) -> Iterator[Mapping[str, object]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the flags of every engine; raises ValueError if the file is no exported setting."""
     parser = Parser("hf", __doc__.partition(": ")[2])
-    parser.add_argument("file", type=Path, help="JSON that specdec_lib.suite.hf.exported wrote")
+    parser.add_argument("file", type=Path, help="JSON that `export_setting` wrote")
     given = parser.parse_args(arguments)
     try:
         text = given.file.read_text(encoding="utf-8")
-        found = flags(imported(text, absent(parsed(text))))
+        found = flags(import_setting(text, absent(parse_setting(text))))
     except (OSError, ValueError) as error:
         raise ValueError(f"{given.file}: {error}") from error
     for one in found:

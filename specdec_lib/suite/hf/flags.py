@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduced
+from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduce_draft
 from specdec_lib.suite.hf.settings import source_of
 
 WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
 DEPTH = 18  # of SGLang's trie by default
-UNKNOWN = "PATH_OF_{}"  # a model that nobody knows the source of
+UNKNOWN = "PATH_OF_{}"  # a model of unknown source
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def flags(setting: Setting) -> tuple[Flags, Flags, Flags]:
 
     Raises ValueError if the draft is not the library's own.
     """
-    plain = reduced(setting.draft)
+    plain = reduce_draft(setting.draft)
     return tuple(how(plain, setting) for how in (_transformers, _vllm, _sglang))
 
 
@@ -65,7 +65,10 @@ def _transformers(plain: Reduced, setting: Setting) -> Flags:
             "assistant_confidence_threshold": plain.floor,
         }
         kind = "AutoModelForSeq2SeqLM" if _two_halved(plain) else "AutoModelForCausalLM"
-        before = f"assistant = {kind}.from_pretrained({_path(plain)!r})\nassistant.generation_config.update({_spelled(settings)})\n"
+        before = (
+            f"assistant = {kind}.from_pretrained({_path(plain)!r})\n"
+            f"assistant.generation_config.update({_spelled(settings)})\n"
+        )
         options = {"assistant_model": _path(plain)} | settings
         if plain.floor:
             lost += (
@@ -80,8 +83,9 @@ def _transformers(plain: Reduced, setting: Setting) -> Flags:
         lost += _window(plain) + (
             (f"no copies after fewer than {plain.least} equal tokens",) if plain.least > 1 else ()
         )
-    asked = {name: value for name, value in options.items() if plain.kind == COPIES} | sampling
-    call = f"model.generate(**inputs, {'assistant_model=assistant, ' if plain.kind == MODEL else ''}{_spelled(asked)})"
+    given = {name: value for name, value in options.items() if plain.kind == COPIES} | sampling
+    assistant = "assistant_model=assistant, " if plain.kind == MODEL else ""
+    call = f"model.generate(**inputs, {assistant}{_spelled(given)})"
     return Flags("transformers", options, sampling, before + call, lost)
 
 
@@ -149,8 +153,8 @@ def _common(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]
         lost += (f"the match table {plain.ranking!r}, by which guesses are ranked",)
     if plain.kind != NONE and setting.rule is look_up and setting.sampler.temperature > 0:
         lost += (
-            "noise shared by target and draft: the law is the same, the text of a seed is not, and"
-            " other guesses are accepted",
+            "noise shared by target and draft: the distribution is the same, the text of a seed is"
+            " not, and other guesses are accepted",
         )
     if plain.width > 1 and not trees:
         lost += (

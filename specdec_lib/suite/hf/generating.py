@@ -50,8 +50,8 @@ class Speculative:
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
-    law that `generate` draws from, and `torch.manual_seed` fixes the text; it is another text of
-    that law than `generate` has for the seed, because the noise is another. Logits processors and
+    distribution that `generate` draws from, and `torch.manual_seed` fixes the text; it is another
+    text than `generate` has for the seed, because the noise is another. Logits processors and
     warpers, stopping criteria, stop strings, streamers, `max_new_tokens`, `max_time`,
     `output_scores` and `output_logits` are honoured token by token. A returned dictionary has no
     `past_key_values`. A single prompt only: what else cannot be honoured is refused with a
@@ -86,7 +86,7 @@ class Speculative:
         restored: bool = False,
         **given: object,
     ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
-        """What `generate` calls, after all its preparation; not for anybody else.
+        """Decode: what `generate`, and only that, calls after all its preparation.
 
         spoken_to, synchronised    `streamer` and `synced_gpus`, under names that `generate` passes
                                    on

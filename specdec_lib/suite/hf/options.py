@@ -54,13 +54,16 @@ DROPPED = {
 
 
 def restore_dropped() -> None:
-    """Give back to `generate` what transformers (5.17 to 5.23) throws away when it is given a
-    callable: streamer, tokenizer, assistant.
+    """Give back to `generate` what transformers (5.17 to 5.23) drops when it is given a callable:
+    streamer, tokenizer, assistant.
 
-    It collects them, and then keeps those arguments of a callable that it does not know. While it
-    looks at the callable's signature, which is when this is called, both collections are its local
-    variables: what is in the one is put into the other, and `restored` beside it, which proves it.
+    It collects them, and then keeps only those arguments of a callable that `_sample` does not
+    have. While it reads the callable's signature, which is when this is called, both collections
+    are its local variables: what is in the one is put into the other, and `restored` beside it,
+    which proves that it was done.
     """
+    # No argument of `generate` or of its configuration reaches a callable with the streamer in it,
+    # and ignoring a streamer in silence would be worse than reading the caller's frame.
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
         frame = frame.f_back
@@ -104,14 +107,14 @@ def check_options(
         if given.get(name):
             raise refusal(
                 name.replace("synchronised", "synced_gpus"),
-                _told(given[name]),
+                _brief(given[name]),
                 "None: the guesses come from the draft",
             )
     cache = given.get("past_key_values")
     if getattr(cache, "_is_user_defined", False) or (
         cache is not None and cache.get_seq_length() > 0
     ):
-        raise refusal("past_key_values", _told(cache), "None: speculation keeps a cache of its own")
+        raise refusal("past_key_values", _brief(cache), "None: speculation has its own cache")
     for name, value in given.items():
         if (
             name
@@ -119,7 +122,7 @@ def check_options(
             | {"assistant_model", "assistant_tokenizer", "synchronised", "tokenizer"}
             and value is not None
         ):
-            raise refusal(name, _told(value), "None: only token ids and their mask are read")
+            raise refusal(name, _brief(value), "None: only token ids and their mask are read")
     if model.training:
         raise refusal(
             "model.training", True, "False: call model.eval(), or dropout makes every pass another"
@@ -143,7 +146,7 @@ def prompt_of(
     if inputs.is_floating_point() or inputs.ndim != 2:
         raise refusal(
             "inputs",
-            _told(inputs),
+            _brief(inputs),
             "token ids in two dimensions (no inputs_embeds, no sound, no pictures)",
         )
     if len(tokens) != 1 or len(inputs) != 1:
@@ -158,7 +161,7 @@ def prompt_of(
     found = _unpadded(tokens, mask, after=False)
     positions = given.get("position_ids")
     if positions is not None and positions[0].tolist()[-len(found) :] != list(range(len(found))):
-        raise refusal("position_ids", _told(positions), "None: 0, 1, … along the prompt")
+        raise refusal("position_ids", _brief(positions), "None: 0, 1, … along the prompt")
     return Context.of(found)
 
 
@@ -171,14 +174,15 @@ def check_length(longest: int | None, given: int, prompt: int, positions: int) -
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
     if longest - given > positions + 1 - prompt:
-        room = f"at most {positions + 1 - prompt} new tokens after a prompt of {prompt}: the model has {positions} positions"
+        room = (
+            f"at most {positions + 1 - prompt} new tokens after a prompt of {prompt}: the model has"
+            f" {positions} positions"
+        )
         raise refusal("max_length", f"{longest} ({longest - given} new tokens)", room)
 
 
 def sampler_of(config: GenerationConfig) -> Sampler:
-    """What the drafts rank their guesses by; the target's own law is whatever the processors leave
-    of its logits.
-    """
+    """The sampler by which drafts rank their guesses; the target samples from processed logits."""
     if not config.do_sample:
         return Sampler(0)
     defaults = {"temperature": 1.0, "top_k": None, "top_p": 1.0}
@@ -214,7 +218,7 @@ def _unpadded(
     return tokens[0, seen].tolist()
 
 
-def _told(value: object) -> str:
+def _brief(value: object) -> str:
     """A value in a few words."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {list(value.shape)} and {value.dtype}"
@@ -224,8 +228,6 @@ def _told(value: object) -> str:
 
 
 def signature(call: object) -> inspect.Signature:
-    """What a callable takes, told to `generate`, which in this moment is made to keep what it would
-    throw away.
-    """
+    """The signature of a callable, for `generate`; reading it restores what that would drop."""
     restore_dropped()
     return inspect.signature(call)

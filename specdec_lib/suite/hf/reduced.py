@@ -53,7 +53,7 @@ class Reduced:
         return replace(self, lost=(*lost, *self.lost))
 
 
-def reduced(draft: Draft) -> Reduced:
+def reduce_draft(draft: Draft) -> Reduced:
     """The nearest plain draft of a draft.
 
     A tree becomes the chain of its first-ranked guesses: of a tree with a budget as deep as its
@@ -150,16 +150,16 @@ def _max_gram(draft: MaxGram) -> Reduced:
 
 
 def _staged(draft: StagedTree) -> Reduced:
-    return reduced(draft.draft).without("the scout: the draft's own passes are no longer saved")
+    return reduce_draft(draft.draft).without("the scout, which saves passes of the draft")
 
 
 def _staged_chain(draft: StagedChain) -> Reduced:
     chain = ChainDraft(draft.model, draft.length, siblings=draft.siblings, match=draft.match)
-    return reduced(chain).without("the scout under which the draft decodes its chain")
+    return reduce_draft(chain).without("the scout under which the draft decodes its chain")
 
 
 def _reviewed(draft: Reviewed) -> Reduced:
-    below = reduced(draft.draft)
+    below = reduce_draft(draft.draft)
     lost = [f"the review: {draft.reviewer.name!r} guesses token by token, with a pass for each"]
     lost += [f"a lenience of {draft.lenience:g} in that review"] if draft.lenience > 1 else []
     lost += [f"a comb of {draft.width} children per position"] if draft.width > 1 else []
@@ -174,7 +174,7 @@ def _relay(draft: Relay) -> Reduced:
         (part, length) for part, length in zip(draft.parts, draft.lengths, strict=True) if length
     ]
     (part, length), *others = asked
-    found = replace(reduced(part), length=length, guesses=length, width=1)
+    found = replace(reduce_draft(part), length=length, guesses=length, width=1)
     return (
         found.without(f"the horizontal cascade: {len(others)} cheaper drafts for later positions")
         if others
@@ -192,7 +192,7 @@ def _merged(draft: MergedDraft) -> Reduced:
 
 def _one_of(parts: tuple[Draft, ...], usual: Draft, words: str) -> Reduced:
     """What is left of the usual part, or of the first with a model where that has none."""
-    found = {number: reduced(part) for number, part in enumerate(parts)}
+    found = {number: reduce_draft(part) for number, part in enumerate(parts)}
     modelled = [number for number, one in found.items() if one.kind == MODEL]
     kept = (
         parts.index(usual)

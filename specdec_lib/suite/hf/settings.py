@@ -1,8 +1,7 @@
-"""A tuned setting as JSON that loads back: the draft with all that it nests, the sampler and the
-rule; models by name.
+"""A tuned setting as JSON that loads back: draft, sampler and rule, with models by name.
 
-The weights stay where they are: a model is written as its name, its vocabulary and, where it is
-known, the folder or hub name that it came from. To load, give a ladder, or models by name.
+Weights stay where they are: a model is its name, its vocabulary and, where it is known, the folder
+or hub name that it came from. To load, give a ladder, or models by name.
 """
 
 import hashlib
@@ -70,7 +69,7 @@ class ExportedSetting:
     models: dict[str, ModelEntry]
 
 
-def exported(setting: Setting | Draft) -> str:
+def export_setting(setting: Setting | Draft) -> str:
     """The setting as JSON; a bare draft as a greedy setting of the same name as its kind.
 
     Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of
@@ -98,8 +97,8 @@ def exported(setting: Setting | Draft) -> str:
     return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
-def imported(text: str, models: Parts) -> Setting:
-    """The setting that `exported` wrote, with these models in it.
+def import_setting(text: str, models: Parts) -> Setting:
+    """The setting that `export_setting` wrote, with these models in it.
 
     models    a ladder or pair, or models and tables by name; `bigrams` is the name of Max-Gram's
               table
@@ -107,7 +106,7 @@ def imported(text: str, models: Parts) -> Setting:
     Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
     is another, or a model is missing or has another vocabulary.
     """
-    data = parsed(text)
+    data = parse_setting(text)
     known = models if isinstance(models, Mapping) else _named(models, data)
     for name, entry in data.models.items():
         size = getattr(known.get(name), "vocabulary", None)
@@ -118,18 +117,17 @@ def imported(text: str, models: Parts) -> Setting:
                 f"models.{name}: the setting needs a model {name!r} with {entry.vocabulary}"
                 f" tokens, {found}; it {origin}"
             )
-    sampler = _built(data.sampler, "sampler", known)
-    draft = _built(data.draft, "draft", known)
+    sampler = _build(data.sampler, "sampler", known)
+    draft = _build(data.draft, "draft", known)
     if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        kinds = f"{type(sampler).__name__} and {type(draft).__name__}"
-        raise ValueError(f"a setting has a Sampler and a draft, got {kinds}")
+        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
     return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
-def parsed(text: str) -> ExportedSetting:
+def parse_setting(text: str) -> ExportedSetting:
     """The fields of an exported setting, checked but for what is in the draft.
 
-    Raises ValueError as `imported` does.
+    Raises ValueError as `import_setting` does.
     """
     try:
         return TypeAdapter(ExportedSetting).validate_json(text)
@@ -142,9 +140,7 @@ def parsed(text: str) -> ExportedSetting:
 
 
 def source_of(model: object) -> str | None:
-    """The folder or hub name that a model came from, a folder of this library's own from its root;
-    None if that is not known.
-    """
+    """The folder (relative if in this repository) or hub name of a model; None if unknown."""
     source = getattr(model, "source", None) or getattr(
         getattr(getattr(model, "model", None), "config", None), "name_or_path", None
     )
@@ -181,10 +177,10 @@ def _plain(value: object) -> object:
     )
 
 
-def _built(value: object, where: str, known: Mapping[str, object]) -> object:
+def _build(value: object, where: str, known: Mapping[str, object]) -> object:
     """What a piece of the JSON stands for."""
     if isinstance(value, list):
-        return tuple(_built(one, f"{where}[{number}]", known) for number, one in enumerate(value))
+        return tuple(_build(one, f"{where}[{number}]", known) for number, one in enumerate(value))
     if not isinstance(value, dict):
         return value
     if value.keys() == {"model"}:
@@ -204,7 +200,7 @@ def _built(value: object, where: str, known: Mapping[str, object]) -> object:
         raise ValueError(
             f"{where} has unknown {_listed(sorted(unknown))}; its fields are {_listed(allowed)}"
         )
-    made = {name: _built(one, f"{where}.{name}", known) for name, one in given.items()}
+    made = {name: _build(one, f"{where}.{name}", known) for name, one in given.items()}
     hints = get_type_hints(kind)
     for name, one in made.items():
         if not _fits(one, hints[name]):

@@ -40,8 +40,8 @@ class Speech:
     """What has been said, and what is done at each new token.
 
     tokens        the whole text as `generate` knows it, padding included
-    sampled       whether a token is drawn from the processed law, or its likeliest one taken
-    scores        processed logits of each new token; None where nobody asked for them
+    sampled       whether a token is drawn from the processed distribution, or the likeliest
+    scores        processed logits of each new token; None where they are not wanted
     raw_logits    the same before the processors
     """
 
@@ -58,7 +58,7 @@ class Speech:
     def look_up(
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
     ) -> Verdict:
-        """The rule `look_up` with the processed law, whose choices are said as they are made;
+        """The rule `look_up` on processed logits, whose choices are emitted as they are made;
         `chance` is the drafts'.
         """
         self.said = 0
@@ -102,7 +102,7 @@ class Speaking(Chance):
     speech: Speech = field(kw_only=True)
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position`; what comes after the end is not looked at by anybody."""
+        """The token at `position`; what comes after the end is not used."""
         if self.speech.stopped:
             return super().choose(logits, position)
         token = super().choose(self.speech.processed(logits), position)
