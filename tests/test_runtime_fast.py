@@ -178,7 +178,10 @@ def test_its_threads_leave_pytorch_the_number_it_had(step: str) -> None:
 def test_weights_are_halved_only_where_that_changes_none() -> None:
     assert read_weights(gpt2()).stored == "bfloat16"
     assert read_weights(gpt2(exact=False)).stored == "float32"
-    assert read_weights(gpt2()).layers[1][0].nbytes * 2 == read_weights(gpt2(exact=False)).layers[1][0].nbytes
+    assert (
+        read_weights(gpt2()).layers[1][0].nbytes * 2
+        == read_weights(gpt2(exact=False)).layers[1][0].nbytes
+    )
 
 
 def test_eight_bits_are_another_law_and_a_near_one() -> None:
