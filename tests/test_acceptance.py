@@ -24,6 +24,7 @@ from specdec_lib.measure.acceptance import (
     rates,
     tokens,
 )
+from specdec_lib.measure.acceptance.records import GUESS
 
 
 def played(parents=(), path=(), scores=None, *, sources=None, emitted=None, at=4):
@@ -94,10 +95,7 @@ def test_every_child_of_every_reached_node_has_a_row():
     table = guesses(
         generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), draft="t", top_k=None
     )
-    assert (
-        list(table)
-        == "draft top_k prompt round depth rank parent_rank siblings source confidence accepted tried".split()
-    )
+    assert list(table) == ["draft", "top_k", "prompt", *GUESS]
     assert table.drop(columns=["draft", "top_k", "prompt", "round"]).values.tolist() == [
         [1, 0, -1, 3, "m", 0.8, False, True],
         [1, 1, -1, 3, "m", 0.5, True, True],

@@ -31,8 +31,8 @@ from specdec_lib.workload import Prompt, seeds
 
 @pytest.fixture(scope="module")
 def texts():
-    """Real generations on random distributions, and the ranks that a draft would have given their tokens, at
-    T = 0 and T = 1.
+    """Real generations on random distributions, and the ranks that a draft would have given their
+    tokens, at T = 0 and T = 1.
     """
     target, model = table_model(6, 1), table_model(6, 2, name="draft")
     wide, found = TreeDraft(model, widths=(3, 2)), []
@@ -108,10 +108,13 @@ def test_a_walk_by_hand():
 
 
 def test_predictors_agree_where_positions_are_independent():
-    """Ranks drawn independently: all five predict what is then measured on other draws, within 4 %."""
-    law = np.random.default_rng(0)
+    """Ranks drawn independently: all five predict what other draws then give, within 4 %."""
+    dice = np.random.default_rng(0)
     known, unseen = (
-        [tuple(int(rank) for rank in law.choice(4, 200, p=(0.6, 0.2, 0.1, 0.1))) for _ in range(60)]
+        [
+            tuple(int(rank) for rank in dice.choice(4, 200, p=(0.6, 0.2, 0.1, 0.1)))
+            for _ in range(60)
+        ]
         for _ in range(2)
     )
     trees = {
@@ -197,7 +200,7 @@ def test_the_stored_predictions_keep_to_5_percent():
     assert (found.median_error["replay"] <= 0.05).all()
 
 
-def test_the_stored_replays_lie_within_what_the_readmes_table_found_by_decoding_half_of_the_prompts():
+def test_the_stored_replays_lie_within_what_decoding_half_of_the_prompts_found():
     folder = DATA / "measured"
     ours = (
         pd.read_csv(folder / "predicted.csv")

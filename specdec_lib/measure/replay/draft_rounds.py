@@ -57,7 +57,7 @@ class OwnText:
 def own_text(
     target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int
 ) -> OwnText:
-    """The target's text after a prompt, past any stop token.  Raises ValueError as `decode` does."""
+    """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     text = decode(target, NoDraft(), context, chance, max_new_tokens=max_new_tokens).tokens
     return OwnText(target.name, target.vocabulary, target.max_positions, context, text)
@@ -76,8 +76,8 @@ def replay_draft(
 
 
 def work_of(generation: Generation, target: str) -> Work:
-    """The work of a generation's rounds: a pass of the target over each tree, and the drafts' passes
-    with their mean rows.
+    """The work of a generation's rounds: a pass of the target over each tree, and the passes of
+    the drafts with their mean rows.
 
     target    the name of the model that verified, whether or not its passes were counted
     """

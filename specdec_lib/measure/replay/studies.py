@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 from specdec_lib.measure.intervals import Interval, bootstrap, paired_bootstrap
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.pricing import costs_of, passes_of
-from specdec_lib.measure.replay.recording import (
-    MAX_GRAM,
-    CascadeSetting,
-    Recording,
-    format_matrix,
-)
+from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording, format_matrix
 from specdec_lib.measure.replay.tuning import Tuned, tune
 
 if TYPE_CHECKING:
