@@ -12,7 +12,7 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
@@ -66,6 +66,19 @@ def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_pro
     ).propose(HERE, GREEDY)
     assert tree.tokens[1] == (3 if kept else 1)
     assert tree.scores[1] == pytest.approx(0.2 if kept else 0.6)
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1e-6)], ids=str)
+@pytest.mark.parametrize("lenient, kept", [(1.0, (0,)), (1.0 + 1e-6, (1, 0))])
+def test_lenience_1_keeps_the_reviewers_own_choice_only(sampler, lenient, kept):
+    """The draft offers .4 of token 1, less than the reviewer's .45, which chooses token 0.
+
+    The negative control: the least lenience above 1 lets it pass at temperature 0.
+    """
+    reviewer, draft = fixed_model((0.5, 0.45, 0.05), "r"), fixed_model((0.3, 0.4, 0.3), "d")
+    reviewed = Reviewed(reviewer, ChainDraft(draft, 1), lenience=lenient)
+    tree = reviewed.propose(Context.of((2,)), Chance(0, sampler))
+    assert tree.path_tokens(len(tree) - 1) == (kept if sampler.temperature == 0 else (0,))
 
 
 def test_at_temperature_0_a_drawn_review_scores_by_the_reviewers_probabilities_too():

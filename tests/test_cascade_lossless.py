@@ -151,7 +151,7 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
         )
         < 1e-12
     )
-    monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
+    monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
     run = lambda chance: first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
     naive = every_outcome(run, T1)
     assert [naive[(token,)] for token in range(3)] == pytest.approx(
@@ -162,7 +162,7 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
 @pytest.mark.parametrize("kind", ["vertical", "mixed", "three levels"])
 def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch):
     target, cascade = table_model(3, 3, support=2, name="target"), cascades(5.0, "iid", 2)[kind]
-    monkeypatch.setattr(lenience, "lenient_law", lambda wanted, token, row, by: wanted)
+    monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
     assert (
         distance(
             speculative_law(target, cascade, T1, length=2),

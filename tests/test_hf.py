@@ -14,7 +14,7 @@ from transformers import (
 )
 
 import specdec_lib.suite.hf.speaking as speaking
-from specdec_lib.core.verify import Verdict
+from specdec_lib.core.protocols import Verdict
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft

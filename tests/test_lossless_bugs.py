@@ -12,8 +12,9 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
+from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import Verdict, look_up, reject
+from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import joint_distribution
 

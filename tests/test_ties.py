@@ -14,8 +14,8 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
+from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import Verdict
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft

@@ -185,11 +185,11 @@ def test_a_residual_without_mass_falls_back_to_the_target():
 
 
 @pytest.mark.parametrize("row", [[0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3])
-def test_a_row_that_cannot_be_the_law_of_its_token_is_refused(row):
+def test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused(row):
     tree = TokenTree(0, (0,)).grown(
         [1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor(row)]
     )
-    with pytest.raises(ValueError, match="a row is a law over 3 tokens"):
+    with pytest.raises(ValueError, match="over 3 tokens"):
         reject(tree, torch.zeros(2, 3), Chance(0, T1))
 
 

@@ -1,7 +1,7 @@
-"""What a language model and a draft are to the algorithms.
+"""The protocols that everything composes by: models, drafts and rules.
 
-A model: context and tree in, one row of logits per node out. A draft: context in, a tree of guesses
-out.
+A language model turns a context and a tree into one row of logits per node; a draft turns a context
+into a tree of guesses; a rule turns a tree and the target's logits into a verdict.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,7 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model has done so far: forward passes, rows (tokens run through it) and seconds spent
-    in them.
-    """
+    """What a model has computed: forward passes, rows (tokens run through it) and their seconds."""
 
     passes: int = 0
     rows: int = 0
@@ -75,6 +73,14 @@ class LanguageModel(Protocol):
 
 
 @runtime_checkable
+class HasVocabulary(Protocol):
+    """A model or draft that knows how many tokens there are; None if any number fits it."""
+
+    @property
+    def vocabulary(self) -> int | None: ...
+
+
+@runtime_checkable
 class SourceReader(Protocol):
     """A language model with an encoder, which can read a context's source before any token."""
 
@@ -85,7 +91,7 @@ class SourceReader(Protocol):
 
 @runtime_checkable
 class TreeGrower(Protocol):
-    """A model that can also grow a tree of its own guesses in one go."""
+    """A language model that can also grow a whole tree of its own guesses in one call."""
 
     def grow(
         self,
@@ -97,26 +103,54 @@ class TreeGrower(Protocol):
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by level,
-        up to rounding of scores; None where it cannot.
+        """Grow the tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by
+        level, up to rounding of scores; None where the model cannot.
 
-        Its time counts as the model's passes, choices and planting included.
+        All its time counts as time of the model's passes.
 
-        widths    children per node at each depth; with a budget, as many as it, and the best
-                  `budget` guesses are kept
+        widths    children per node at each depth; with a budget, each width is the budget
+        budget    the best so many guesses are kept; None keeps all
+        floor     lowest score of a guess
+        match     turns ranks and gaps into scores above temperature 0
         """
         ...
 
 
 @runtime_checkable
 class Draft(Protocol):
-    """A guesser."""
+    """An object that guesses how a context continues."""
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on: a tree rooted at its last token.
 
-        A guess may be bad, it may not be dishonest: where rows are given, each is the law its token
-        really was drawn from, given its earlier siblings.
+        Guesses may be bad, but rows must be true: each is the distribution that its token really
+        was drawn from, given its earlier siblings.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule decides about a tree.
+
+    path     the accepted nodes, from the child of the root down; empty if none was accepted
+    bonus    one more token, the target's own: a correction, or a bonus after full acceptance
+    """
+
+    path: tuple[int, ...]
+    bonus: int
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A function that decides which guesses of a tree a target accepts."""
+
+    def __call__(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+    ) -> Verdict:
+        """Decide about `tree`; the result depends on the arguments alone.
+
+        target_logits    row i: the target's logits after node i, root first
         """
         ...
 

@@ -1,100 +1,171 @@
-"""The rules that make speculation safe: a tree, the target's logits and chance in, a verdict out.
+"""The two rules that verify a tree: tree, target logits and chance in, a verdict out.
 
-`look_up` gives the target's own output token for token, whatever the drafts do. `reject` gives the
-target's own law, provided that every row in the tree is the law its token was drawn from.
+`look_up` is Gumbel-coupled verification: the target samples with the same noise as the drafts, so
+the output is the target's own token for token, whatever the drafts propose. `reject` is speculative
+sampling: the output has the target's own distribution, provided that every row in the tree is the
+distribution its token was drawn from. Each rule is one walk, which reports its decisions to a trace
+and can be lenient where a draft model reviews other guesses; the target itself is never lenient.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.protocols import Verdict
+from specdec_lib.core.trace import Choice, FinalDraw, Trace, Trial, ignore
 from specdec_lib.core.tree import ROOT, TokenTree
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """The accepted nodes, from below the root down, and one more token of the target's own: a
-    correction, or a bonus after full acceptance.
-    """
-
-    path: tuple[int, ...]
-    bonus: int
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """How a target accepts a tree."""
-
-    def __call__(
-        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
-    ) -> Verdict:
-        """The verdict on `tree`; pure."""
-        ...
+UNWARPED = Sampler(1.0)
 
 
 def look_up(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
-    """The longest path from the root that follows the target's own choices, and its next choice.
+    """Accept the path from the root that follows the target's own choices, and add its next choice.
 
     target_logits    row i: the target's logits after node i, root first
-    chance           asked once per node on the path, at the position after it, never elsewhere
+    chance           gives the target's choice once per node on the path, at the position after it
 
     Raises ValueError unless there is one row per node.
     Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
     """
-    _check_rows(tree, target_logits)
-    path, node = [], ROOT
-    while True:
-        token = chance.choose(target_logits[node], tree.position(node) + 1)
-        child = tree.child(node, token)
-        if child is None:
-            return Verdict(tuple(path), bonus=token)
-        path.append(child)
-        node = child
+    return follow_choices(tree, target_logits, chance)
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """The path that survives one test per child, and a token from what the rejected children left
-    of the target's law.
+    """Accept the path that survives one random test per child, and add a token drawn from what the
+    rejected children left of the target's distribution.
 
-    A child drawn from `offered` is kept with probability min(1, wanted ÷ offered) at its token;
+    A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token;
     otherwise what is still wanted becomes (wanted − offered)₊, normalised. One update serves a
     chain, siblings with and without replacement, and a point mass.
 
     target_logits    row i: the target's logits after node i, root first
-    chance           one coin per child tried, in draw order, and one draw
+    chance           throws one coin per child tried, in draw order, and makes one draw
 
     Raises ValueError unless there is one target row per node, and each node's own row, where it has
     one, gives its token a probability.
     Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024
     (Sequoia).
     """
+    return try_children(tree, target_logits, chance)
+
+
+@dataclass(frozen=True)
+class Lenience:
+    """How far a review by a draft model accepts guesses beyond the reviewer's own choice.
+
+    factors    per node, root included: 1 accepts the reviewer's own choice only, more accepts more
+    offered    per node: the probability that its drafter gave its token; used at temperature 0
+    """
+
+    factors: Sequence[float]
+    offered: Sequence[float]
+
+    def accepted(
+        self, tree: TokenTree, node: int, logits: Float[Tensor, " vocab"], chance: Chance
+    ) -> int | None:
+        """The best-scored child of `node` within its lenience l > 1 (the first of a tie), or None.
+
+        At temperature 0 that is offered ≤ l · the reviewer's unwarped probability; above it, a
+        noisy log-probability at most log l below that of the reviewer's choice.
+        """
+        children = [child for child in tree.children(node) if self.factors[child] > 1]
+        if not children:
+            return None
+        tokens = [tree.tokens[child] for child in children]
+        if chance.sampler.temperature == 0:
+            probs = UNWARPED.probs(logits)[tokens].tolist()
+            within = [
+                self.offered[child] <= self.factors[child] * prob
+                for child, prob in zip(children, probs, strict=True)
+            ]
+        else:
+            gaps = chance.gaps(logits, tree.position(node) + 1, tokens)
+            within = [
+                gap <= math.log(self.factors[child])
+                for child, gap in zip(children, gaps, strict=True)
+            ]
+        found = [child for child, fits in zip(children, within, strict=True) if fits]
+        return max(found, key=lambda child: tree.scores[child], default=None)
+
+
+def follow_choices(
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    chance: Chance,
+    *,
+    lenience: Lenience | None = None,
+    trace: Trace = ignore,
+) -> Verdict:
+    """Walk down while the target's own choice, or a child within its lenience, is among the
+    children: the walk of `look_up`, whose arguments and errors these are.
+
+    trace    receives one `Choice` per node on the path
+    """
+    _check_rows(tree, target_logits)
+    path, node = [], ROOT
+    while True:
+        token = chance.choose(target_logits[node], tree.position(node) + 1)
+        child = tree.child(node, token)
+        if child is None and lenience is not None:
+            child = lenience.accepted(tree, node, target_logits[node], chance)
+        trace(Choice(node, token, child))
+        if child is None:
+            return Verdict(tuple(path), bonus=token)
+        path.append(child)
+        node = child
+
+
+def try_children(
+    tree: TokenTree,
+    target_logits: Float[Tensor, "nodes vocab"],
+    chance: Chance,
+    *,
+    leniences: Sequence[float] | None = None,
+    trace: Trace = ignore,
+) -> Verdict:
+    """Walk down through the children that pass their tests: the walk of `reject`, whose arguments
+    and errors these are.
+
+    leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered);
+                 None is 1 everywhere
+    trace        receives one `Trial` per child tried, and the `FinalDraw`
+    """
     _check_rows(tree, target_logits)
     path, node = [], ROOT
     while True:
         wanted = chance.sampler.probs(target_logits[node])
         for child in tree.children(node):
-            offered = tree.rows[child]
-            token = tree.tokens[child]
-            ratio = float(wanted[token]) / offered_probability(offered, token, len(wanted))
-            if chance.coin(ratio, tree.root_position, tree.slots(child)):
+            row, token = tree.rows[child], tree.tokens[child]
+            lenience = 1.0 if leniences is None else leniences[child]
+            ratio = lenience * float(wanted[token]) / offered_probability(row, token, len(wanted))
+            accepted = chance.coin(ratio, tree.root_position, tree.slots(child))
+            left = wanted if accepted else remaining(wanted, token, row)
+            trace(Trial(child, wanted, left, ratio, accepted))
+            if accepted:
                 path.append(child)
                 node = child
                 break
-            wanted = remaining(wanted, token, offered)
+            wanted = left
         else:
-            return Verdict(
-                tuple(path), bonus=chance.draw("emit", wanted, tree.root_position, tree.slots(node))
-            )
+            token = chance.draw("emit", wanted, tree.root_position, tree.slots(node))
+            trace(FinalDraw(node, wanted, token))
+            return Verdict(tuple(path), bonus=token)
 
 
-def remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
-    """(wanted − offered)₊ normalised; `wanted` itself where nothing is left, which only rounding
-    can bring about.
+def remaining(
+    wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
+) -> Float[Tensor, " vocab"]:
+    """(wanted − offered)₊, normalised: what is wanted after a token drawn from `offered` failed.
+
+    offered    None is the point mass at `token`
+
+    Where nothing is left, which only rounding can bring about, `wanted` itself comes back.
     """
     if offered is None:
         left = wanted.clone()
@@ -105,21 +176,23 @@ def remaining(wanted: Tensor, token: int, offered: Tensor | None) -> Tensor:
     return left / mass if mass > 0 else wanted
 
 
-def offered_probability(offered: Tensor | None, token: int, vocabulary: int) -> float:
-    """How probable the draft's token was; 1 for one that was chosen without chance."""
+def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabulary: int) -> float:
+    """The probability that the draft gave to `token`: 1 if it was chosen without chance (None).
+
+    Raises ValueError unless `offered` holds `vocabulary` numbers, that of `token` in (0, 1].
+    """
     if offered is None:
         return 1.0
-    if offered.shape != (vocabulary,) or not 0 < (probability := float(offered[token])) <= 1 + 1e-6:
-        what = (
-            f"{list(offered.shape)}"
-            if offered.shape != (vocabulary,)
-            else f"probability {float(offered[token])}"
-        )
-        raise ValueError(
-            f"a row is a law over {vocabulary} tokens in which its own token {token} is possible,"
-            f" got {what}"
-        )
-    return probability
+    if offered.shape != (vocabulary,):
+        got = f"shape {list(offered.shape)}"
+    elif 0 < (probability := float(offered[token])) <= 1 + 1e-6:
+        return probability
+    else:
+        got = f"probability {probability}"
+    raise ValueError(
+        f"a row is a distribution over {vocabulary} tokens in which its own token {token} is"
+        f" possible, got {got}"
+    )
 
 
 def _check_rows(tree: TokenTree, target_logits: Tensor) -> None:

@@ -38,16 +38,8 @@ class MergedDraft:
         """All that the parts guess."""
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
-            guessed = part.propose(context, chance.inner("part", (number,)))
-            place = [ROOT, *range(len(tree), len(tree) + guessed.guesses)]
-            parents = [place[parent] for parent in guessed.parents[1:]]
-            tree = tree.grown(
-                guessed.tokens[1:],
-                parents,
-                source=guessed.sources[1:],
-                scores=guessed.scores[1:],
-                rows=guessed.rows[1:],
-            )
+            inner = chance.inner("part", (number,))
+            tree = tree.grafted(ROOT, part.propose(context, inner))
         return tree.merged()
 
 

@@ -1,15 +1,16 @@
 """A tree of guesses straight from an n-gram table: no network at all."""
 
 import functools
-import heapq
 import math
 from dataclasses import dataclass
 
 import torch
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, Sampler, Slots
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
+from specdec_lib.core.tree.growth import Slot, by_parent, grow_best_first
+from specdec_lib.drafts.trees.growing import check_budget
 from specdec_lib.models.katz.model import Katz
 
 CONSIDERED = (
@@ -60,11 +61,7 @@ class NgramDraft:
                 "widths are whole numbers of at least 1, one per depth and at least one, got"
                 f" {self.widths}"
             )
-        if self.budget is not None and (self.budget < 1 or self.depth < 1):
-            raise ValueError(
-                f"a tree with a budget has at least 1 guess and depth 1, got budget={self.budget},"
-                f" depth={self.depth}"
-            )
+        check_budget(self.budget, self.depth)
         if self.siblings not in ("ranked", "top"):
             raise ValueError(
                 f'the siblings of an n-gram draft are "ranked" or "top", got {self.siblings!r}'
@@ -99,35 +96,27 @@ class NgramDraft:
         return tree
 
     def _fill(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
-        """Best-first: the best guess is planted and its own children wait in turn."""
-        paths: list[tuple[int, ...]] = [()]
-        parents: list[int] = [ROOT]
-        scores = [1.0]
-        waiting: list[tuple[float, int, int, tuple[int, ...]]] = []
-        node = ROOT
-        while True:
-            if len(paths[node]) < self.depth:
-                position = tree.root_position + len(paths[node]) + 1
-                tokens, factors = self._children(
-                    window + paths[node], self.budget, chance, position
-                )
-                for rank, (token, factor) in enumerate(zip(tokens, factors, strict=True)):
-                    if factor > 0:
-                        heapq.heappush(
-                            waiting, (-scores[node] * factor, node, rank, (*paths[node], token))
-                        )
-            if not waiting or len(paths) > self.budget:
-                return tree.grown(
-                    [path[-1] for path in paths[1:]],
-                    parents[1:],
-                    source=self.source,
-                    scores=scores[1:],
-                )
-            negative, parent, _, path = heapq.heappop(waiting)
-            node = len(paths)
-            paths.append(path)
-            parents.append(parent)
-            scores.append(-negative)
+        paths: dict[Slots, tuple[int, ...]] = {(): ()}  # tokens on the way to each slot
+
+        def factors(slot: Slot) -> list[float]:
+            path = paths[slot.ranks]
+            position = tree.root_position + len(path) + 1
+            tokens, found = self._children(window + path, self.budget, chance, position)
+            for rank, token in enumerate(tokens):
+                paths[(*slot.ranks, rank)] = (*path, token)
+            return found
+
+        slots = list(
+            grow_best_first(
+                factors, self.budget, depth=self.depth, floor=math.ulp(0.0), tie=by_parent
+            )
+        )
+        return tree.grown(
+            [paths[slot.ranks][-1] for slot in slots],
+            [slot.parent for slot in slots],
+            source=self.source,
+            scores=[slot.score for slot in slots],
+        )
 
     def _children(
         self, tokens: tuple[int, ...], width: int, chance: Chance, position: int
@@ -135,28 +124,25 @@ class NgramDraft:
         if chance.sampler.temperature > 0 and self.siblings == "ranked":
             ranked, gaps = self.rank(tokens, width, chance, position)
             return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
-        considered, laws = self._law(tokens, width, Sampler(1.0) if self.counted_at != 1 else None)
-        return considered[:width], (
-            laws if self.counted_at == 1 else [math.exp(law) for law in laws]
-        )[:width]
+        sampler = Sampler(1.0) if self.counted_at != 1 else None
+        likely, values = self._likely(tokens, width, sampler)
+        factors = values if sampler is None else [math.exp(value) for value in values]
+        return likely[:width], factors[:width]
 
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
-        """The k best continuations of `tokens` for `position` under the shared noise, and their
-        gaps as `MatchTable` has them.
+        """The k best continuations of `tokens` for `position` under the shared noise, best first,
+        and their gaps as `MatchTable` has them.
         """
-        considered, laws = self._law(
-            tokens, k, chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0)
-        )
+        sampler = chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0)
+        likely, log_probs = self._likely(tokens, k, sampler)
+        vocabulary = self.table.vocabulary
         return leading(
-            *chance.rank_among(
-                considered, laws, position, max(2, k), vocabulary=self.table.vocabulary
-            ),
-            k,
+            *chance.rank_among(likely, log_probs, position, max(2, k), vocabulary=vocabulary), k
         )
 
-    def _law(
+    def _likely(
         self, tokens: tuple[int, ...], width: int, sampler: Sampler | None
     ) -> tuple[list[int], list[float]]:
         """The likeliest continuations and their log-probabilities, sharpened and warped as if there
@@ -166,11 +152,11 @@ class NgramDraft:
         if key not in self._known:
             if len(self._known) > REMEMBERED:
                 self._known.clear()
-            considered, probabilities = self.table.top(tokens, max(width, CONSIDERED))
+            likely, values = self.table.top(tokens, max(width, CONSIDERED))
             if sampler is not None:
-                logits = self.counted_at * torch.tensor(probabilities, dtype=torch.float64).log()
-                probabilities = sampler.log_probs(logits).tolist()
-            self._known[key] = considered, probabilities
+                logits = self.counted_at * torch.tensor(values, dtype=torch.float64).log()
+                values = sampler.log_probs(logits).tolist()
+            self._known[key] = likely, values
         return self._known[key]
 
     @functools.cached_property

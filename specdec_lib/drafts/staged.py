@@ -103,47 +103,22 @@ class _Reading:
 
     def read(self) -> None:
         """One pass over all missing nodes and what the scout guesses below the best of them."""
-        planted = _Planted()
-        for path in self.missing:
-            planted.plant(path)
-        deepest = self.draft.reach(self.context) - 1  # what hangs below it is never wanted
+        paths = dict.fromkeys(self.missing)
+        deepest = self.draft.reach(self.context) - 1  # nodes at the full depth get no children
         best = sorted(self.missing, key=lambda path: (-self.missing[path][0], len(path)))
         for path in best[: self.staged.guided]:
             inner = self.chance.inner("scout", (len(self.context) - 1, *self.missing[path][1]))
             guessed = self.staged.scout.propose(self.context.extended(path), inner).cut(
                 deepest - len(path)
             )
-            below = [path]
-            for token, parent, source in zip(
-                guessed.tokens[1:], guessed.parents[1:], guessed.sources[1:], strict=True
-            ):
-                below.append((*below[parent], token))
-                self.scouted.setdefault(below[-1], source)
-                planted.plant(below[-1])
-        logits = self.draft.model.score(self.context, planted.tree(self.context))
-        self.rows |= {path: logits[node] for path, node in planted.number.items()}
+            for node in range(1, len(guessed)):
+                below = (*path, *guessed.path_tokens(node))
+                self.scouted.setdefault(below, guessed.sources[node])
+                paths[below] = None
+        tree = TokenTree.of_paths(self.context, paths)
+        logits = self.draft.model.score(self.context, tree)
+        self.rows |= {tree.path_tokens(node): logits[node] for node in range(len(tree))}
         self.missing = {}
-
-
-class _Planted:
-    """A tree put together from paths."""
-
-    def __init__(self) -> None:
-        self.number: dict[Path, int] = {(): ROOT}
-        self.parents: list[int] = []
-
-    def plant(self, path: Path) -> None:
-        """A node for every beginning of `path` that has none."""
-        if path not in self.number:
-            self.plant(path[:-1])
-            self.parents.append(self.number[path[:-1]])
-            self.number[path] = len(self.parents)
-
-    def tree(self, context: Context) -> TokenTree:
-        tokens = [path[-1] for path in self.number if path]
-        return TokenTree.rooted(context).grown(
-            tokens, self.parents, source="", scores=[0.0] * len(tokens)
-        )
 
 
 @dataclass(frozen=True)

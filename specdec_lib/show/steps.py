@@ -1,8 +1,7 @@
-"""One round told step by step, with every random number that decided something in it.
+"""One round explained step by step, with every random number that decided something in it.
 
-The round is the loop's own: the draft proposes, the target scores, and the walk is told from the
-same numbers that `look_up` and `reject` ask chance for. What is told is data; `figures.steps` draws
-it.
+The draft proposes, the target scores, and the walk of `look_up` or `reject` reports each decision
+to a trace, from which the steps are made. Steps are data; `figures.steps` draws them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,15 +10,22 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
+from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import Rule, look_up, offered_probability, reject, remaining
+from specdec_lib.core.verify import (
+    UNWARPED,
+    follow_choices,
+    look_up,
+    reject,
+    try_children,
+)
+from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
-UNWARPED = Sampler(1.0)
-SHOWN = 6  # candidates of a choice or a law, at least; what decides is always among them
+SHOWN = 6  # candidates of a choice or a distribution, at least, beside what decides
 Text = Callable[[int], str]
 Numbers = tuple[dict[str, object], ...]
 
@@ -51,11 +57,11 @@ def steps_of(
     rule: Rule,
     text: Text,
 ) -> list[Step]:
-    """The steps of the first round after `prompt`: context, a level of guesses at a time, one pass,
-    the walk, what is emitted.
+    """The steps of the first round after `prompt`: the context, one step per level of guesses, the
+    target's pass, one step per decision of the walk, and what is emitted.
 
     rule    `look_up` or `reject`
-    text    of a token
+    text    gives the text of a token
 
     Raises ValueError for another rule, or a context that does not fit the target.
     """
@@ -78,7 +84,11 @@ def steps_of(
     ]
     told += _proposed(draft, context, tree, chance, text)
     told.append(_scored(tree, text))
-    told += (_looked_up if rule is look_up else _rejected)(tree, logits, chance, text)
+    events: list[Choice | Trial | FinalDraw] = []
+    walk = follow_choices if rule is look_up else try_children
+    verdict = walk(tree, logits, chance, trace=events.append)
+    told += _walked(_Explained(tree, logits, chance, text), events)
+    told.append(_emitted(tree, verdict, text))
     return told
 
 
@@ -86,7 +96,7 @@ def _proposed(
     draft: Draft, context: Context, tree: TokenTree, chance: Chance, text: Text
 ) -> Iterator[Step]:
     """A step per level of guesses."""
-    known = _deciding(draft, context, tree, chance) if tree.guesses else None
+    known = _deciding(draft) if tree.guesses else None
     rows = (
         known.model.score(context, tree)
         if known is not None and tree.root_position + max(tree.depths) < known.model.max_positions
@@ -104,19 +114,13 @@ def _proposed(
         )
 
 
-def _deciding(
-    draft: Draft, context: Context, tree: TokenTree, chance: Chance
-) -> TreeDraft | ChainDraft | None:
-    """The draft whose numbers decided: a tree or a chain, or the one inside a staged draft, which
+def _deciding(draft: Draft) -> TreeDraft | ChainDraft | None:
+    """The draft whose numbers decided: a tree or a chain, or the one inside a staged tree, which
     proposes the very same tree; None for others.
     """
     if isinstance(draft, TreeDraft | ChainDraft):
         return draft
-    inner = getattr(draft, "draft", None) if hasattr(draft, "scout") else None
-    if not isinstance(inner, TreeDraft | ChainDraft):
-        return None
-    own = inner.propose(context, chance).cut(max(tree.depths))
-    return inner if (own.tokens, own.parents) == (tree.tokens, tree.parents) else None
+    return draft.draft if isinstance(draft, StagedTree) else None
 
 
 def _how(draft: TreeDraft | ChainDraft | None, chance: Chance) -> str:
@@ -128,7 +132,7 @@ def _how(draft: TreeDraft | ChainDraft | None, chance: Chance) -> str:
         if chance.sampler.temperature == 0
         else noisy
     )
-    drawn = "one draw per guess from its law"
+    drawn = "one draw per guess from its distribution"
     ways = {
         "ranked": ranked,
         "top": "probability alone",
@@ -179,111 +183,103 @@ def _scored(tree: TokenTree, text: Text) -> Step:
     return Step("score", words, tree, numbers=tuple(numbers))
 
 
-def _looked_up(
-    tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text
-) -> Iterator[Step]:
-    """A step per node of the walk: what competes there, with its noise."""
-    path, node = [], ROOT
-    while True:
-        position, guessed = (
-            tree.position(node) + 1,
-            [tree.tokens[child] for child in tree.children(node)],
-        )
-        best, _ = chance.rank(logits[node], position, SHOWN)
+@dataclass(frozen=True)
+class _Explained:
+    """What the explanation of a decision needs beside the decision."""
+
+    tree: TokenTree
+    logits: Float[Tensor, "nodes vocab"]
+    chance: Chance
+    text: Text
+
+    def choice(self, event: Choice, path: tuple[int, ...]) -> Step:
+        """What competes after a node, with its noise."""
+        tree, node = self.tree, event.node
+        position = tree.position(node) + 1
+        guessed = [tree.tokens[child] for child in tree.children(node)]
+        best, _ = self.chance.rank(self.logits[node], position, SHOWN)
         rows = []
         for token in dict.fromkeys((*best, *guessed)):
             child = guessed.index(token) + 1 if token in guessed else 0
-            row = {"token": token, "text": text(token), "child": child, "chosen": token == best[0]}
-            rows.append(row | _perturbed(logits[node], token, position, chance, noisy=True))
-        child = tree.child(node, best[0])
-        ends = (
-            "no child has it: the walk ends"
-            if guessed
-            else "nothing was guessed here: the walk ends"
-        )
-        goes = ends if child is None else f"child {rows[0]['child']} has it: accepted"
-        yield Step(
-            "choose",
-            f"At position {position} the target chooses {text(best[0])!r}; {goes}.",
-            tree,
-            tuple(path),
-            tuple(rows),
-        )
-        if child is None:
-            yield _emitted(tree, path, best[0], text)
-            return
-        path.append(child)
-        node = child
-
-
-def _rejected(
-    tree: TokenTree, logits: Float[Tensor, "nodes vocab"], chance: Chance, text: Text
-) -> Iterator[Step]:
-    """A step per child that is tried, and one for the final draw."""
-    path, node = [], ROOT
-    while True:
-        wanted = chance.sampler.probs(logits[node])
-        for number, child in enumerate(tree.children(node), 1):
-            token, offered = tree.tokens[child], tree.rows[child]
-            ratio = float(wanted[token]) / offered_probability(offered, token, len(wanted))
-            kept = (drawn := chance.uniform("coin", tree.root_position, tree.slots(child))) < ratio
-            left = wanted if kept else remaining(wanted, token, offered)
-            numbers = _laws(wanted, offered, left, token, text)
-            coin = {"probability": min(1.0, ratio), "uniform": drawn, "kept": kept, "node": child}
-            words = f"Child {number}, {text(token)!r}: kept with probability {min(1.0, ratio):.3f}; the number is {drawn:.3f}: "
-            yield Step(
-                "coin",
-                words + ("kept." if kept else "rejected."),
-                tree,
-                tuple(path),
-                tuple(row | coin for row in numbers),
-            )
-            if kept:
-                path.append(child)
-                node = child
-                break
-            wanted = left
+            row = {"token": token, "text": self.text(token), "child": child}
+            row["chosen"] = token == event.token
+            row |= _perturbed(self.logits[node], token, position, self.chance, noisy=True)
+            rows.append(row)
+        if event.child is not None:
+            goes = f"child {rows[0]['child']} has it: accepted"
+        elif guessed:
+            goes = "no child has it: the walk ends"
         else:
-            drawn = chance.uniform("emit", tree.root_position, tree.slots(node))
-            token = chance.draw("emit", wanted, tree.root_position, tree.slots(node))
-            after = (
-                "what the rejected children left of the target's law"
-                if tree.children(node)
-                else "the target's law"
-            )
-            words = f"From {after}, the number {drawn:.3f} draws {text(token)!r}."
-            yield Step("draw", words, tree, tuple(path), _draw(wanted, token, drawn, text))
-            yield _emitted(tree, path, token, text)
-            return
+            goes = "nothing was guessed here: the walk ends"
+        words = f"At position {position} the target chooses {self.text(event.token)!r}; {goes}."
+        return Step("choose", words, tree, path, tuple(rows))
+
+    def trial(self, event: Trial, path: tuple[int, ...]) -> Step:
+        """The coin of one child, and what is wanted before and after it."""
+        tree, child = self.tree, event.child
+        token, probability = tree.tokens[child], min(1.0, event.ratio)
+        number = self.chance.uniform("coin", tree.root_position, tree.slots(child))
+        coin = {"probability": probability, "uniform": number}
+        coin |= {"kept": event.accepted, "node": child}
+        rows = _before_and_after(event.wanted, tree.rows[child], event.left, token, self.text)
+        words = (
+            f"Child {tree.slots(child)[-1] + 1}, {self.text(token)!r}: kept with probability"
+            f" {probability:.3f}; the number is {number:.3f}:"
+            f" {'kept' if event.accepted else 'rejected'}."
+        )
+        return Step("coin", words, tree, path, tuple(row | coin for row in rows))
+
+    def final_draw(self, event: FinalDraw, path: tuple[int, ...]) -> Step:
+        """The number that draws the correction or bonus."""
+        tree, text = self.tree, self.text(event.token)
+        number = self.chance.uniform("emit", tree.root_position, tree.slots(event.node))
+        after = "the target's distribution"
+        if tree.children(event.node):
+            after = f"what the rejected children left of {after}"
+        words = f"From {after}, the number {number:.3f} draws {text!r}."
+        return Step("draw", words, tree, path, _draw(event.wanted, event.token, number, self.text))
 
 
-def _emitted(tree: TokenTree, path: Sequence[int], bonus: int, text: Text) -> Step:
+def _walked(explained: _Explained, events: Sequence[Choice | Trial | FinalDraw]) -> Iterator[Step]:
+    """A step per decision of the walk."""
+    path: tuple[int, ...] = ()
+    for event in events:
+        if isinstance(event, Choice):
+            yield explained.choice(event, path)
+            path += () if event.child is None else (event.child,)
+        elif isinstance(event, Trial):
+            yield explained.trial(event, path)
+            path += (event.child,) if event.accepted else ()
+        else:
+            yield explained.final_draw(event, path)
+
+
+def _emitted(tree: TokenTree, verdict: Verdict, text: Text) -> Step:
     nodes = [
         {"token": tree.tokens[node], "text": text(tree.tokens[node]), "source": tree.sources[node]}
-        for node in path
+        for node in verdict.path
     ]
-    last = path[-1] if path else ROOT
-    name = "bonus" if not tree.children(last) else "correction"
-    numbers = (*nodes, {"token": bonus, "text": text(bonus), "source": "target"})
-    words = f"{len(path)} of {tree.guesses} guesses accepted, {len(numbers)} tokens emitted: the last, the {name}, is the target's own."
-    return Step("emit", words, tree, tuple(path), numbers)
+    last = verdict.path[-1] if verdict.path else ROOT
+    name = "correction" if tree.children(last) else "bonus"
+    numbers = (*nodes, {"token": verdict.bonus, "text": text(verdict.bonus), "source": "target"})
+    words = (
+        f"{len(nodes)} of {tree.guesses} guesses accepted, {len(numbers)} tokens emitted: the last,"
+        f" the {name}, is the target's own."
+    )
+    return Step("emit", words, tree, verdict.path, numbers)
 
 
 def _perturbed(
     logits: Float[Tensor, " vocab"], token: int, position: int, chance: Chance, *, noisy: bool
 ) -> dict[str, object]:
-    """A token's log-probability (unwarped at temperature 0), its noise, and the sum that is
-    compared.
-    """
-    if chance.sampler.temperature == 0:
-        law = UNWARPED.log_probs(logits)[token]
-    else:
-        law = chance.sampler.log_probs(logits)[token]
+    """A token's log-probability (unwarped at temperature 0), its noise, and the sum compared."""
+    sampler = UNWARPED if chance.sampler.temperature == 0 else chance.sampler
+    log_prob = float(sampler.log_probs(logits)[token])
     noise = chance.noise(position, [token])[0] if noisy else 0.0
-    return {"log_probability": float(law), "noise": noise, "sum": float(law) + noise}
+    return {"log_probability": log_prob, "noise": noise, "sum": log_prob + noise}
 
 
-def _laws(
+def _before_and_after(
     wanted: Tensor, offered: Tensor | None, left: Tensor, token: int, text: Text
 ) -> list[dict[str, object]]:
     """The token at hand and the likeliest others: wanted, offered (1 for a token chosen without
@@ -305,23 +301,22 @@ def _laws(
     return rows
 
 
-def _interval(law: Tensor, token: int) -> tuple[float, float]:
+def _interval(probs: Tensor, token: int) -> tuple[float, float]:
     """The part of [0, 1) whose numbers draw this token."""
-    cumulative = law.double().cumsum(-1)
+    cumulative = probs.double().cumsum(-1)
     total = float(cumulative[-1])
-    return (float(cumulative[token - 1]) / total if token else 0.0), float(
-        cumulative[token]
-    ) / total
+    low = float(cumulative[token - 1]) / total if token else 0.0
+    return low, float(cumulative[token]) / total
 
 
-def _draw(law: Tensor, token: int, drawn: float, text: Text) -> Numbers:
+def _draw(probs: Tensor, token: int, drawn: float, text: Text) -> Numbers:
     """The token and the likeliest others, each with its part of [0, 1), in the order in which they
     lie there.
     """
-    likely = law.argsort(descending=True, stable=True)[:SHOWN].tolist()
+    likely = probs.argsort(descending=True, stable=True)[:SHOWN].tolist()
     rows = []
     for one in sorted({token, *likely}):
-        low, high = _interval(law, one)
+        low, high = _interval(probs, one)
         rows.append(
             {
                 "token": one,

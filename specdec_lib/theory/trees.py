@@ -4,13 +4,13 @@ Siblings are different tokens, so P(the target takes the whole path to a node) a
 tokens per round are the root's 1 and this sum. Budgets and counts leave the root out.
 """
 
-import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from specdec_lib.core.tree import NO_PARENT, ROOT, Shape
+from specdec_lib.core.tree import NO_PARENT, Shape
+from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 from specdec_lib.theory.rates import Rates, at_depth, checked
 
@@ -21,14 +21,6 @@ class Plan(NamedTuple):
     budget: int
     depth: int
     speed_up: float
-
-
-class _Guess(NamedTuple):
-    """One node of a best tree."""
-
-    parent: int
-    depth: int
-    probability: float  # that the target takes the whole path
 
 
 def expected_tokens(shape: Shape, rates: Rates) -> float:
@@ -65,7 +57,7 @@ def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> 
     programme of Chen et al. 2024 (Sequoia), because a child and a later sibling are never worth
     more.
     """
-    return Shape((NO_PARENT, *(guess.parent for guess in _best_first(rates, budget, depth))))
+    return Shape((NO_PARENT, *(slot.parent for slot in _best_first(rates, budget, depth))))
 
 
 def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = None) -> list[float]:
@@ -73,8 +65,8 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
     whose arguments and errors these are.
     """
     tokens = [1.0]
-    for guess in _best_first(rates, budget, depth):
-        tokens.append(tokens[-1] + guess.probability)
+    for slot in _best_first(rates, budget, depth):
+        tokens.append(tokens[-1] + slot.score)
     return tokens + tokens[-1:] * (int(budget) + 1 - len(tokens))
 
 
@@ -143,9 +135,9 @@ def _plans(
     guess has rate 0.
     """
     grown = [(1.0, 0)]  # tokens and depth by guesses
-    for guess in _best_first(rates, budgets[-1], limit):
+    for slot in _best_first(rates, budgets[-1], limit):
         tokens, deepest = grown[-1]
-        grown.append((tokens + guess.probability, max(deepest, guess.depth)))
+        grown.append((tokens + slot.score, max(deepest, len(slot.ranks))))
     for guesses in sorted({min(budget, len(grown) - 1) for budget in budgets} - {0}):
         tokens, deepest = grown[guesses]
         cost = 1.0 if verify is None else verify(guesses + 1)
@@ -156,39 +148,19 @@ def _plans(
         )
 
 
-def _best_first(rates: Rates, budget: Integral, depth: Integral | None) -> Iterator[_Guess]:
+def _best_first(rates: Rates, budget: Integral, depth: Integral | None) -> Iterator[Slot]:
     """The guesses of the best tree, the most probable path first, until the budget is spent or all
     others have rate 0.
     """
     vectors = checked(rates, falling=True)
     _check_size(budget, depth)
-    heap: list[tuple[float, int, tuple[int, ...], int, float]] = []
-    _offer(heap, vectors, place=(0,), parent=ROOT, above=1.0)
-    for node in range(1, int(budget) + 1):
-        if not heap:
-            return
-        negative, level, place, parent, above = heapq.heappop(heap)
-        yield _Guess(parent, level, -negative)
-        *path, rank = place
-        _offer(heap, vectors, place=(*path, rank + 1), parent=parent, above=above)
-        if depth is None or level < depth:
-            _offer(heap, vectors, place=(*place, 0), parent=node, above=-negative)
-
-
-def _offer(
-    heap: list,
-    vectors: Sequence[tuple[float, ...]],
-    *,
-    place: tuple[int, ...],
-    parent: int,
-    above: float,
-) -> None:
-    """Put a slot on the heap unless its rate is 0; its place, the ranks along the path, settles
-    ties.
-    """
-    vector, rank = at_depth(vectors, len(place)), place[-1]
-    if rank < len(vector) and above * vector[rank] > 0:
-        heapq.heappush(heap, (-above * vector[rank], len(place), place, parent, above))
+    limit = None if depth is None else int(depth)
+    return grow_best_first(
+        lambda slot: at_depth(vectors, len(slot.ranks) + 1),
+        int(budget),
+        depth=limit,
+        floor=math.ulp(0.0),
+    )
 
 
 def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float]:

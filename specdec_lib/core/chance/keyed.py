@@ -205,7 +205,7 @@ class Chance:
 def _noise(
     seed: int, position: int, tokens: Int[np.ndarray, " some"]
 ) -> Float64[np.ndarray, " some"]:
-    """`gumbel_noise` of these tokens alone."""
+    """Standard Gumbel noise of these tokens at a position, from 52 bits of SplitMix64 each."""
     state = np.uint64(_key("noise", seed, position)) + (
         tokens.astype(np.uint64) + np.uint64(1)
     ) * np.uint64(0x9E3779B97F4A7C15)
@@ -224,26 +224,10 @@ def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarra
 def gumbel_noise(
     seed: int, position: int, vocabulary: int, device: str = "cpu"
 ) -> Float[Tensor, " vocab"]:
-    """Standard Gumbel noise in float64 for every token of one position; its bits are integer
-    arithmetic, equal on every device.
-    """
-    start = _signed(_key("noise", seed, position))
-    state = start + (torch.arange(1, vocabulary + 1, device=device) * _signed(0x9E3779B97F4A7C15))
-    state = (state ^ _shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
-    state = (state ^ _shifted(state, 27)) * _signed(0x94D049BB133111EB)
-    bits = _shifted(state ^ _shifted(state, 31), 12)
-    return -torch.log(-torch.log((bits.double() + 0.5) * 2.0**-52))
+    """Standard Gumbel noise, float64, for every token of one position; equal on every device."""
+    return torch.from_numpy(_whole_noise(seed, position, vocabulary)).to(device)
 
 
 def _key(*parts: object) -> int:
     """64 random-looking bits that depend on every part."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
-
-
-def _shifted(state: Tensor, by: int) -> Tensor:
-    """A logical right shift, which torch lacks for int64."""
-    return (state >> by) & ((1 << (64 - by)) - 1)
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >= 1 << 63 else word

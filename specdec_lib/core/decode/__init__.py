@@ -1,7 +1,16 @@
-"""The loop, and an honest record of each round."""
+"""The loop that decodes with a draft, and a record of each of its rounds."""
 
-from specdec_lib.core.decode.asking import models_in, parts_of
 from specdec_lib.core.decode.loop import decode, read_prompt, rounds
+from specdec_lib.core.decode.parts import models_in, parts_of, vocabularies_in
 from specdec_lib.core.decode.records import Generation, Round
 
-__all__ = ["Generation", "Round", "decode", "models_in", "parts_of", "read_prompt", "rounds"]
+__all__ = [
+    "Generation",
+    "Round",
+    "decode",
+    "models_in",
+    "parts_of",
+    "read_prompt",
+    "rounds",
+    "vocabularies_in",
+]

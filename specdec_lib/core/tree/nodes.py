@@ -6,7 +6,7 @@ its children; the children of a node stand in the order in which they were drawn
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -87,6 +87,23 @@ class TokenTree:
         """The tree that guesses nothing."""
         return cls(len(context) - 1, (context.tokens[-1],))
 
+    @classmethod
+    def of_paths(cls, context: Context, paths: Iterable[Sequence[int]]) -> "TokenTree":
+        """The tree that holds these paths of tokens below the context's end, each beginning once.
+
+        Its scores are 0 and its sources empty: it is made to be read, not to be verified.
+        """
+        number: dict[tuple[int, ...], int] = {(): ROOT}
+        parents = []
+        for path in paths:
+            for end in range(1, len(path) + 1):
+                if (start := tuple(path[:end])) not in number:
+                    parents.append(number[start[:-1]])
+                    number[start] = len(number)
+        tokens = [path[-1] for path in number if path]
+        tree = cls.rooted(context)
+        return tree.grown(tokens, parents, source="", scores=[0.0] * len(tokens))
+
     def grown(
         self,
         tokens: Sequence[int],
@@ -115,6 +132,20 @@ class TokenTree:
         vars(longer).update(root_position=self.root_position, **columns)
         longer._check_nodes(len(self))
         return longer
+
+    def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
+        """This tree with the guesses of a tree that is rooted at `node`, at its end in their order.
+
+        Their scores are multiplied by that of `node`.
+        """
+        number = [node, *range(len(self), len(self) + guessed.guesses)]
+        return self.grown(
+            guessed.tokens[1:],
+            [number[parent] for parent in guessed.parents[1:]],
+            source=guessed.sources[1:],
+            scores=[self.scores[node] * score for score in guessed.scores[1:]],
+            rows=guessed.rows[1:],
+        )
 
     def __len__(self) -> int:
         return len(self.tokens)

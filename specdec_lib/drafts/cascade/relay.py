@@ -61,19 +61,7 @@ class Relay:
                 guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
                 if not guessed.guesses:
                     break
-                tree, leaf = _planted(tree, leaf, guessed)
+                before, tree = len(tree), tree.grafted(leaf, guessed)
+                added = [node for node in range(before, len(tree)) if not tree.children(node)]
+                leaf = max(added, key=lambda node: (tree.scores[node], tree.depths[node]))
         return tree
-
-
-def _planted(tree: TokenTree, leaf: int, guessed: TokenTree) -> tuple[TokenTree, int]:
-    """The tree with the guesses below a leaf, and the best-scored leaf among them."""
-    place = [leaf, *range(len(tree), len(tree) + guessed.guesses)]
-    grown = tree.grown(
-        guessed.tokens[1:],
-        [place[parent] for parent in guessed.parents[1:]],
-        source=guessed.sources[1:],
-        scores=[tree.scores[leaf] * score for score in guessed.scores[1:]],
-        rows=guessed.rows[1:],
-    )
-    leaves = [node for node in place[1:] if not grown.children(node)]
-    return grown, max(leaves, key=lambda node: (grown.scores[node], grown.depths[node]))

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import parts_of
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.decode import vocabularies_in
+from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
-from specdec_lib.core.verify import Verdict
-from specdec_lib.drafts.cascade.lenience import UNWARPED, look_up_leniently, reject_leniently
+from specdec_lib.core.verify import UNWARPED, follow_choices
+from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.growing import Child
+from specdec_lib.drafts.trees.growing import Child, add_children
 
 VIA = " via "
 
@@ -73,17 +73,14 @@ class Reviewed:
         inner = chance.inner("review", (tree.root_position,))
         guessed = self.draft.propose(context, inner.inner("guess")).cut(room)
         logits = self.reviewer.score(context, guessed)
-        leniences = [
-            1.0 if self.exempt_max_gram and source in ORIGINS else self.lenience
-            for source in guessed.sources
-        ]
+        lenience = lenience_of(guessed, self.lenience, exempt_max_gram=self.exempt_max_gram)
         if self.siblings == "ranked":
-            verdict, rows = look_up_leniently(guessed, logits, inner, leniences), None
+            verdict, rows = follow_choices(guessed, logits, inner, lenience=lenience), None
         else:
-            verdict, rows = reject_leniently(guessed, logits, inner, leniences)
-        return self._handed(tree, guessed, verdict, rows, logits, inner)
+            verdict, rows = reject_leniently(guessed, logits, inner, lenience.factors)
+        return self._handed_up(tree, guessed, verdict, rows, logits, inner)
 
-    def _handed(
+    def _handed_up(
         self,
         tree: TokenTree,
         guessed: TokenTree,
@@ -93,41 +90,21 @@ class Reviewed:
         chance: Chance,
     ) -> TokenTree:
         tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        sources = [
-            *(f"{guessed.sources[node]}{VIA}{self.reviewer.name}" for node in verdict.path),
-            self.reviewer.name,
-        ]
-        last = ROOT
-        for place, (node, token, source) in enumerate(
-            zip((ROOT, *verdict.path), tokens, sources, strict=True)
-        ):
-            position = guessed.position(node) + 1
+        reviewer = self.reviewer.name
+        sources = [f"{guessed.sources[node]}{VIA}{reviewer}" for node in verdict.path]
+        last, nodes = ROOT, (ROOT, *verdict.path)
+        for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
+            source = sources[place] if place < len(sources) else reviewer
             if rows is None:
+                position = guessed.position(node) + 1
                 children = self._ranked(logits[node], position, token, source, chance)
             else:
-                factor = (
-                    float(UNWARPED.probs(logits[node])[token])
-                    if chance.sampler.temperature == 0
-                    else self.match.rate(0)
-                )
-                children = self._drawn(
-                    chance.sampler.probs(logits[node]),
-                    Child(token, factor, rows[place], source),
-                    place,
-                    tree,
-                    chance,
-                )
-            first = len(tree)
-            tree = tree.grown(
-                [child.token for child in children],
-                [last] * len(children),
-                source=[child.source for child in children],
-                scores=[
-                    tree.scores[last] * min(1.0, child.factor) for child in children
-                ],  # a rounded probability may lie above 1
-                rows=[child.row for child in children],
-            )
-            last = first
+                greedy = chance.sampler.temperature == 0
+                probs = UNWARPED.probs(logits[node]) if greedy else None
+                factor = self.match.rate(0) if probs is None else float(probs[token])
+                kept = Child(token, factor, rows[place], source)
+                children = self._drawn(logits[node], kept, place, tree, chance)
+            last, tree = len(tree), add_children(tree, {last: children})
         return tree
 
     def _ranked(
@@ -162,36 +139,27 @@ class Reviewed:
         ][: self.width]
 
     def _drawn(
-        self, law: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance
+        self, logits: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance
     ) -> list[Child]:
         """The token that goes on, and independent draws of the reviewer."""
-        slots = [((0,) * place + (rank,)) for rank in range(1, self.width)]
-        drawn = [chance.draw("sibling", law, tree.root_position, slot) for slot in slots]
-        return [
-            kept,
-            *(
-                Child(token, self.match.rate(rank), law, self.reviewer.name)
-                for rank, token in enumerate(drawn, 1)
-            ),
-        ]
+        probs, found = chance.sampler.probs(logits), [kept]
+        for rank in range(1, self.width):
+            token = chance.draw("sibling", probs, tree.root_position, (0,) * place + (rank,))
+            found.append(Child(token, self.match.rate(rank), probs, self.reviewer.name))
+        return found
 
 
-def check_parts(parts: Sequence[object]) -> None:
-    """Raises ValueError unless all models and tables in these drafts have one vocabulary (a part
-    that has none fits all), and no model is called
-    as Max-Gram's guesses are, which a review tells apart by their source.
+def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
+    """Raises ValueError unless all models and tables in these parts have one vocabulary, and no
+    model's name is a source of Max-Gram's guesses, which a review tells apart by their source.
     """
-    found = [
-        (getattr(part, "name", type(part).__name__), getattr(part, "vocabulary", None))
-        for part in parts_of(*parts)
-    ]
-    sized = [(name, size) for name, size in found if size is not None]
-    if len({size for _, size in sized}) > 1:
+    sizes = vocabularies_in(*parts)
+    if len(set(sizes.values())) > 1:
         raise ValueError(
             "the drafts of a cascade share one vocabulary, got"
-            f" {', '.join(f'{name} with {size} tokens' for name, size in sized)}"
+            f" {', '.join(f'{name} with {size} tokens' for name, size in sizes.items())}"
         )
-    if taken := sorted({name for name, _ in found} & set(ORIGINS)):
+    if taken := sorted(sizes.keys() & set(ORIGINS)):
         raise ValueError(
             f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r}"
             " otherwise"

@@ -1,24 +1,29 @@
-"""A tree of guesses grown from one model, level by level, or best-first."""
+"""Trees and chains of guesses grown from one model, with at most one pass per level."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
+from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, best, likeliest
+from specdec_lib.core.chance import Chance, Slots, best, likeliest
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.core.tree import ROOT, MatchTable, Shape, TokenTree, leading
+from specdec_lib.core.protocols import LanguageModel, TreeGrower
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
+from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, slots_of
 
 SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 
 class Child(NamedTuple):
-    """A guess before it is planted: its score against its parent's, the law it was drawn from, and
-    who guessed it.
+    """A guess that is not in a tree yet.
+
+    factor    its score relative to its parent's
+    row       the distribution [vocab] its token was drawn from; None if chosen without chance
+    source    the name of the drafter that guessed it
     """
 
     token: int
@@ -27,32 +32,51 @@ class Child(NamedTuple):
     source: str
 
 
-Ask = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
-"""Up to so many children for each of these nodes; a node that is left out is not known yet and
-stays a leaf.
+ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
+"""A function that gives each of some nodes up to so many children; a node that it leaves out is not
+known yet and stays a leaf.
 """
+
+
+def add_children(
+    tree: TokenTree, children: Mapping[int, Sequence[Child]], *, floor: float = 0.0
+) -> TokenTree:
+    """The tree with these children at its end, except those that score below `floor`."""
+    found = [
+        (node, child, tree.scores[node] * min(1.0, child.factor))  # rounding may give more than 1
+        for node, its in children.items()
+        for child in its
+    ]
+    found = [(node, child, score) for node, child, score in found if score >= floor]
+    return tree.grown(
+        [child.token for _, child, _ in found],
+        [node for node, _, _ in found],
+        source=[child.source for _, child, _ in found],
+        scores=[score for _, _, score in found],
+        rows=[child.row for _, child, _ in found],
+    )
 
 
 @dataclass(frozen=True)
 class TreeDraft:
-    """A tree grown from one model, level by level: each pass scores all nodes that are to have
+    """A tree grown from one model level by level: a pass scores all nodes of a level that get
     children.
 
     widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
     shape       any fixed shape, such as `theory.best_tree` of measured rates
-    budget      guesses in all, filled best-first by score
+    budget      number of guesses, filled best-first by score
     depth       deepest guess of a tree with a budget
-    floor       no guess scores below it, in [0, 1]
+    floor       lowest score of a guess, in [0, 1]
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
-                without noise; "iid": independent draws; "distinct": draws without replacement. The
-                last two carry rows and are for `reject`; "top" serves both rules.
+                without noise (for both rules); "iid": independent draws; "distinct": draws without
+                replacement. The last two carry rows and are for `reject`.
     match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a
                 score is the product of probabilities
 
-    At temperature 0, for "top", and where `match` looks at gaps, a budget adapts to the context;
+    At temperature 0, for "top", and where `match` depends on gaps, a budget adapts to the context;
     else scores follow from ranks alone and the shape is the same everywhere.
-    A model whose context is full guesses nothing more, and siblings end where the warped law has no
-    more tokens.
+    A model whose context is full guesses nothing more, and siblings end where the warped
+    distribution has no more tokens.
     Raises ValueError if the shape is not given in exactly one way or a value is out of range.
     Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024
     (OPT-Tree).
@@ -81,133 +105,123 @@ class TreeDraft:
             raise ValueError(
                 f"widths are at least 1 per depth, and of one depth or more, got {self.widths}"
             )
-        if self.budget is not None and (self.budget < 1 or self.depth < 1):
-            raise ValueError(
-                f"a tree with a budget has at least 1 guess and depth 1, got budget={self.budget},"
-                f" depth={self.depth}"
-            )
+        check_budget(self.budget, self.depth)
         if not 0 <= self.floor <= 1:
             raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
         if self.siblings not in SIBLINGS:
             raise ValueError(f"siblings are one of {', '.join(SIBLINGS)}, got {self.siblings!r}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A tree of the given shape; at most one pass per depth."""
-        tree = self._grown_whole(context, chance)
-        return (
-            self.grow(context, chance, partial(self._ask, context, chance))
-            if tree is None
-            else tree
-        )
+        """A tree of the given shape, from at most one pass per depth."""
 
-    def _grown_whole(self, context: Context, chance: Chance) -> TokenTree | None:
-        """The same tree from a model that grows trees itself, which is faster; None from any other."""
-        grow = getattr(
-            self.model, "grow", None
-        )  # a `TreeGrower`'s; asking the protocol costs as much as growing
-        if grow is None or self.siblings != "ranked" or self.shape is not None:
+        def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
+            part, number = tree.above(list(widths))  # other nodes need not be read
+            logits = self.model.score(context, part)
+            return {
+                node: self.children(tree, node, logits[number[node]], chance, width)
+                for node, width in widths.items()
+            }
+
+        grown = self._grown_by_model(context, chance)
+        return self.grow(context, chance, expand) if grown is None else grown
+
+    @functools.cached_property
+    def _grower(self) -> TreeGrower | None:
+        """The model, if it can grow this kind of tree itself, which is faster."""
+        able = self.siblings == "ranked" and self.shape is None
+        return self.model if able and isinstance(self.model, TreeGrower) else None
+
+    def _grown_by_model(self, context: Context, chance: Chance) -> TokenTree | None:
+        if self._grower is None:
             return None
         reach = self.reach(context)
-        widths = self.widths[:reach] if self.widths is not None else (self.budget,) * reach
-        return grow(
+        widths = (self.budget,) * reach if self.widths is None else self.widths[:reach]
+        return self._grower.grow(
             context, chance, widths=widths, budget=self.budget, floor=self.floor, match=self.match
         )
 
-    def grow(self, context: Context, chance: Chance, ask: Ask) -> TokenTree:
-        """The tree that follows from the children that `ask` gives; it is asked level by level, for
-        all nodes of a level that are to have some.
+    def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
+        """The tree that follows from the children that `expand` gives, level by level.
 
-        Whatever `ask` leaves out is a leaf here, and all else is as it would be: what is asked of
-        the shallowest level with a gap is what `propose` would ask of it.
+        A node that `expand` leaves out is a leaf, and all else is as it would be: at the shallowest
+        level with such a node, `expand` gets the very nodes that `propose` would expand there.
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:
-            return self._widen(tree, self.widths[:reach], ask)
+            return self._fill_slots(tree, slots_of(Shape.of_widths(self.widths)), reach, expand)
         if self.shape is not None:
-            return self._fill_slots(tree, slots_of(self.shape), reach, ask)
+            return self._fill_slots(tree, slots_of(self.shape), reach, expand)
         drawn = self.siblings in ("iid", "distinct")
         ranked = self.siblings == "ranked" and chance.sampler.temperature > 0
         if drawn or (ranked and not self.match.edges):
-            return self._fill_slots(
-                tree, best_slots(self.match, self.budget, reach, self.floor), reach, ask
-            )
-        return self._fill(tree, reach, ask)
+            slots = best_slots(self.match, self.budget, reach, self.floor)
+            return self._fill_slots(tree, slots, reach, expand)
+        return self._fill_best(tree, reach, expand)
 
     def reach(self, context: Context) -> int:
-        """How deep a tree may become after `context`."""
+        """The depth that a tree after `context` may have, given the model's longest context."""
         readable = max(0, self.model.max_positions - len(context) + 1)
-        return min(
-            readable,
-            len(self.widths)
-            if self.widths is not None
-            else self.shape.depth
-            if self.shape is not None
-            else self.depth,
-        )
+        if self.widths is not None:
+            return min(readable, len(self.widths))
+        return min(readable, self.depth if self.shape is None else self.shape.depth)
 
     def as_tree(self) -> "TreeDraft":
-        """Itself; see `ChainDraft.as_tree`."""
+        """This draft itself; see `ChainDraft.as_tree`."""
         return self
 
-    def _widen(self, tree: TokenTree, widths: Sequence[int], ask: Ask) -> TokenTree:
-        frontier = [ROOT]
-        for width in widths:
-            if not frontier:
-                break
-            grown = self._plant(tree, ask(tree, dict.fromkeys(frontier, width)))
-            tree, frontier = grown, list(range(len(tree), len(grown)))
-        return tree
-
-    def _fill(self, tree: TokenTree, depth: int, ask: Ask) -> TokenTree:
-        """Level by level, the best guesses so far: a guess that falls out never comes back, because
-        a child never scores above its parent.
-        """
-        for level in range(depth):
-            full = tree.guesses == self.budget
-            worst = min(tree.scores) if full else -1.0
-            frontier = [
-                node
-                for node in range(len(tree))
-                if tree.depths[node] == level and tree.scores[node] > worst
-            ]
-            if not frontier:
-                break
-            tree = self._plant(
-                tree, ask(tree, dict.fromkeys(frontier, self.budget)), above=worst
-            ).truncated(self.budget)
-        return tree
-
-    def _fill_slots(self, tree: TokenTree, shape: SlotWidths, depth: int, ask: Ask) -> TokenTree:
-        """Slots that were chosen before any token is: no drawn token has to be dropped."""
-        for level in range(min(depth, max(shape, default=-1) + 1)):
+    def _fill_slots(
+        self, tree: TokenTree, slots: SlotWidths, depth: int, expand: ExpandNodes
+    ) -> TokenTree:
+        """Fill slots that were chosen before any token is: no drawn token has to be dropped."""
+        for level in range(min(depth, max(slots, default=-1) + 1)):
             widths = {
-                node: shape[level].get(tree.slots(node), 0)
+                node: slots[level].get(tree.slots(node), 0)
                 for node in range(len(tree))
                 if tree.depths[node] == level
             }
             widths = {node: width for node, width in widths.items() if width}
             if not widths:
                 break
-            tree = self._plant(tree, ask(tree, widths))
+            tree = add_children(tree, expand(tree, widths), floor=self.floor)
         return tree
 
-    def _ask(
-        self, context: Context, chance: Chance, tree: TokenTree, widths: Mapping[int, int]
-    ) -> dict[int, list[Child]]:
-        """The children of these nodes after one pass over them; others are not read, unless they
-        lie above.
-        """
-        part, number = tree.above(list(widths))
-        rows = self.model.score(context, part)
-        return {
-            node: self.children(tree, node, rows[number[node]], chance, width)
-            for node, width in widths.items()
-        }
+    def _fill_best(self, root: TokenTree, depth: int, expand: ExpandNodes) -> TokenTree:
+        """The best-first tree of the children known so far, expanded until all that count are."""
+        known: dict[Slots, Sequence[Child]] = {}
+
+        def factors(slot: Slot) -> list[float]:
+            return [min(1.0, child.factor) for child in known.get(slot.ranks, ())]
+
+        while True:
+            slots = list(grow_best_first(factors, self.budget, depth=depth, floor=self.floor))
+            slots.sort(key=lambda slot: (len(slot.ranks), slot.ranks))
+            places = [(), *(slot.ranks for slot in slots)]
+            tree = _tree_of(root, places, known)
+            full, worst = len(slots) == self.budget, min(tree.scores)
+            missing = {
+                node: self.budget
+                for node, ranks in enumerate(places)
+                if ranks not in known
+                and len(ranks) < depth
+                and not (full and tree.scores[node] <= worst)  # its children would fall out
+            }
+            if not missing:
+                return tree
+            found = expand(tree, missing)
+            known |= {places[node]: found.get(node, ()) for node in missing}
 
     def children(
-        self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int
+        self,
+        tree: TokenTree,
+        node: int,
+        logits: Float[Tensor, " vocab"],
+        chance: Chance,
+        width: int,
     ) -> list[Child]:
-        """Up to `width` children of a node, given the model's logits after it."""
+        """Up to `width` children of a node, best or first drawn first.
+
+        logits    the model's after that node
+        """
         if self.siblings in ("iid", "distinct"):
             return self._drawn(tree, node, logits, chance, width)
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
@@ -228,43 +242,53 @@ class TreeDraft:
     def _drawn(
         self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int
     ) -> list[Child]:
-        law = chance.sampler.probs(logits)
+        probs = chance.sampler.probs(logits)
         slots, found = tree.slots(node), []
         for rank in range(width):
-            token = chance.draw("sibling", law, tree.root_position, (*slots, rank))
-            found.append(Child(token, self.match.rate(rank), law, self.model.name))
+            token = chance.draw("sibling", probs, tree.root_position, (*slots, rank))
+            found.append(Child(token, self.match.rate(rank), probs, self.model.name))
             if self.siblings == "distinct":
-                law = law.clone()
-                law[token] = 0.0
-                if not law.sum() > 0:
+                probs = probs.clone()
+                probs[token] = 0.0
+                if not probs.sum() > 0:
                     break
-                law = law / law.sum()
+                probs = probs / probs.sum()
         return found
 
-    def _plant(
-        self, tree: TokenTree, children: Mapping[int, Sequence[Child]], *, above: float = -1.0
-    ) -> TokenTree:
-        """The tree with these children, but for those that score below the floor or not above
-        `above`.
-        """
-        tokens, parents, scores, rows, sources = [], [], [], [], []
-        for node, found in children.items():
-            for child in found:
-                score = tree.scores[node] * min(1.0, child.factor)
-                if score >= self.floor and score > above:
-                    tokens.append(child.token)
-                    parents.append(node)
-                    scores.append(score)
-                    rows.append(child.row)
-                    sources.append(child.source)
-        return tree.grown(tokens, parents, source=sources, scores=scores, rows=rows)
+
+def _tree_of(
+    root: TokenTree, places: Sequence[Slots], known: Mapping[Slots, Sequence[Child]]
+) -> TokenTree:
+    """The tree of the children at these places, parents first; the root's place is ()."""
+    number = {ranks: node for node, ranks in enumerate(places)}
+    found = [known[ranks[:-1]][ranks[-1]] for ranks in places[1:]]
+    parents = [number[ranks[:-1]] for ranks in places[1:]]
+    scores = [1.0]
+    for parent, child in zip(parents, found, strict=True):
+        scores.append(scores[parent] * min(1.0, child.factor))
+    return root.grown(
+        [child.token for child in found],
+        parents,
+        source=[child.source for child in found],
+        scores=scores[1:],
+        rows=[child.row for child in found],
+    )
+
+
+def check_budget(budget: int | None, depth: int) -> None:
+    """Raises ValueError if a tree with this budget of guesses cannot be."""
+    if budget is not None and (budget < 1 or depth < 1):
+        raise ValueError(
+            f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
+            f" depth={depth}"
+        )
 
 
 @dataclass(frozen=True)
 class ChainDraft:
-    """A chain: the tree of width 1, one pass per guess.
+    """A chain of guesses: the tree of width 1, one pass per guess.
 
-    length    guesses; the rest as for `TreeDraft`
+    length    number of guesses; all else is as for `TreeDraft`
 
     Raises ValueError if a value is out of range.
     Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023.
@@ -289,7 +313,11 @@ class ChainDraft:
         return self.as_tree().propose(context, chance)
 
     def as_tree(self) -> TreeDraft:
-        """The tree of width 1 that it is."""
+        """The same guesses as a `TreeDraft` of width 1."""
+        return self._tree
+
+    @functools.cached_property
+    def _tree(self) -> TreeDraft:
         return TreeDraft(
             self.model,
             widths=(1,) * self.length,

@@ -1,43 +1,40 @@
-"""Which slots a tree holds where that is known before any token is."""
+"""The slots of a tree that are known before any of its tokens is."""
 
 import functools
-import heapq
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import MatchTable, Shape
+from specdec_lib.core.tree.growth import grow_best_first
 
-SlotWidths = dict[int, dict[Slots, int]]  # per level, how many children the node at each place gets
+SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
 
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """The slots of a fixed shape."""
+    """How many children each node of a fixed shape gets, by level and by the node's ranks."""
     places: list[Slots] = [()]
-    widths: SlotWidths = {}
-    for parent, rank, depth in zip(
-        shape.parents[1:], shape.ranks[1:], shape.depths[1:], strict=True
-    ):
+    for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))
-        widths.setdefault(depth - 1, {})[places[parent]] = rank + 1
-    return widths
+    return _widths(places[1:])
 
 
 @functools.lru_cache(maxsize=64)
 def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
-    """The best `budget` slots when a slot's score depends on ranks alone.
+    """The best `budget` slots where a slot's score depends on its ranks alone, as `slots_of` gives
+    them.
 
-    Best-first, which is optimal because a later rank and a deeper slot never score higher.  A tie
-    goes to the shallower, earlier slot.
+    match    gives the probability of acceptance by rank
+    depth    deepest slot
+    floor    lowest score of a slot
     """
-    shape: SlotWidths = {}
-    heap = [(-match.rate(0), 1, (0,), 1.0)] if depth > 0 else []
-    for _ in range(budget):
-        if not heap or -heap[0][0] < floor:
-            break
-        negative, level, slots, above = heapq.heappop(heap)
-        *place, rank = slots
-        shape.setdefault(level - 1, {})[tuple(place)] = rank + 1
-        heapq.heappush(heap, (-above * match.rate(rank + 1), level, (*place, rank + 1), above))
-        if level < depth:
-            heapq.heappush(heap, (negative * match.rate(0), level + 1, (*slots, 0), -negative))
-    return shape
+    rates = [match.rate(rank) for rank in range(budget)]
+    grown = grow_best_first(lambda slot: rates, budget, depth=depth, floor=floor)
+    return _widths([slot.ranks for slot in grown])
+
+
+def _widths(places: list[Slots]) -> SlotWidths:
+    """The largest rank below each node, plus 1: slots of one node come in the order of ranks."""
+    widths: SlotWidths = {}
+    for *above, rank in places:
+        widths.setdefault(len(above), {})[tuple(above)] = rank + 1
+    return widths

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import read_prompt, rounds
-from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.verify import Rule, look_up
+from specdec_lib.core.protocols import Draft, LanguageModel, Rule
+from specdec_lib.core.verify import look_up
 from specdec_lib.measure.latency.passes import Clock
 from specdec_lib.measure.latency.wrapping import (
     CHOICE,

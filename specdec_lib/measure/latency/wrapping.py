@@ -16,9 +16,8 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel, TreeGrower, Usage
+from specdec_lib.core.protocols import Draft, LanguageModel, Rule, TreeGrower, Usage, Verdict
 from specdec_lib.core.tree import MatchTable, TokenTree
-from specdec_lib.core.verify import Rule, Verdict
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.latency.passes import Clock
 

@@ -167,7 +167,8 @@ class _Levels:
             worth = float(model.worth[self._place(place), guess.token])
             lenience = 1.0 if guess.copied and setting.exempt_max_gram else setting.lenience
             offered = guess.offered if self.recording.sampler.temperature == 0 else 1.0
-            if guess.token != own.token and not offered <= lenience * worth:
+            lenient = lenience > 1 and offered <= lenience * worth
+            if guess.token != own.token and not lenient:
                 return Handed((*found, own), passes)
             found.append(Guess(guess.token, worth, False))
         return Handed((*found, self._own(model, start + len(found))), passes)

@@ -11,9 +11,9 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation, decode
-from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import Verdict
+from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.theory import Work
 
@@ -43,15 +43,18 @@ class OwnText:
     def verdict(
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes none"], chance: Chance
     ) -> Verdict:
-        """What `look_up` says: the longest path along the text, and the text's next token."""
-        path, node = [], ROOT
-        while True:
-            token = self.tokens[tree.position(node) + 1 - len(self.context)]
-            child = tree.child(node, token)
-            if child is None:
-                return Verdict(tuple(path), bonus=token)
-            path.append(child)
-            node = child
+        """The verdict of `look_up` where the target's choices are the tokens of the text."""
+        return look_up(tree, target_logits, _KnownChoices(chance.seed, text=self))
+
+
+@dataclass(frozen=True)
+class _KnownChoices(Chance):
+    """A chance whose choice at a position is the token that stands there in a text."""
+
+    text: OwnText | None = None
+
+    def choose(self, logits: Float[Tensor, " none"], position: int) -> int:
+        return self.text.tokens[position - len(self.text.context)]
 
 
 def own_text(

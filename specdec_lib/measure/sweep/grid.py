@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
-from specdec_lib.core.protocols import Draft
+from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.core.verify import Rule, look_up
+from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
+from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import Verdict
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:

@@ -16,8 +16,9 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Round
+from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.verify import Verdict, look_up
+from specdec_lib.core.verify import look_up
 
 
 @runtime_checkable

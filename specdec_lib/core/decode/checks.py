@@ -1,0 +1,100 @@
+"""The checks of what a person gives to the loop: kinds, prompt, vocabularies, and proposals."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode.parts import vocabularies_in
+from specdec_lib.core.protocols import Draft, LanguageModel, Rule
+from specdec_lib.core.tree import TokenTree
+
+
+def check_arguments(
+    target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max_new_tokens: int
+) -> Context:
+    """Check what `decode` is given, and return the prompt as a context.
+
+    Raises ValueError if something is of another kind than the loop works with, the prompt is empty
+    or does not fit, or a draft's vocabulary is not the target's.
+    """
+    _check_kinds(target, draft, chance, rule)
+    context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+    if max(context.tokens) >= target.vocabulary:
+        raise ValueError(
+            f"the prompt holds token {max(context.tokens)}, the target's vocabulary ends at"
+            f" {target.vocabulary - 1}"
+        )
+    if len(context) > target.max_positions:
+        raise ValueError(
+            f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}"
+        )
+    for name, size in vocabularies_in(draft).items():
+        if size != target.vocabulary:
+            raise ValueError(
+                f"a draft must share the target's vocabulary: {name} has {size} tokens,"
+                f" {target.name} {target.vocabulary}"
+            )
+    return context
+
+
+def checked_tree(proposed: Any) -> TokenTree:
+    """The tree that a draft proposed.  Raises ValueError if `proposed` is not a tree."""
+    if not isinstance(proposed, TokenTree):
+        raise ValueError(
+            "a draft proposes a TokenTree, such as TokenTree.rooted(context).grown(…), got"
+            f" {_kind(proposed)}"
+        )
+    return proposed
+
+
+def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:
+    """Raises ValueError naming what is of another kind than the loop works with."""
+    if not isinstance(target, LanguageModel):
+        raise ValueError(
+            f"the target is a language model such as workload.load_model gives, got {_kind(target)}"
+        )
+    if not isinstance(draft, Draft):
+        remedy = (
+            "; a model guesses inside a draft: ChainDraft(model, 4) or TreeDraft(model, budget=8)"
+            if isinstance(draft, LanguageModel)
+            else ""
+        )
+        raise ValueError(f"a draft has propose(context, chance), got {_kind(draft)}{remedy}")
+    if not isinstance(chance, Chance):
+        raise ValueError(f"chance is Chance(seed, Sampler(temperature)), got {_kind(chance)}")
+    if not isinstance(rule, Rule):
+        raise ValueError(
+            "a rule is look_up or reject of specdec_lib.core.verify, or a function like them, got"
+            f" {_kind(rule)}"
+        )
+
+
+def _tokens(prompt: Any) -> tuple[int, ...]:
+    """The tokens of a prompt.  Raises ValueError unless they are a row of whole numbers."""
+    if isinstance(prompt, str):
+        raise ValueError(
+            "a prompt is tokens, got text; ladder.encode(text) or tokenizer.encode(text) makes"
+            f" tokens of {prompt[:40]!r}"
+        )
+    if isinstance(prompt, np.ndarray | Tensor):
+        if prompt.ndim != 1:
+            raise ValueError(
+                f"a prompt is one row of tokens, got an array of shape {tuple(prompt.shape)}; of a"
+                " batch take one row: prompt[0].tolist()"
+            )
+        prompt = prompt.tolist()
+    for token in (tokens := tuple(prompt)):
+        if not isinstance(token, Integral) or isinstance(token, bool):
+            raise ValueError(f"tokens are whole numbers, got {token!r}")
+    return tuple(map(int, tokens))
+
+
+def _kind(value: object) -> str:
+    simple = value is None or isinstance(value, str | int | float)
+    return repr(value) if simple else f"a {type(value).__name__}"

@@ -1,0 +1,63 @@
+"""Best-first growth of a tree: which slots are worth a guess, given the children of each slot."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from specdec_lib.core.chance import Slots
+from specdec_lib.core.tree.nodes import NO_PARENT
+
+
+class Slot(NamedTuple):
+    """A place for a guess, before its token is known.
+
+    parent    number of the parent: 0 is the root, slots count from 1 in the order they are chosen
+    ranks     the child ranks on the way from the root down to the slot
+    score     how likely the whole path is accepted, in [0, 1]
+    """
+
+    parent: int
+    ranks: Slots
+    score: float
+
+
+def by_level(slot: Slot) -> tuple:
+    """The order of equal scores: the shallower slot first, then the one of lower ranks."""
+    return len(slot.ranks), slot.ranks
+
+
+def by_parent(slot: Slot) -> tuple:
+    """The order of equal scores: the slot whose parent was chosen first, then the lower rank."""
+    return slot.parent, slot.ranks[-1]
+
+
+def grow_best_first(
+    factors: Callable[[Slot], Iterable[float]],
+    budget: int,
+    *,
+    depth: int | None = None,
+    floor: float = 0.0,
+    tie: Callable[[Slot], tuple] = by_level,
+) -> Iterator[Slot]:
+    """Yield at most `budget` slots, the best score first, each after its parent.
+
+    factors    for a chosen slot (the root has no ranks): the score of each possible child by rank,
+               relative to the slot's own, in [0, 1]
+    depth      deepest slot; None for no limit
+    floor      lowest score of a slot
+    tie        orders slots of one score
+
+    This is the best tree for the budget, because no child scores above its parent.
+    """
+    heap: list[tuple[float, tuple, Slot]] = []
+    slot = Slot(NO_PARENT, (), 1.0)
+    for number in range(budget):
+        if depth is None or len(slot.ranks) < depth:
+            for rank, factor in enumerate(factors(slot)):
+                child = Slot(number, (*slot.ranks, rank), slot.score * factor)
+                if child.score >= floor:
+                    heapq.heappush(heap, (-child.score, tie(child), child))
+        if not heap:
+            return
+        slot = heapq.heappop(heap)[-1]
+        yield slot
