@@ -1,1 +1,1 @@
-"""The loop and all that makes it safe: values and pure functions, no network."""
+"""The core: contexts, trees, chance, the two rules, the decoding loop, and stored files."""

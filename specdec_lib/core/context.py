@@ -1,11 +1,11 @@
-"""What has been said so far, and how much of it was given."""
+"""The tokens so far: a prompt, and what was generated after it."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Context:
-    """All tokens so far; the first `prompt_tokens` of them were given, the rest were generated.
+    """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
     tokens           token numbers, oldest first; at least one
     prompt_tokens    1 to len(tokens); for an encoder-decoder model 1, the decoder's start token
@@ -38,7 +38,7 @@ class Context:
     def of(
         cls, prompt: list[int] | tuple[int, ...], source: tuple[int, ...] | None = None
     ) -> "Context":
-        """A context in which everything was given."""
+        """The context of a prompt, with nothing generated yet."""
         return cls(tuple(prompt), len(prompt), source)
 
     def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
@@ -58,12 +58,12 @@ class Context:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The tokens that were given."""
+        """The tokens of the prompt."""
         return self.tokens[: self.prompt_tokens]
 
     @property
     def generated(self) -> tuple[int, ...]:
-        """The tokens that were not."""
+        """The tokens that were generated."""
         return self.tokens[self.prompt_tokens :]
 
     def __len__(self) -> int:

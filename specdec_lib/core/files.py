@@ -1,8 +1,6 @@
-"""Where things are, how a file is replaced (whole or not at all), and whether a stored one is
-whole.
+"""The folders of the repository, and files that are written whole or not at all.
 
-A half-written file is called like ".NAME.PID.partial", so that whoever comes later knows whose it
-was.
+An unfinished file is named ".NAME.PID.partial", so that a later process knows which one wrote it.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
 """The draft that guesses nothing, and drafts made of several: the first that guesses, or all of
-them merged.
+their guesses merged.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from specdec_lib.core.tree import ROOT, TokenTree
 
 @dataclass(frozen=True)
 class NoDraft:
-    """Guesses nothing: with it, the loop is plain autoregressive decoding."""
+    """The draft that guesses nothing, with which the loop is plain autoregressive decoding."""
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The root alone."""
+        """The tree of the root alone."""
         return TokenTree.rooted(context)
 
 
@@ -35,7 +35,7 @@ class MergedDraft:
             raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """All that the parts guess."""
+        """The merged tree of what all parts guess."""
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
             inner = chance.inner("part", (number,))
@@ -65,7 +65,7 @@ class FirstDraft:
             )
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """What that draft guesses."""
+        """The tree of the first part that guesses at least `least` tokens, else of the last."""
         for number, part in enumerate(self.parts[:-1]):
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least:

@@ -1,6 +1,10 @@
 """Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram
 table fills the rest.
 
+The prompt is searched before the generation, and wins even with a match of one token: that is the
+paper's listing, while the authors' later code takes the longest match over both. In the authors'
+code the Max-Gram entry of the K matrix only ends the loop, and 10 tokens are always drafted; here
+it is the length.
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
 the ending never matches itself, so the first guess is not the beginning of the prompt; no more than
@@ -25,7 +29,7 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = (
     "prompt",
     "generation",
     "bigram",
-)  # where a guess comes from: the sources of Max-Gram's nodes
+)  # the sources of Max-Gram's nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +81,11 @@ class MaxGram:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain below the context's last token: copied nodes named "prompt" or "generation", then
-        "bigram" ones; chance is not asked.
+        "bigram" ones; chance plays no part.
 
         The encoder's tokens are searched in place of the prompt where there are any; the generation
         only where the prompt holds no match.
-        Raises ValueError if the bigram table is too short for a token it is asked about.
+        Raises ValueError if the bigram table has no entry for a token.
         """
         origin, copied = self._copied(context)
         filled = self._filled(

@@ -1,4 +1,4 @@
-"""A tree of guesses straight from an n-gram table: no network at all."""
+"""Trees of guesses from an n-gram table, without a network."""
 
 import functools
 import math
@@ -13,9 +13,7 @@ from specdec_lib.core.tree.growth import Slot, by_parent, grow_best_first
 from specdec_lib.drafts.trees.growing import check_budget
 from specdec_lib.models.katz.model import Katz
 
-CONSIDERED = (
-    16  # ranked with the shared noise; the law beyond them is too flat to be worth a dense row
-)
+CONSIDERED = 16  # ranked with the shared noise; the rest is too flat to be worth a dense row
 REMEMBERED = 50_000  # lookups
 
 
@@ -30,8 +28,8 @@ class NgramDraft:
     source        the name of its nodes
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
-    counted_at    temperature at which the table's text was sampled: its law is sharpened to be that
-                  of temperature 1
+    counted_at    temperature at which the table's text was sampled: the table's distribution is
+                  sharpened to that of temperature 1
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     Else the likeliest continuations are ranked under the shared noise of their position, and
@@ -70,9 +68,7 @@ class NgramDraft:
             raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Guess how `context` goes on; fewer guesses than asked for where the table's law has fewer
-        tokens.
-        """
+        """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
         tree, window = TokenTree.rooted(context), context.tokens[-self.table.order :]
         return (
             self._fill(tree, window, chance)

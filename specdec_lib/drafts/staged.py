@@ -1,9 +1,9 @@
-"""Drafts whose own passes are fed by a cheaper scout.
+"""Staged drafts: a cheaper scout feeds the passes of the draft model.
 
 `StagedTree` gives the very tree that its draft would give: the scout's guesses ride along in the
 draft's passes, so that a node that is wanted later has already been read. `StagedChain` is
 speculative decoding of the draft itself: the scout guesses, the draft accepts or corrects by its
-own law. A scout is any draft, a staged one included, so there may be any number of stages.
+own distribution. A scout is any draft, a staged one included, so there may be any number of stages.
 Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models
 open, and these are our two readings.
 """
@@ -30,7 +30,7 @@ class StagedTree:
     draft     what is proposed
     scout     guesses below the nodes that the draft is about to read; its guesses are read in the
               same pass
-    guided    the scout is asked below so many of these nodes, the best-scored ones
+    guided    the number of these nodes, best-scored first, below which the scout guesses
 
     A node is named after the scout's source if the scout guessed it too, else after the draft's
     model. The scout's guesses decide nothing, so any rule and any siblings stay as exact as without
@@ -45,17 +45,17 @@ class StagedTree:
     def __post_init__(self) -> None:
         if self.guided < 1:
             raise ValueError(
-                f"the scout is asked below at least 1 node per pass, got guided={self.guided}"
+                f"the scout guesses below at least 1 node per pass, got guided={self.guided}"
             )
 
     @property
     def siblings(self) -> str:
-        """As of the draft."""
+        """The draft's way to choose siblings."""
         return self.draft.siblings
 
     @property
     def match(self) -> MatchTable:
-        """As of the draft."""
+        """The draft's match table."""
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -123,12 +123,13 @@ class _Reading:
 
 @dataclass(frozen=True)
 class StagedChain:
-    """A chain that the draft's model decodes speculatively, under its scout's guesses: the paper's
-    second stage taken literally.
+    """A chain that the draft model decodes speculatively with its scout: the paper's second stage
+    taken literally.
 
     length      guesses
     siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid":
-                accepted, corrected and so drawn by the model's law, which is each node's row
+                accepted and corrected, and so drawn, by the model's distribution, which is each
+                node's row
     match       turns the place in the chain into a score; but at temperature 0 a score is the
                 product of probabilities
 

@@ -118,11 +118,11 @@ class Automaton:
 
 
 class Text:
-    """A context that was asked about, its prompt's automaton and its generation's.
+    """A context that was searched before, with an automaton of its prompt and one of its generation.
 
     given      the region searched first and its automaton, which lacks the region's last token:
                nothing follows that
-    trunk      a beginning that holds the prompt and is never dropped
+    settled_tokens    a beginning that holds the prompt and is never dropped
     begun      the very tuple that the context went on from, of which these tokens are a
                continuation: compared by identity, which takes no time
     matches    in `given`, of the text that ends with the prompt's last token, with the first
@@ -135,9 +135,9 @@ class Text:
         "given",
         "matches",
         "prompt_tokens",
+        "settled_tokens",
         "source",
         "tokens",
-        "trunk",
     )
 
     def __init__(self, context: Context, given: tuple[tuple[int, ...], Automaton]) -> None:
@@ -147,16 +147,16 @@ class Text:
             context.source,
             context.prompt_tokens,
         )
-        self.tokens = self.trunk = context.prompt
+        self.tokens = self.settled_tokens = context.prompt
         self.begun: tuple[int, ...] | None = None
         automaton, read = given[1], len(given[1].parted) if context.source is None else 0
         self.matches = automaton.walk((automaton.wholes[read], read), self.tokens[read:])[-1:]
 
     def shared(self, context: Context) -> int | None:
         """How many tokens a context begins with that this text begins with too; None where it
-        leaves the trunk or has another prompt or source.
+        leaves the settled beginning or has another prompt or source.
         """
-        mine, tokens, settled = self.tokens, context.tokens, len(self.trunk)
+        mine, tokens, settled = self.tokens, context.tokens, len(self.settled_tokens)
         if self.prompt_tokens != context.prompt_tokens or not (
             self.source is context.source or self.source == context.source
         ):
@@ -167,7 +167,7 @@ class Text:
             return len(mine)
         if context.begun is not None and context.begun is self.begun and len(self.begun) >= settled:
             settled = len(self.begun)
-        elif tokens[:settled] != self.trunk:
+        elif tokens[:settled] != self.settled_tokens:
             return None
         if mine[settled:] == tokens[settled : len(mine)]:
             return len(mine)
@@ -185,12 +185,12 @@ class Text:
         del self.matches[len(self.matches) - len(dropped) :]
         self.matches += self.given[1].walk(self.matches[-1], added)
         self.tokens = tokens
-        if len(tokens) - len(self.trunk) > 2 * LOOSE:
-            self.trunk = tokens[:-LOOSE]
+        if len(tokens) - len(self.settled_tokens) > 2 * LOOSE:
+            self.settled_tokens = tokens[:-LOOSE]
 
 
 class SuffixIndex:
-    """The last few texts that were asked about; one may serve many drafts, one at a time.
+    """An index of the last few texts that were searched; it may serve many drafts, one at a time.
 
     Copies and pickles of it start empty.
     """

@@ -105,7 +105,8 @@ def _proposed(
     for depth in range(1, max(tree.depths) + 1):
         nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
         numbers = tuple(_guess(known, tree, node, rows, chance, text) for node in nodes)
-        what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''} for position {tree.root_position + depth}"
+        what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''}"
+        what += f" for position {tree.root_position + depth}"
         yield Step(
             "propose",
             f"The draft proposes {what}{_how(known, chance)}.",
@@ -179,7 +180,10 @@ def _scored(tree: TokenTree, text: Text) -> Step:
         }
         for node in range(len(tree))
     ]
-    words = f"The target reads all {len(tree)} nodes in one pass, a row of logits each; a row sees the prompt, its ancestors and itself."
+    words = (
+        f"The target reads all {len(tree)} nodes in one pass, a row of logits each; a row sees the"
+        " prompt, its ancestors and itself."
+    )
     return Step("score", words, tree, numbers=tuple(numbers))
 
 

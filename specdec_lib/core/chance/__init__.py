@@ -1,4 +1,4 @@
-"""Logits become a distribution; a distribution, a position and a seed become a token."""
+"""Sampling: from logits to a distribution, and from a distribution and a seed to a token."""
 
 from specdec_lib.core.chance.enumerated import EveryBranch, every_outcome
 from specdec_lib.core.chance.keyed import Chance, Slots, gumbel_noise

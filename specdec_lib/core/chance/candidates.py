@@ -1,5 +1,6 @@
-"""The tokens that a warped law allows, and their log-probabilities, where logits lie on the CPU: a
-few dozen numbers instead of a vocabulary.
+"""The tokens that a warped distribution allows, for logits on the CPU.
+
+Under top-k these are a few dozen numbers instead of a vocabulary.
 
 NumPy, because on rows of a few thousand numbers its calls cost a tenth of PyTorch's, whose threads
 are woken for each.
@@ -13,8 +14,9 @@ from jaxtyping import Float, Int
 
 
 class Candidates(NamedTuple):
-    """What a law allows: tokens, rising (None where it allows the whole vocabulary), and the
-    logarithm of each one's probability.
+    """The tokens that a distribution allows, and the log-probability of each.
+
+    tokens    rising; None where the whole vocabulary is allowed
     """
 
     tokens: Int[np.ndarray, " kept"] | None
@@ -24,20 +26,25 @@ class Candidates(NamedTuple):
 def warped(
     logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
 ) -> Candidates:
-    """The law of a temperature above 0, top-k (with whatever ties with the last of them) and top-p."""
-    tokens, law = None, logits
-    if top_k is not None and top_k < len(law):
-        tokens = np.flatnonzero(law >= np.partition(law, len(law) - top_k)[len(law) - top_k])
-        law = law[tokens]
-    law = _normalised((law - law.max()) / law.dtype.type(temperature))
+    """The distribution of logits under a temperature above 0, then top-k, then top-p.
+
+    Top-k keeps every token that ties with the last of the k.
+    """
+    tokens, log_probs = None, logits
+    if top_k is not None and top_k < len(log_probs):
+        tokens = np.flatnonzero(
+            log_probs >= np.partition(log_probs, len(log_probs) - top_k)[len(log_probs) - top_k]
+        )
+        log_probs = log_probs[tokens]
+    log_probs = _normalised((log_probs - log_probs.max()) / log_probs.dtype.type(temperature))
     if top_p < 1:
-        probs = np.exp(law)
+        probs = np.exp(log_probs)
         order = np.argsort(-probs, kind="stable")
         before = np.cumsum(probs[order]) - probs[order]
         kept = np.sort(order[before < top_p])
         tokens = kept if tokens is None else tokens[kept]
-        law = _normalised(law[kept])
-    return Candidates(tokens, law)
+        log_probs = _normalised(log_probs[kept])
+    return Candidates(tokens, log_probs)
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
@@ -61,6 +68,6 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
     return [place for place, _ in pairs], [value for _, value in pairs]
 
 
-def _normalised(law: Float[np.ndarray, " kept"]) -> Float[np.ndarray, " kept"]:
-    largest_one = law.max()
-    return law - (largest_one + np.log(np.exp(law - largest_one).sum()))
+def _normalised(log_probs: Float[np.ndarray, " kept"]) -> Float[np.ndarray, " kept"]:
+    largest_one = log_probs.max()
+    return log_probs - (largest_one + np.log(np.exp(log_probs - largest_one).sum()))

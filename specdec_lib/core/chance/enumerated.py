@@ -1,5 +1,5 @@
-"""A `Chance` that visits every branch: the exact law of whatever the real code does with it, by
-enumeration and not by sampling.
+"""A `Chance` that visits every branch: the exact distribution of what the real code does with it,
+by enumeration instead of sampling.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -14,8 +14,11 @@ from specdec_lib.core.chance.sampler import Sampler
 
 @dataclass
 class Branches:
-    """The decisions of one run: a script that is followed, then first branches, and the probability
-    of all of them.
+    """The decisions of one run, and the product of their probabilities.
+
+    script    the branch to take at each of the first decisions; later ones take the first branch
+    taken     per decision: the branch taken, and the number of possible ones
+    keys      every key that was decided so far
     """
 
     script: list[int]
@@ -24,8 +27,9 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """The branch taken for `key`.  Raises ValueError if the key was asked for before: two
-        decisions would share one draw.
+        """The number of the branch taken for `key`, among branches of these probabilities.
+
+        Raises ValueError if the key was decided before: two decisions would share one draw.
         """
         if key in self.keys:
             raise ValueError(
@@ -88,16 +92,16 @@ class EveryBranch(Chance):
         return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Both sides in turn, where both are possible."""
+        """Heads in one run and tails in another, where both are possible."""
         heads = min(1.0, max(0.0, probability))
         return bool(
             self.branches.decide(("coin", self.nesting, committed, slots), [1 - heads, heads])
         )
 
-    def draw(self, use: str, law: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """Every possible token in turn."""
+    def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
+        """Each possible token, one per run."""
         return self.branches.decide(
-            (use, self.nesting, committed, slots), (law / law.sum()).tolist()
+            (use, self.nesting, committed, slots), (probs / probs.sum()).tolist()
         )
 
     def _refuse_noise(self) -> None:
@@ -111,14 +115,15 @@ class EveryBranch(Chance):
 def every_outcome(
     run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of what `run` returns for a chance: outcome to probability, every branch of the
-    real code visited once.
+    """The exact distribution of what `run` returns: outcome to probability.
+
+    Every branch of the real code is visited once.
     """
-    law: dict[tuple[int, ...], float] = {}
+    outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:
         branches = Branches(script)
         outcome = run(EveryBranch(0, sampler, branches=branches))
-        law[outcome] = law.get(outcome, 0.0) + branches.probability
+        outcomes[outcome] = outcomes.get(outcome, 0.0) + branches.probability
         script = branches.next_script()
-    return law
+    return outcomes

@@ -33,7 +33,8 @@ class Chance:
     """A seed and a sampler, and every random decision that follows from them.
 
     seed       any whole number, NumPy's included; two prompts need two seeds, or they share noise
-    nesting    who asks, from the outside in: empty for the outermost draft and the target
+    nesting    the parts of composite drafts that decide, from the outside in; empty for the
+               outermost draft and the target
     """
 
     seed: Integral
@@ -48,8 +49,9 @@ class Chance:
         )  # a NumPy integer prints, and so hashes, differently
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position` (absolute): a sample of the warped law that all models with the
-        same law agree on.
+        """The token chosen at an absolute position: a sample of the warped distribution.
+
+        All models that have the same distribution there choose the same token.
         """
         if self.sampler.temperature == 0 and logits.device.type == "cpu":
             values = (
@@ -70,9 +72,9 @@ class Chance:
         """The k best tokens for `position` under the same noise, and each one's gap to the best in
         nats.
 
-        The first is what `choose` returns; fewer than k come back where the warped law has fewer
-        tokens. Temperature 0 has noise 0, so these are the k largest logits, and the gaps are those
-        of unwarped log-probabilities.
+        The first is what `choose` returns; fewer than k come back where the warped
+        distribution has fewer tokens. Temperature 0 has noise 0, so these are the k largest logits,
+        and the gaps are those of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
@@ -85,7 +87,7 @@ class Chance:
         self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
     ) -> list[float]:
         """How many nats each of these tokens lies below what `choose` returns, under the same
-        noise; inf where the warped law excludes it.
+        noise; inf where the warped distribution excludes it.
         """
         allowed, perturbed = self._perturbed(logits, position)
         best_value = float(perturbed.max())
@@ -108,14 +110,13 @@ class Chance:
         *,
         vocabulary: int,
     ) -> tuple[list[int], list[float]]:
-        """`rank` for a law that only these tokens have, without a dense row: for tables that know a
-        few likely tokens.
+        """`rank` for a distribution over a few known tokens, without a dense row.
 
         log_probs    of these tokens, warped already; at temperature 0 unwarped
         """
         if self.sampler.temperature > 0:
             noise = _noise(self.seed, int(position), np.array(tokens)).tolist()
-            log_probs = [law + one for law, one in zip(log_probs, noise, strict=True)]
+            log_probs = [value + one for value, one in zip(log_probs, noise, strict=True)]
         ordered = sorted(zip((-value for value in log_probs), tokens, strict=True))[:k]
         found = [(token, -negative) for negative, token in ordered if negative < math.inf]
         return [token for token, _ in found], [found[0][1] - value for _, value in found]
@@ -126,8 +127,8 @@ class Chance:
         """
         return self._uniform("coin", committed, slots) < probability
 
-    def draw(self, use: str, law: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """A token of `law` by inversion.
+    def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
+        """A token drawn from `probs`, by inversion of its cumulative sums.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
@@ -136,10 +137,10 @@ class Chance:
         """
         if use not in ("sibling", "emit"):
             raise ValueError(f'a draw is for "sibling" or "emit", got {use!r}')
-        cumulative = law.double().cumsum(-1)
+        cumulative = probs.double().cumsum(-1)
         aim = self._uniform(use, committed, slots) * cumulative[-1]
         return int(
-            torch.searchsorted(cumulative, aim, right=True).clamp(max=int(law.nonzero()[-1]))
+            torch.searchsorted(cumulative, aim, right=True).clamp(max=int(probs.nonzero()[-1]))
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
@@ -149,8 +150,8 @@ class Chance:
         return longer
 
     def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
-        """What `choose` and `rank` add to these tokens' log-probabilities at a position: for who
-        wants to see it; 0 at temperature 0.
+        """The noise that `choose` and `rank` add to these tokens' log-probabilities, in nats; 0 at
+        temperature 0.
         """
         return (
             [0.0] * len(tokens)
@@ -159,8 +160,7 @@ class Chance:
         )
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """The number in [0, 1) behind a "coin", or behind a draw for a "sibling" or to "emit": for
-        who wants to see it.
+        """The number in [0, 1) behind a "coin", or a draw for a "sibling" or to "emit".
 
         Raises ValueError if `use` is another word.
         """
@@ -169,32 +169,36 @@ class Chance:
         return self._uniform(use, committed, slots)
 
     def noise_key(self, position: int) -> int:
-        """The 64 bits that all noise of a position follows from: for a runtime that makes the noise
-        itself, as `gumbel_noise` does.
+        """The 64 bits that all noise of a position follows from.
+
+        A runtime of its own computes the noise from them as `gumbel_noise` does.
         """
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
-        """What is compared: unwarped logits at temperature 0, else log-probabilities and noise, of
-        the tokens that the law allows.
+        """The compared values: unwarped logits at temperature 0, else log-probabilities plus noise,
+        of the tokens that the distribution allows.
         """
         if self.sampler.temperature == 0:
             return Candidates(None, checked(logits).cpu().numpy())
         if logits.device.type != "cpu":
-            law = self.sampler.log_probs(logits)
+            log_probs = self.sampler.log_probs(logits)
             return Candidates(
                 None,
-                (law.double() + gumbel_noise(self.seed, int(position), len(law), str(law.device)))
+                (
+                    log_probs.double()
+                    + gumbel_noise(self.seed, int(position), len(log_probs), str(log_probs.device))
+                )
                 .cpu()
                 .numpy(),
             )
-        tokens, law = self.sampler.candidates(logits)
+        tokens, log_probs = self.sampler.candidates(logits)
         noise = (
-            _whole_noise(self.seed, int(position), len(law))
+            _whole_noise(self.seed, int(position), len(log_probs))
             if tokens is None
             else _noise(self.seed, int(position), tokens)
         )
-        return Candidates(tokens, law.astype(np.float64) + noise)
+        return Candidates(tokens, log_probs.astype(np.float64) + noise)
 
     def _uniform(self, use: str, committed: int, slots: Slots) -> float:
         return (

@@ -1,4 +1,4 @@
-"""Temperature, top-k and top-p: logits become the law that is sampled."""
+"""Temperature, top-k and top-p: how logits become the distribution that is sampled."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32
 
 @dataclass(frozen=True)
 class Sampler:
-    """How logits are warped into the law that is sampled: temperature, then top-k, then top-p.
+    """The settings that warp logits into the sampled distribution: temperature, top-k, top-p.
 
     temperature    0 is the point mass at the argmax (the lowest token of a tie)
     top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
@@ -48,16 +48,17 @@ class Sampler:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
     def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped law's logarithm, −inf for excluded tokens; float64 if the logits are, else
-        float32.
+        """The log-probabilities of the warped distribution, −inf for excluded tokens.
+
+        They are float64 if the logits are, else float32.
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
         logits = checked(logits)
         if self.temperature == 0:
-            law = torch.full_like(logits, -math.inf)
-            law[logits.argmax()] = 0.0
-            return law
+            log_probs = torch.full_like(logits, -math.inf)
+            log_probs[logits.argmax()] = 0.0
+            return log_probs
         if logits.device.type == "cpu":
             kept = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
             return (
@@ -68,28 +69,34 @@ class Sampler:
         return self._log_probs(logits)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The warped law of logits on the CPU as the few tokens it allows, at a temperature above
-        0.  Raises ValueError as `log_probs` does.
+        """The tokens that the warped distribution allows, for logits on the CPU and a temperature
+        above 0.  Raises ValueError as `log_probs` does.
         """
         return warped(checked(logits).numpy(), self.temperature, self.top_k, self.top_p)
 
     def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The same where the logits are, without a look at their values."""
-        law = (logits - logits.max()) / self.temperature
-        if self.top_k is not None and self.top_k < len(law):
-            law = law.masked_fill(law < law.topk(self.top_k).values[-1], -math.inf)
-        law = law.log_softmax(-1)
+        log_probs = (logits - logits.max()) / self.temperature
+        if self.top_k is not None and self.top_k < len(log_probs):
+            log_probs = log_probs.masked_fill(
+                log_probs < log_probs.topk(self.top_k).values[-1], -math.inf
+            )
+        log_probs = log_probs.log_softmax(-1)
         if self.top_p < 1:
-            probs, order = law.exp().sort(descending=True, stable=True)
+            probs, order = log_probs.exp().sort(descending=True, stable=True)
             beyond = probs.cumsum(-1) - probs >= self.top_p
-            law[order[beyond]] = -math.inf
-            law = law.log_softmax(-1)
-        return law
+            log_probs[order[beyond]] = -math.inf
+            log_probs = log_probs.log_softmax(-1)
+        return log_probs
 
     def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The warped law itself: not negative, sums to 1."""
-        law = self.log_probs(logits)
-        return torch.from_numpy(np.exp(law.numpy())) if law.device.type == "cpu" else law.exp()
+        """The probabilities of the warped distribution, which sum to 1."""
+        log_probs = self.log_probs(logits)
+        return (
+            torch.from_numpy(np.exp(log_probs.numpy()))
+            if log_probs.device.type == "cpu"
+            else log_probs.exp()
+        )
 
 
 def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
@@ -138,10 +145,10 @@ def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> l
 
 
 def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
-    """A law over the whole vocabulary, −inf for what is not among the candidates."""
-    law = np.full(vocabulary, -math.inf, kept.log_probs.dtype)
-    law[kept.tokens] = kept.log_probs
-    return torch.from_numpy(law)
+    """Log-probabilities over the whole vocabulary, −inf for tokens that are no candidates."""
+    log_probs = np.full(vocabulary, -math.inf, kept.log_probs.dtype)
+    log_probs[kept.tokens] = kept.log_probs
+    return torch.from_numpy(log_probs)
 
 
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:

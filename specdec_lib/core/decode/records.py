@@ -1,4 +1,4 @@
-"""What happened: a round, and the continuation that its rounds make."""
+"""The records of decoding: a round, and the generation that its rounds make."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from specdec_lib.core.tree import TokenTree
 
 @dataclass(frozen=True)
 class Round:
-    """What happened in one round.
+    """The record of one round.
 
     tree          what was proposed, without rows
     path          the accepted nodes, from below the root down
     emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
-    sources       who guessed each emitted token; "target" for the correction or bonus
-    tried         depths at which something was proposed and looked at: accepted, and one more where
+    sources       the drafter of each emitted token; "target" for the correction or bonus
+    tried         number of depths whose guesses were tested: the accepted ones, and one more where
                   all children failed
     usage         per model: passes, rows and seconds of this round
     seconds       of the whole round
@@ -31,17 +31,17 @@ class Round:
 
     @property
     def proposed(self) -> int:
-        """Guesses in the tree that was verified."""
+        """The number of guesses in the tree that was verified."""
         return self.tree.guesses
 
     @property
     def accepted(self) -> int:
-        """Guesses that were accepted, whether or not a limit let them be emitted."""
+        """The number of accepted guesses, whether or not a limit let them be emitted."""
         return len(self.path)
 
     @property
     def overhead_seconds(self) -> float:
-        """Seconds in which no model ran."""
+        """The seconds of this round in which no model ran."""
         return self.seconds - sum(used.seconds for used in self.usage.values())
 
 
@@ -60,10 +60,10 @@ class Generation:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """What these rounds emitted."""
+        """The tokens that these rounds emitted."""
         return tuple(token for played in self.rounds for token in played.emitted)
 
     @property
     def tokens_per_round(self) -> float:
-        """Emitted ÷ rounds, the correction or bonus included."""
+        """The emitted tokens, corrections and bonuses included, divided by the rounds."""
         return len(self.tokens) / len(self.rounds)

@@ -1,4 +1,4 @@
-"""Many continuations of one context, and how often a guess of a rank is accepted."""
+"""Trees of guesses, their shapes, and the acceptance rates that score them."""
 
 from specdec_lib.core.tree.match import MatchTable, leading
 from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree

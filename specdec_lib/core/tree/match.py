@@ -1,4 +1,4 @@
-"""How often a guess of a rank is accepted: what scores a tree before it is verified."""
+"""Measured acceptance rates by rank, which score the guesses of a tree before it is verified."""
 
 import bisect
 import math
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MatchTable:
-    """P(a child is accepted | its rank among its siblings, and optionally its gap), given that its
-    parent was.
+    """The probability that a child is accepted if its parent is, by rank and optionally gap.
 
-    rates    by rank, whatever the gap; beyond the last rank it halves
-    edges    gaps in nats that part the bins, rising; none where gaps are not looked at
+    rates    by rank, for any gap; beyond the last rank each is half the one before
+    edges    gaps in nats that part the bins, rising; empty if gaps do not matter
     binned   per bin, one more than there are edges, rates by rank
 
     The gap of a later sibling is how far its noisy log-probability lies below the first's; that of
@@ -51,7 +50,7 @@ class MatchTable:
             )
 
     def rate(self, rank: int, gap: float | None = None) -> float:
-        """For rank 0, 1, … and, where the table looks at gaps, the child's gap in nats."""
+        """The rate of a child of rank 0, 1, …, whose gap in nats counts if the table has edges."""
         rates = (
             self.rates
             if gap is None or not self.edges

@@ -1,5 +1,4 @@
-"""Many continuations of one context: tokens, parents, sources, scores, optional rows; the rest is
-derived.
+"""A tree of guesses: many continuations of one context in one value.
 
 Node 0 is the root, the context's last token. Nodes stand in any order in which a parent precedes
 its children; the children of a node stand in the order in which they were drawn.
@@ -30,8 +29,8 @@ class TokenTree:
     sources          which drafter guessed it, "context" for the root
     scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never
                      above the parent's
-    rows             per node the law [vocab] that its token was drawn from, given its earlier
-                     siblings; None for a token chosen without chance
+    rows             per node the distribution [vocab] that its token was drawn from, given its
+                     earlier siblings; None for a token chosen without chance
 
     `len(tree)` counts the root, `tree.guesses` does not.
     Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or
@@ -84,7 +83,7 @@ class TokenTree:
 
     @classmethod
     def rooted(cls, context: Context) -> "TokenTree":
-        """The tree that guesses nothing."""
+        """The tree that holds no guess: the context's last token alone."""
         return cls(len(context) - 1, (context.tokens[-1],))
 
     @classmethod
@@ -113,8 +112,10 @@ class TokenTree:
         scores: Sequence[float],
         rows: Sequence[Tensor | None] | None = None,
     ) -> "TokenTree":
-        """This tree with more nodes at its end; `parents` may point into the new ones, `source` is
-        one for all or one for each.
+        """This tree with more nodes at its end.
+
+        parents    numbers of nodes of this tree, or of earlier new ones
+        source     one for all new nodes, or one for each
 
         Raises ValueError as for a tree that is made whole.
         """
@@ -152,12 +153,12 @@ class TokenTree:
 
     @property
     def guesses(self) -> int:
-        """Nodes without the root: what a budget counts."""
+        """The number of nodes without the root, which is what a budget counts."""
         return len(self.tokens) - 1
 
     @property
     def has_rows(self) -> bool:
-        """Whether any token was drawn by chance, so that dropping or merging nodes would be biased."""
+        """Whether any token was drawn by chance: dropping or merging such nodes biases `reject`."""
         return any(row is not None for row in self.rows)
 
     @functools.cached_property
@@ -169,7 +170,7 @@ class TokenTree:
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """Edges from the root, per node."""
+        """The number of edges from the root to each node."""
         depths = [0]
         for parent in self.parents[1:]:
             depths.append(depths[parent] + 1)
@@ -200,30 +201,22 @@ class TokenTree:
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
-        """The child ranks along `path`: a name for the place of a node that does not depend on any
-        token.
-        """
+        """The child ranks along `path`: they name the place of a node without any token."""
         return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
 
     def ancestry(self) -> Bool[Tensor, "nodes nodes"]:
-        """[i, j] is true where node i sees node j: itself and its ancestors, never a sibling or
-        cousin.
-        """
+        """The attention mask: [i, j] is true where node j is node i or one of its ancestors."""
         sees = torch.eye(len(self), dtype=torch.bool)
         for node, parent in enumerate(self.parents[1:], 1):
             sees[node] |= sees[parent]
         return sees
 
     def without_rows(self) -> "TokenTree":
-        """The same nodes without their laws: small enough to keep in a record, no longer fit for a
-        ratio rule.
-        """
+        """The same nodes without rows: small enough for a record, no longer fit for `reject`."""
         return replace(self, rows=(None,) * len(self))
 
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
-        """The tree of these nodes and their ancestors, and the number that each kept node has in
-        it.
-        """
+        """The tree of these nodes and their ancestors, and each kept node's number in it."""
         found = {ROOT}
         for node in nodes:
             while node not in found:
@@ -233,7 +226,7 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """Without the nodes deeper than `depth`: fair with rows too, because it looks at no token."""
+        """The tree without nodes deeper than `depth`: fair with rows, as no token decides."""
         return (
             self
             if max(self.depths) <= depth
@@ -241,7 +234,7 @@ class TokenTree:
         )
 
     def truncated(self, budget: int) -> "TokenTree":
-        """The `budget` best-scored guesses and the root; a tie goes to the earlier node.
+        """The tree of the `budget` best-scored guesses; a tie goes to the earlier node.
 
         Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would
         bias the ratio rules).
@@ -251,8 +244,9 @@ class TokenTree:
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """Equal siblings made one, with the higher score and the source of the first; their
-        subtrees are joined.
+        """The tree with equal siblings made one, and their subtrees joined.
+
+        The one gets the higher score, and the source of the first.
 
         Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it
         would bias the ratio rules).

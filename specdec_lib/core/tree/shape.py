@@ -1,4 +1,4 @@
-"""A tree without its tokens: who follows whom, the rest is derived."""
+"""The shape of a tree: its slots, without tokens."""
 
 import functools
 from collections import Counter
@@ -11,7 +11,7 @@ from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
 
 @dataclass(frozen=True)
 class Shape:
-    """Slots for guesses below a root.
+    """The slots for guesses of a tree, given by the parent of each.
 
     parents    the number of each node's parent, root first with −1; a parent precedes its children,
                siblings stand in the order of their ranks
@@ -36,12 +36,12 @@ class Shape:
 
     @classmethod
     def of(cls, tree: TokenTree) -> "Shape":
-        """A tree's shape: node for node, the order of drawing as rank."""
+        """The shape of `tree`, node for node; ranks are the order of drawing."""
         return cls(tree.parents)
 
     @classmethod
     def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
-        """A tree with so many children per node at depth 0, 1, …; of no widths, the root alone.
+        """The shape whose nodes at depth 0, 1, … have so many children each.
 
         Raises ValueError if a width is below 1.
         """
@@ -54,12 +54,12 @@ class Shape:
 
     @classmethod
     def chain(cls, length: Integral) -> "Shape":
-        """One guess after the other.  Raises ValueError if the length is negative."""
+        """The chain of `length` guesses.  Raises ValueError if the length is negative."""
         return cls.of_widths((1,) * _whole("a length", length, least=0))
 
     @classmethod
     def chains(cls, count: Integral, length: Integral) -> "Shape":
-        """So many chains, independent below the root.
+        """The shape of `count` chains of `length` guesses that meet at the root only.
 
         Raises ValueError if there is no chain or the length is negative.
         """
@@ -70,7 +70,7 @@ class Shape:
 
     @classmethod
     def full(cls, arity: Integral, depth: Integral) -> "Shape":
-        """Every node down to `depth` has `arity` children.
+        """The full tree: `arity` children per node, down to `depth`.
 
         Raises ValueError if the arity is below 1 or the depth negative.
         """
@@ -83,12 +83,12 @@ class Shape:
 
     @property
     def guesses(self) -> int:
-        """Nodes without the root: what a budget counts."""
+        """The number of nodes without the root, which is what a budget counts."""
         return len(self.parents) - 1
 
     @functools.cached_property
     def ranks(self) -> tuple[int, ...]:
-        """The place of each node among its siblings, from 0 on; 0 for the root."""
+        """The rank of each node among its siblings, from 0 on; 0 for the root."""
         seen: Counter[int] = Counter()
         ranks = []
         for parent in self.parents:
@@ -98,7 +98,7 @@ class Shape:
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """Edges from the root, per node."""
+        """The number of edges from the root to each node."""
         depths = [0]
         for parent in self.parents[1:]:
             depths.append(depths[parent] + 1)
@@ -106,25 +106,22 @@ class Shape:
 
     @property
     def depth(self) -> int:
-        """Of the deepest node: the draft passes that the tree takes, one per level."""
+        """The depth of the deepest node: the draft passes that the tree takes, one per level."""
         return max(self.depths)
 
     @property
     def leaves(self) -> int:
-        """Guesses without children: what comes after them is never asked of the draft."""
+        """The number of guesses without children, which the draft need not read."""
         return len(set(range(1, len(self))) - set(self.parents))
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """How many guesses stand at depth 1, 2, …; not what `of_widths` takes, which is children
-        per node.
-        """
+        """The number of guesses at depth 1, 2, … in all; `of_widths` takes children per node."""
         counts = Counter(self.depths)
         return tuple(counts[depth] for depth in range(1, self.depth + 1))
 
     def cut(self, budget: Integral) -> "Shape":
-        """The root and the first `budget` guesses, level by level and numbered so: makes regular
-        shapes comparable at any budget.
+        """The shape of the first `budget` guesses, level by level, numbered in that order.
 
         A budget beyond the tree keeps all.  Raises ValueError if it is negative.
         """

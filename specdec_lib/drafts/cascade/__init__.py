@@ -1,5 +1,5 @@
-"""Drafts made of drafts: reviewed by a bigger one (vertical), taking turns (horizontal); the K
-matrix spelled as nesting.
+"""Cascades: drafts reviewed by a bigger model (vertical), drafts in turn along one path
+(horizontal), and the K matrix, which spells a whole cascade.
 """
 
 from specdec_lib.drafts.cascade.matrix import CONVENTIONS, converted, from_matrix

@@ -1,7 +1,7 @@
 """The K matrix: a whole cascade as one upper triangular table of counts.
 
-Row 0 says how many tokens each drafter contributes to what the target verifies, row r to what
-drafter r − 1 reviews; column c stands for drafter c, strongest first. A drafter with a row of zeros
+Row 0 holds how many tokens each drafter contributes to what the target verifies, row r to what
+drafter r − 1 reviews; column c belongs to drafter c, strongest first. A drafter with a row of zeros
 below it reviews nothing and guesses token by token. The paper counts along a row what is there so
 far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14 of
 the second are (5, 19) and (5, 14).
@@ -39,7 +39,7 @@ def from_matrix(
     width: int = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The nesting that a K matrix describes.
+    """The cascade that a K matrix describes, as a nesting of drafts.
 
     drafters      strongest first; models, of which the last may be another draft, such as Max-Gram,
                   whose length is then the matrix's
@@ -49,7 +49,7 @@ def from_matrix(
 
     Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular
     and of whole numbers of 0 or more (in the cumulative convention not falling along a row), if its
-    first row is 0, if a drafter that is not the last is no model, if a comb is asked for where the
+    first row is 0, if a drafter that is not the last is no model, if a comb is wanted where the
     target is handed no review, or as `Reviewed` does.
     """
     check_review(lenience, siblings, width)
@@ -75,8 +75,8 @@ def from_matrix(
     ).level(0, width)
     if width > 1 and not any(increments[0][:-1]):
         raise ValueError(
-            f"a comb of width {width} is made by reviews, and the first row of the K matrix asks"
-            f" for none: {increments[0]}"
+            f"a comb of width {width} is made by reviews, and the first row of the K matrix has"
+            f" none: {increments[0]}"
         )
     if isinstance(cascade, NoDraft):
         raise ValueError(
@@ -96,17 +96,17 @@ class _Nesting:
 
     def level(self, row: int, width: int = 1) -> Relay | NoDraft:
         """What the reviewer of this row reviews."""
-        asked = (
+        lengths = (
             {column: length for column, length in enumerate(self.matrix[row]) if length}
             if row < len(self.matrix)
             else {}
         )
         return (
             Relay(
-                tuple(self.part(column, length, width) for column, length in asked.items()),
-                tuple(asked.values()),
+                tuple(self.part(column, length, width) for column, length in lengths.items()),
+                tuple(lengths.values()),
             )
-            if asked
+            if lengths
             else NoDraft()
         )
 

@@ -17,12 +17,12 @@ from specdec_lib.drafts.cascade.reviewed import check_parts
 
 @dataclass(frozen=True)
 class Relay:
-    """A path that `parts` lengthen in turn: part i is asked while fewer than lengths[0] + … +
-    lengths[i] tokens are there.
+    """A path that `parts` lengthen in turn, part i while the path has fewer than lengths[0] + … +
+    lengths[i] tokens.
 
-    parts      strongest first; one that has nothing more to say hands over to the next
-    lengths    tokens per part, 0 or more; a part may overshoot, and later ones are then asked for
-               less or skipped
+    parts      strongest first; one that guesses nothing more hands over to the next
+    lengths    tokens per part, 0 or more; a part may overshoot, and later ones then add
+               less or are skipped
 
     It goes on at the best-scored leaf of what was added last (the deeper of a tie); the tokens
     there are that leaf's depth. All other guesses of a branching part stay where they are.
@@ -50,7 +50,7 @@ class Relay:
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The path and what branches off it."""
+        """The tree of the path and of what branches off it."""
         tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
         for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
             wanted += length

@@ -1,9 +1,9 @@
-"""The vertical cascade: a model that never guesses token by token, it reviews what a cheaper draft
-hands up.
+"""The vertical cascade: a model that reviews what a cheaper draft proposes, instead of guessing
+token by token.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is
-handed up carries the whole law of each token, so that sampling stays exact with lenience too, and
-the reviewed draft may be a tree.
+handed up carries the distribution of each token, so that sampling stays exact with lenience too,
+and the reviewed draft may be a tree.
 """
 
 import math
@@ -28,23 +28,23 @@ VIA = " via "
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What `reviewer` makes of the guesses of `draft`, in one pass: the a guesses it keeps and one
-    more token of its own.
+    """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the
+    reviewer's own, are handed up.
 
     draft              any draft, a reviewed one or a relay included
-    lenience           l ≥ 1: how much more than its own law the reviewer lets through; the target
-                       is never lenient
-    exempt_max_gram    no lenience towards copies that nobody has reviewed yet
+    lenience           l ≥ 1: how much more than its own distribution the reviewer lets through; 1
+                       is no lenience, and the target is never lenient
+    exempt_max_gram    no lenience towards copies that no model has reviewed yet
     siblings           "ranked": the reviewer follows its choices under the shared noise, and what
                        it hands up has no rows; "iid": it accepts and draws by the ratio rule, and
-                       hands up the law of each token
+                       hands up the distribution of each token
     width              children per position of what is handed up: the token itself, which goes on,
                        and so many less one of the reviewer's likeliest others as leaves (a comb); a
                        relay goes on at the best-scored leaf, which may be one of those
     match              turns ranks into scores; but at temperature 0 a score is the product of the
                        reviewer's probabilities
 
-    A kept guess is named "<who guessed it> via <reviewer>". A reviewer whose context is full hands
+    A kept guess is named "<its drafter> via <reviewer>". A reviewer whose context is full hands
     up nothing.
     Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
     for a lenience above 1 under "iid" where the draft branches.

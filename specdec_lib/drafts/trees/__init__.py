@@ -1,4 +1,4 @@
-"""A tree of guesses grown from one model, and the chain as the tree of width 1."""
+"""Trees of guesses grown from one model, and chains, which are trees of width 1."""
 
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
