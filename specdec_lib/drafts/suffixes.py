@@ -118,11 +118,11 @@ class Automaton:
 
 
 class Text:
-    """A context that was searched before, with an automaton of its prompt and one of its generation.
+    """A context that was searched before, and the automatons of its prompt and its generation.
 
     given      the region searched first and its automaton, which lacks the region's last token:
                nothing follows that
-    settled_tokens    a beginning that holds the prompt and is never dropped
+    settled    a beginning that holds the prompt and is never dropped
     begun      the very tuple that the context went on from, of which these tokens are a
                continuation: compared by identity, which takes no time
     matches    in `given`, of the text that ends with the prompt's last token, with the first
@@ -135,7 +135,7 @@ class Text:
         "given",
         "matches",
         "prompt_tokens",
-        "settled_tokens",
+        "settled",
         "source",
         "tokens",
     )
@@ -147,7 +147,7 @@ class Text:
             context.source,
             context.prompt_tokens,
         )
-        self.tokens = self.settled_tokens = context.prompt
+        self.tokens = self.settled = context.prompt
         self.begun: tuple[int, ...] | None = None
         automaton, read = given[1], len(given[1].parted) if context.source is None else 0
         self.matches = automaton.walk((automaton.wholes[read], read), self.tokens[read:])[-1:]
@@ -156,7 +156,7 @@ class Text:
         """How many tokens a context begins with that this text begins with too; None where it
         leaves the settled beginning or has another prompt or source.
         """
-        mine, tokens, settled = self.tokens, context.tokens, len(self.settled_tokens)
+        mine, tokens, settled = self.tokens, context.tokens, len(self.settled)
         if self.prompt_tokens != context.prompt_tokens or not (
             self.source is context.source or self.source == context.source
         ):
@@ -167,7 +167,7 @@ class Text:
             return len(mine)
         if context.begun is not None and context.begun is self.begun and len(self.begun) >= settled:
             settled = len(self.begun)
-        elif tokens[:settled] != self.settled_tokens:
+        elif tokens[:settled] != self.settled:
             return None
         if mine[settled:] == tokens[settled : len(mine)]:
             return len(mine)
@@ -185,8 +185,8 @@ class Text:
         del self.matches[len(self.matches) - len(dropped) :]
         self.matches += self.given[1].walk(self.matches[-1], added)
         self.tokens = tokens
-        if len(tokens) - len(self.settled_tokens) > 2 * LOOSE:
-            self.settled_tokens = tokens[:-LOOSE]
+        if len(tokens) - len(self.settled) > 2 * LOOSE:
+            self.settled = tokens[:-LOOSE]
 
 
 class SuffixIndex:
