@@ -43,12 +43,10 @@ def problems(notebook: dict) -> list[str]:
     if "widgets" in notebook["metadata"]:
         found.append("widget state is stored")
     for cell in code:
-        found += [
-            f"{problem}: {source(cell).splitlines()[0]!r}"
-            for problem in code_problems(source(cell))
-        ]
+        first = source(cell).splitlines()[0]
+        found += [f"{problem}: {first!r}" for problem in code_problems(source(cell))]
         if cell["execution_count"] is None:
-            found.append(f"a cell was never run: {source(cell).splitlines()[0]!r}")
+            found.append(f"a cell was never run: {first!r}")
         if any(WIDGET in output.get("data", {}) for output in cell["outputs"]):
             found.append("a widget view is stored, which nothing can show")
     if not any(cell["outputs"] for cell in code):
@@ -96,15 +94,11 @@ def test_notebook_keeps_to_the_skeleton(path: Path) -> None:
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_papermill_reads_every_parameter(path: Path) -> None:
     cell = json.loads(path.read_text(encoding="utf-8"))["cells"][1]
-    written = {
-        statement.target.id: ast.unparse(statement.annotation)
-        for statement in ast.parse(source(cell)).body
+    parameters = ast.parse(source(cell)).body
+    read = papermill.inspect_notebook(str(path))
+    assert {name: one["inferred_type_name"] for name, one in read.items()} == {
+        one.target.id: ast.unparse(one.annotation) for one in parameters
     }
-    read = {
-        name: one["inferred_type_name"]
-        for name, one in papermill.inspect_notebook(str(path)).items()
-    }
-    assert read == written
 
 
 def test_there_is_a_notebook() -> None:
@@ -117,21 +111,17 @@ def good() -> dict:
     def cell(kind: str, text: str, **more: object) -> dict:
         return {"cell_type": kind, "metadata": {}, "source": text, **more}
 
-    done = {
-        "execution_count": 1,
-        "outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}],
-    }
-    parameters = cell("code", "budget: int = 16  # nodes without the root", **done)
-    parameters["metadata"]["tags"] = ["parameters"]
-    rest = [
+    output = {"output_type": "stream", "name": "stdout", "text": "2"}
+    done = {"execution_count": 1, "outputs": [output]}
+    cells = [
+        cell("markdown", "# Title"),
+        cell("code", "budget: int = 16  # nodes without the root", **done),
         cell("code", "print(budget)", **done),
         cell("markdown", "## Checks"),
         cell("markdown", "## Where next\n\nOn."),
     ]
-    return {
-        "cells": [cell("markdown", "# Title"), parameters, *rest],
-        "metadata": {"kernelspec": {"name": "python3"}},
-    }
+    cells[1]["metadata"]["tags"] = ["parameters"]
+    return {"cells": cells, "metadata": {"kernelspec": {"name": "python3"}}}
 
 
 def test_the_checker_finds_nothing_in_a_good_notebook() -> None:

@@ -142,9 +142,7 @@ class Lab:
         return self._until_changed(panel, lambda: self.page.keyboard.press("Tab"))
 
     def at_rest(self, panel: ElementHandle) -> str:
-        """What it shows once that stays the same: what was asked for before may still be on its
-        way.
-        """
+        """What it shows once that stays the same: an earlier change may still be on its way."""
         shown, since, deadline = self.shows(panel), time.monotonic(), time.monotonic() + PATIENCE
         while time.monotonic() < min(since + REST, deadline):
             time.sleep(0.05)

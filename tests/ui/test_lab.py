@@ -37,9 +37,7 @@ def test_every_explorer_answers_the_keyboard(
             lab.type(panel, knob, "x = [1, 2, 3]") for knob in panel.query_selector_all("textarea")
         ]
         with capsys.disabled():
-            print(
-                f"\n{which}: seconds until it shows something else, by slider: {sliders}, by text: {texts}"
-            )
+            print(f"\n{which}: seconds until it changes, by slider: {sliders}, by text: {texts}")
         assert sliders and all(sliders), f"a slider of {which} changes nothing"
         assert turned, f"the sliders of {which} change no figure"
         assert all(texts) and not lab.refused(panel), (
@@ -63,7 +61,7 @@ def test_explorers_work_after_a_restart(lab: Lab) -> None:
 
 
 def test_a_knob_that_is_not_pressed_changes_nothing(lab: Lab) -> None:
-    """What the comparison above is worth: a picture is the same as long as nobody touches it."""
+    """What the comparison above is worth: a picture stays the same until a knob is turned."""
     lab.open(NOTEBOOKS[0])
     assert lab.run_all() == []
     panel = lab.panel(lab.panels()[0])
