@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.measure.latency import pass_seconds
+from specdec_lib.measure.latency import time_passes
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast import weights
 from specdec_lib.models.fast.model import FastModel
@@ -127,13 +127,8 @@ def main() -> None:
         f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n"
         f"|---|{'---|' * len(ROWS)}"
     )
-    table = pass_seconds(
-        models(target),
-        ROWS,
-        context_tokens=CONTEXT // 2,
-        repeats=given.repeats,
-        progress=False,
-    )
+    options = {"repeats": given.repeats, "progress": False}
+    table = time_passes(models(target), ROWS, (CONTEXT // 2,), **options)
     whole = {
         name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS]
         for name, group in table.groupby("model", sort=False)

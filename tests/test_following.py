@@ -7,7 +7,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import observed
+from specdec_lib.measure.latency import observe
 from specdec_lib.measure.replay import own_text, replay_draft, work_of
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
@@ -59,7 +59,7 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     draft = TreeDraft(ladder.draft, budget=6, depth=3)
     text = own_text(ladder.target, context, chance, max_new_tokens=16)
     found = work_of(replay_draft(text, draft, chance), "target")
-    watched = observed(ladder.target, draft, context, chance, max_new_tokens=16).work
+    watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
     assert (found.tokens, found.rounds, found.guesses) == (
         watched.tokens,
         watched.rounds,

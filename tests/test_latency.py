@@ -1,15 +1,30 @@
-"""Seconds per pass, with a clock that the models turn themselves."""
+"""Seconds per pass, prices, curves and rooflines, with a clock that the models turn themselves."""
 
-import itertools
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field
 
+import pandas as pd
 import pytest
 import torch
-from fakes import Table, table_model
+from fakes import table_model
+from own_models import gpt2
 
 from specdec_lib.core.protocols import Usage
-from specdec_lib.measure.latency import WARM_UPS, pass_seconds, prices, summarised
+from specdec_lib.measure.latency import (
+    curves,
+    fit_lines,
+    machine_name,
+    prices,
+    tables,
+    time_passes,
+    with_roofline,
+)
+from specdec_lib.measure.latency.machine import copy_bandwidth, measure_machine, peak_flops
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import load_model
+from specdec_lib.theory import Machine, PassTable
+
+ROWS, CONTEXTS = (1, 2, 5), (4, 10)
 
 
 @dataclass
@@ -17,26 +32,31 @@ class Clock:
     """Stands still unless a model runs."""
 
     now: float = 100.0
-    calls: list[tuple[str, int]] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
 
     def __call__(self) -> float:
         return self.now
 
 
 @dataclass
-class Ticking(Table):
-    """A model that remembers every path, counts the new ones, and takes the next of its seconds for
-    each pass after a slow start.
+class Linear:
+    """A model that remembers paths, and takes fixed + per row + per cached token, times the next of
+    its factors for each timed pass; a fifth of it around the pass.
     """
 
     name: str
     clock: Clock
-    seconds: list[float]
-    vocabulary: int = 7
-    max_positions: int = 1000
+    fixed: float = 1.0
+    row: float = 0.5
+    context: float = 0.25
+    factors: tuple[float, ...] = (1.0,)
+    runtime: str = "made up"
+    vocabulary: int = 50
+    max_positions: int = 60
     forgets: bool = False
     usage: Usage = field(default_factory=Usage)
-    known: set[tuple[int, ...]] = field(default_factory=set)
+    known: set = field(default_factory=set)
+    asked: list = field(default_factory=list)
 
     def forget(self):
         self.known.clear()
@@ -46,159 +66,227 @@ class Ticking(Table):
         paths |= {context.tokens + tree.path_tokens(node) for node in range(len(tree))}
         new = len(paths if self.forgets else paths - self.known)
         self.known |= paths
-        self.usage += Usage(1, new, 0.0)
-        self.clock.calls.append((self.name, new))
-        timed = self.usage.passes - 2 - WARM_UPS  # after the context and the warm-ups
-        self.clock.now += self.seconds[timed % len(self.seconds)] if timed >= 0 else 1000.0
+        self.asked.append((len(context) - 1, new))
+        self.clock.turns.append(self.name)
+        # a repeat reads the context, makes a pass that is not timed, and one that is
+        factor = self.factors[(len(self.asked) // 3 - 2) % len(self.factors)]
+        seconds = self.fixed + self.row * len(tree) + self.context * (len(context) - 1)
+        self.usage += Usage(1, new, 0.8 * factor * seconds)
+        self.clock.now += factor * seconds
         return torch.zeros(len(tree), self.vocabulary)
 
 
-def ticking(*seconds: list[float], **fields) -> list[Ticking]:
-    """Models named a, b, … on one clock."""
+def constant(*factors: tuple[float, ...]) -> list[Linear]:
+    """Models a, b, … on one clock, whose timed passes take these seconds in turn."""
     clock = Clock()
-    return [Ticking(name, clock, its, **fields) for name, its in zip("abc", seconds, strict=False)]
+    return [
+        Linear(name, clock, row=0.0, context=0.0, factors=its)
+        for name, its in zip("abc", factors, strict=False)
+    ]
 
 
-def timed(models, clock=None, **settings):
-    return prices(models, clock=clock or models[0].clock, progress=False, **settings)
+def priced(models, **settings):
+    settings = {"context_tokens": 9, "clock": models[0].clock, "progress": False} | settings
+    return prices(models, **settings).set_index("model")
 
 
-def by_turns(*seconds: float) -> Callable[[], float]:
-    """A clock by which passes take so many seconds in turn, whoever makes them."""
-    readings = itertools.accumulate(
-        one for second in itertools.cycle(seconds) for one in (0.0, second)
-    )
-    return lambda: next(readings)
+def found(*models: Linear, **changes) -> pd.DataFrame:
+    settings = {"repeats": 4, "clock": models[0].clock, "progress": False} | changes
+    return curves(models, ROWS, CONTEXTS, **settings)
 
 
 def test_a_price_is_the_median_pass_over_the_targets():
-    table = timed(
-        ticking([4.0, 8.0, 100.0, 6.0, 2.0], [3.0, 1.0, 2.0, 90.0, 2.0]),
-        context_tokens=9,
-        repeats=5,
-    ).set_index("model")
+    table = priced(constant((4.0, 8.0, 100.0, 6.0, 2.0), (3.0, 1.0, 2.0, 90.0, 2.0)), repeats=5)
     assert list(table.index) == ["a", "b"] and list(table.repeats) == [5, 5]
-    assert list(table.seconds) == pytest.approx([6, 2]) and list(table.price) == pytest.approx(
-        [1, 2 / 6]
-    )
-    assert list(table.low_seconds) == pytest.approx([4, 2]) and list(
-        table.high_seconds
-    ) == pytest.approx([8, 3])
+    assert list(table.seconds) == pytest.approx([6, 2])
+    assert list(table.price) == pytest.approx([1, 2 / 6])
+    assert list(table.low_seconds) == pytest.approx([4, 2])
+    assert list(table.high_seconds) == pytest.approx([8, 3])
     ratios = sorted([3 / 4, 1 / 8, 2 / 100, 90 / 6, 2 / 2])  # of the same repeat
     assert (table.low_price["b"], table.high_price["b"]) == pytest.approx((ratios[1], ratios[3]))
     assert table.paired_price["b"] == pytest.approx(ratios[2]) and ratios[2] > 2 * table.price["b"]
     assert (table.low_price["a"], table.high_price["a"]) == (1, 1)
 
 
-def test_neither_reading_the_context_nor_warming_up_is_timed():
-    table = timed(ticking([1.0], [2.0]), repeats=4)
-    assert list(table.low_seconds) == list(table.high_seconds) == [1, 2]
-    slower = ticking([1000.0, 2.0, 2.0])  # the same start, timed
-    assert list(timed(slower, repeats=3).high_seconds) == [501]
-
-
 def test_models_take_turns_and_each_goes_first():
-    models = ticking([1.0], [1.0], [1.0])
-    timed(models, repeats=3)
-    turns = [name for name, _ in models[0].clock.calls]
-    assert turns[:3] == ["a", "b", "c"]  # read the context
-    rounds = ["".join(turns[start : start + 3]) for start in range(3, len(turns), 3)]
-    assert len(rounds) == WARM_UPS + 3 and all(sorted(one) == ["a", "b", "c"] for one in rounds)
-    assert {one[0] for one in rounds[WARM_UPS:]} == {"a", "b", "c"}
+    models = constant((1.0,), (1.0,), (1.0,))
+    priced(models, repeats=3)
+    turns = models[0].clock.turns
+    assert all(turns[at] == turns[at + 1] == turns[at + 2] for at in range(0, len(turns), 3))
+    repeats = ["".join(turns[start : start + 9 : 3]) for start in range(0, len(turns), 9)]
+    assert len(repeats) == 4 and all(sorted(one) == ["a", "b", "c"] for one in repeats)
+    assert {one[0] for one in repeats[1:]} == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("vocabulary", [2, 7])
-def test_a_pass_computes_the_rows_asked_for(vocabulary):
-    models = ticking([1.0], [0.5], vocabulary=vocabulary)
-    table = pass_seconds(
-        models, (1, 4, 16), context_tokens=20, repeats=6, clock=models[0].clock, progress=False
-    )
-    assert (
-        list(table.columns) == ["model", "rows", "context_tokens", "repeat", "seconds"]
-        and len(table) == 2 * 3 * 6
-    )
-    assert [rows for _, rows in models[0].clock.calls[:2]] == [20, 20]
-    computed = [rows for _, rows in models[0].clock.calls[2 + 2 * 3 * WARM_UPS :]]
-    assert computed == list(table.rows) and set(computed) == {1, 4, 16}
-    assert sorted(table[table.model == "b"].context_tokens) == list(
-        range(20 + 3 * WARM_UPS, 20 + 3 * (WARM_UPS + 6))
-    )
-    many = summarised(table, target="a")
-    assert list(zip(many.model, many.rows, strict=True)) == [
-        ("a", 1),
-        ("a", 4),
-        ("a", 16),
-        ("b", 1),
-        ("b", 4),
-        ("b", 16),
-    ]
-    assert set(many.price) == {1.0, 0.5}
-
-
-def test_a_model_that_computes_more_than_asked_is_refused():
-    with pytest.raises(
-        ValueError, match="one pass over 1 rows was to be timed, a ran 1 over 257 in all"
-    ):
-        timed(ticking([1.0], forgets=True), repeats=3)
+def test_a_model_that_computes_more_than_its_rows_is_refused():
+    with pytest.raises(ValueError, match="one pass over 1 rows was to be timed, a ran 1 over 10"):
+        priced([Linear("a", Clock(), forgets=True)], repeats=3)
 
 
 def test_the_ladders_models_compute_the_rows_asked_for(ladder):
-    models = [ladder.middle, ladder.draft]
-    pass_seconds(
-        models, context_tokens=30, repeats=2, progress=False
-    )  # leaves the same text in their memory
+    models, rows, repeats = [ladder.middle, ladder.draft], (1, 5), 4
+    time_passes(models, contexts=(30,), repeats=2, progress=False)  # leaves the text in memory
     before = [model.usage for model in models]
-    table = pass_seconds(models, (1, 5), context_tokens=30, repeats=12, progress=False)
+    table = time_passes(models, rows, (30,), repeats=repeats, progress=False)
     spent = [model.usage - old for model, old in zip(models, before, strict=True)]
-    assert [(one.passes, one.rows) for one in spent] == [
-        (1 + 2 * (12 + WARM_UPS), 30 + (1 + 5) * (12 + WARM_UPS))
-    ] * 2
-    assert (table.seconds > 0).all() and len(table) == 48
+    passes, computed = (1 + repeats) * (1 + 1 + 2), (1 + repeats) * (30 + 1 + 1 + 5)
+    assert [(one.passes, one.rows) for one in spent] == [(passes, computed)] * 2
+    assert (table.seconds > 0).all() and len(table) == 2 * 2 * repeats
 
 
 def test_a_model_that_counts_nothing_is_timed_too():
-    table = timed(
-        [table_model(5, seed=0, name=name) for name in "ab"],
-        clock=by_turns(2.0, 1.0),
-        repeats=4,
-        context_tokens=3,
-    )
-    assert list(table.seconds) == [1.5, 1.5] and table_model(5, seed=0).usage is None
+    readings = iter(range(1000))
+    models = [table_model(5, seed=0, name=name) for name in "ab"]
+    options = {"clock": lambda: float(next(readings)), "repeats": 4, "progress": False}
+    table = time_passes(models, contexts=(3,), **options)
+    assert list(table.seconds) == [1] * 8 and table.network_seconds.isna().all()
+    assert models[0].usage is None
 
 
 @pytest.mark.parametrize(
     "call, complaint",
     [
-        (lambda models: pass_seconds([]), r"got models \[\]"),
-        (lambda models: pass_seconds([models[0], models[0]]), r"got models \['a', 'a'\]"),
-        (lambda models: pass_seconds(models, (1, 0)), r"rows \[1, 0\]"),
-        (lambda models: pass_seconds(models, ()), r"rows \[\]"),
-        (lambda models: prices(models, repeats=0), "repeats=0"),
-        (lambda models: prices(models, context_tokens=0), "context_tokens=0"),
+        (lambda one: time_passes([]), r"got models \[\]"),
+        (lambda one: time_passes([one, one]), r"models \[\('a', 'made up'\), \('a', 'made up'\)\]"),
+        (lambda one: time_passes([one], (1, 0)), r"rows \[1, 0\]"),
+        (lambda one: time_passes([one], ()), r"rows \[\]"),
+        (lambda one: curves([one], repeats=0), "repeats=0"),
+        (lambda one: prices([one], context_tokens=0), r"contexts \[0\]"),
         (
-            lambda models: prices(models, context_tokens=980, repeats=18),
-            "a has 1000 positions and 7 tokens; these passes need 1001 positions",
+            lambda one: curves([one], (2,), (60,), repeats=1, progress=False),
+            "a has 60 positions and 50 tokens; these passes need 63 positions",
         ),
         (
-            lambda models: prices(ticking([1.0], vocabulary=1)),
-            "a has 1000 positions and 1 tokens; these passes need 310 positions and 2 tokens",
+            lambda one: priced([Linear("a", Clock(), vocabulary=1)]),
+            "a has 60 positions and 1 tokens; these passes need .* positions and 2 tokens",
         ),
-        (
-            lambda models: prices(models, repeats=2, clock=lambda: 1.0, progress=False),
-            "took no time by this clock",
-        ),
-        (
-            lambda models: summarised(
-                pass_seconds(models, (2,), repeats=1, progress=False), target="a"
-            ),
-            "a pass of 'a' over one row",
-        ),
+        (lambda one: priced([one], repeats=2, clock=lambda: 1.0), "took no time by this clock"),
     ],
 )
 def test_what_cannot_be_timed_is_named(call, complaint):
     with pytest.raises(ValueError, match=complaint):
-        call(ticking([1.0], [2.0]))
+        call(Linear("a", Clock()))
 
 
 def test_the_last_position_can_be_used():
-    assert len(timed(ticking([1.0]), context_tokens=980, repeats=17)) == 1
+    assert len(priced([Linear("a", Clock())], context_tokens=58, repeats=17)) == 1
+
+
+def test_a_curve_has_a_place_per_rows_and_context_and_its_medians():
+    clock = Clock()
+    table = found(Linear("b", clock), Linear("a", clock, fixed=3.0))
+    places = [(m, r, c) for m in "ba" for r in ROWS for c in CONTEXTS]
+    assert list(zip(table.model, table.rows, table.context_tokens, strict=True)) == places
+    assert (table.repeats == 4).all() and (table.runtime == "made up").all()
+    b = table[table.model == "b"]
+    drift = b.seconds - (1.0 + 0.5 * b.rows + 0.25 * b.context_tokens)
+    # a pass per number of rows lengthens the context, and one that is not timed
+    assert drift.min() >= 0.25 and drift.max() <= 0.25 * (1 + len(ROWS))
+    assert list(b.network_seconds / b.seconds) == pytest.approx([0.8] * len(b))
+    assert (table.low_seconds <= table.seconds).all()
+    assert (table.seconds <= table.high_seconds).all()
+
+
+def test_each_repeat_begins_at_the_context_again_and_every_number_of_rows_goes_first():
+    model = Linear("a", Clock())
+    found(model, repeats=5)
+    starts = [at for at, (length, new) in enumerate(model.asked) if new == length + 1]
+    read = [model.asked[at][0] + 1 for at in starts]
+    assert sorted(set(read)) == sorted(CONTEXTS) and len(read) == 6 * len(CONTEXTS)
+    assert {model.asked[at + 2][1] for at in starts} == set(ROWS)
+    assert max(length for length, _ in model.asked) == max(CONTEXTS) + len(ROWS)
+
+
+def test_two_runtimes_of_one_model_are_kept_apart():
+    clock = Clock()
+    table = found(Linear("a", clock, runtime="slow", fixed=9.0), Linear("a", clock, runtime="fast"))
+    slow, fast = (tables(table, runtime)["a"] for runtime in ("slow", "fast"))
+    assert slow.at(1, 4) - fast.at(1, 4) == pytest.approx(0.8 * 8)
+    with pytest.raises(
+        ValueError, match=r"a needs one value of network_seconds .* 12 for 6 places"
+    ):
+        tables(table)
+    with pytest.raises(ValueError, match=r"runtime 'other'; there are \['fast', 'slow'\]"):
+        tables(table, "other")
+
+
+def test_a_line_is_found_with_its_error():
+    exact = pd.DataFrame(
+        [("a", "", r, c, 1 + 0.5 * r + 0.25 * c) for r in ROWS for c in CONTEXTS],
+        columns=["model", "runtime", "rows", "context_tokens", "seconds"],
+    )
+    line = fit_lines(exact).iloc[0]
+    slopes = (line.fixed_seconds, line.row_seconds, line.context_seconds)
+    assert slopes == pytest.approx((1, 0.5, 0.25))
+    assert line.largest_error == pytest.approx(0, abs=1e-9)
+    cliff = exact.assign(seconds=lambda t: t.seconds * (1 + (t.rows == 2)))
+    assert fit_lines(cliff).iloc[0].largest_error > 0.2
+    flat = fit_lines(exact[exact.context_tokens == 4]).iloc[0]
+    assert flat.context_seconds == 0 and flat.largest_error == pytest.approx(0, abs=1e-9)
+
+
+def test_a_table_is_exact_where_measured_and_linear_between():
+    table = PassTable((1, 2, 4), (10, 20), ((1.0, 3.0, 4.0), (2.0, 4.0, 5.0)))
+    places = [(1, 10), (2, 20), (3, 10), (1, 15), (3, 15)]
+    assert [table.at(*place) for place in places] == [1, 4, 3.5, 1.5, 4]
+    # beyond the ends along the last line, never below half the least
+    assert (table.at(6, 10), table.at(1, 30), table.at(1, 0)) == (5, 3, 0.5)
+    assert table.faster(2).at(3, 15) == 2
+    assert PassTable((2,), (5,), ((7.0,),)).at(9, 99) == 7
+
+
+@pytest.mark.parametrize(
+    "call, complaint",
+    [
+        (lambda: PassTable((2, 1), (5,), ((1.0, 1.0),)), "rows rise"),
+        (lambda: PassTable((1, 2), (), ()), "contexts rise"),
+        (lambda: PassTable((1, 2), (5,), ((1.0,),)), "1 contexts and 2 rows need as many seconds"),
+        (lambda: PassTable((1,), (5,), ((0.0,),)), "more than 0 seconds"),
+        (lambda: PassTable((1,), (5,), ((1.0,),)).at(0), "at least 1 row"),
+        (lambda: PassTable((1,), (5,), ((1.0,),)).faster(0), "more than 0 times"),
+    ],
+)
+def test_what_is_no_table_is_named(call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call()
+
+
+def test_the_roofline_is_the_slower_of_memory_and_arithmetic(tmp_path):
+    model = load_model(gpt2(tmp_path / "a"), "a", device="cpu")
+    config, tokens = model.model.config, model.vocabulary
+    rows = {"model": "a", "runtime": model.runtime, "rows": [1, 1000], "context_tokens": 0}
+    table = pd.DataFrame(rows)
+    layers, width = config.num_hidden_layers, config.hidden_size
+    weights = 12 * layers * width**2 + tokens * width
+    one, many = with_roofline(table, [model], Machine("m", 4.0, 1e3)).roofline_seconds
+    moved = weights + 2 * layers * width * 2 + 2 * 9 * layers * width + tokens
+    assert one == pytest.approx(moved, rel=0.01)  # weights, keys and values, activations
+    assert many > 2 * 1000 * weights / 1e3  # operations
+    with pytest.raises(ValueError, match=r"b .* was timed and is not among a"):
+        with_roofline(table.assign(model="b"), [model], Machine("m", 4.0, 1e3))
+    with pytest.raises(ValueError, match="a roofline needs a Hugging Face decoder, a is a Linear"):
+        with_roofline(table, [Linear("a", Clock())], Machine("m", 4.0, 1e3))
+
+
+def test_a_roofline_of_packed_weights_counts_their_bytes(ladder):
+    plain, packed = ladder.draft, FastModel(ladder.draft.model, "draft", stored="int8")
+    seconds = {}
+    for model in (plain, packed):
+        rows = {"model": model.name, "runtime": model.runtime, "rows": [1], "context_tokens": 0}
+        table = with_roofline(pd.DataFrame(rows), [model], Machine("m", 4.0, math.inf))
+        seconds[model] = table.roofline_seconds[0]
+    assert seconds[packed] == pytest.approx(seconds[plain] / 4, rel=0.1)
+
+
+def test_peaks_are_bytes_and_operations_over_the_least_seconds(monkeypatch):
+    monkeypatch.setattr("specdec_lib.measure.latency.machine.COPIED", 1000)
+    monkeypatch.setattr("specdec_lib.measure.latency.machine.MULTIPLIED", 10)
+    readings = iter([0, 9, 0, 4, 0, 2, 0, 3])  # a warm-up, then three
+    assert copy_bandwidth(repeats=3, clock=lambda: next(readings)) == 8000 / 2
+    readings = iter([0, 9, 0, 4])
+    assert peak_flops(repeats=1, clock=lambda: next(readings)) == 2000 / 4
+    machine = measure_machine(repeats=1)
+    assert machine.bytes_per_second > 0 and machine.name == machine_name()
+    assert set(machine.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    with pytest.raises(ValueError, match="at least 1 repeat, got 0"):
+        copy_bandwidth(repeats=0)

@@ -19,14 +19,13 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import (
+from specdec_lib.measure.latency import ledger, shares
+from specdec_lib.measure.latency.stopwatch import (
     PARTS,
     Stopwatch,
-    ledger,
-    shares,
-    watched,
-    watched_chance,
-    watched_rule,
+    timed_chance,
+    timed_parts,
+    timed_rule,
 )
 
 PROMPT = (1, 0, 2)
@@ -34,7 +33,7 @@ PROMPT = (1, 0, 2)
 
 @dataclass
 class Clock:
-    """Stands still unless somebody takes time."""
+    """Stands still unless something takes time."""
 
     now: float = 5.0
 
@@ -62,7 +61,7 @@ class Slow(Table):
 
 @dataclass(frozen=True)
 class SlowDraft:
-    """Asks its model for a token, and takes a while itself, before and after; then asks chance."""
+    """Proposes one token of its model, and takes a while itself, before and after."""
 
     model: Slow
     clock: Clock
@@ -166,13 +165,11 @@ def test_what_happens_between_the_parts_is_the_hosts():
     clock = Clock()
     watch = Stopwatch(clock)
     clock.now += 3
-    watch.enter(("tree", ""))
-    clock.now += 5
-    watch.enter(("verify", "target"))
-    clock.now += 7
-    watch.leave()
-    clock.now += 11
-    watch.leave()
+    with watch.part(("tree", "")):
+        clock.now += 5
+        with watch.part(("verify", "target")):
+            clock.now += 7
+        clock.now += 11
     clock.now += 13
     assert watch.lap().seconds == {("host", ""): 16, ("tree", ""): 16, ("verify", "target"): 7}
     assert watch.lap().seconds == {("host", ""): 0}
@@ -197,11 +194,11 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     draft, watch = drafts(ladder, chance.sampler)[name], Stopwatch()
     plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=12)
     seen = decode(
-        *watched(ladder.target, draft, watch),
+        *timed_parts(ladder.target, draft, watch),
         prompt,
-        watched_chance(chance, watch),
+        timed_chance(chance, watch),
         max_new_tokens=12,
-        rule=watched_rule(look_up, watch),
+        rule=timed_rule(look_up, watch),
     )
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
@@ -215,16 +212,16 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
     assert parts == set(PARTS) - (set() if name != "chain" else {"n-gram"})
 
 
-def test_watching_keeps_the_law_of_coins_and_draws(ladder, prompts):
+def test_watching_keeps_coins_and_draws(ladder, prompts):
     chance, prompt, watch = Chance(4, Sampler(1.0)), ladder.encode(prompts[1]), Stopwatch()
     draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
     plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=10, rule=reject)
     seen = decode(
-        *watched(ladder.target, draft, watch),
+        *timed_parts(ladder.target, draft, watch),
         prompt,
-        watched_chance(chance, watch),
+        timed_chance(chance, watch),
         max_new_tokens=10,
-        rule=watched_rule(reject, watch),
+        rule=timed_rule(reject, watch),
     )
     assert seen.tokens == plain.tokens
 
@@ -232,7 +229,7 @@ def test_watching_keeps_the_law_of_coins_and_draws(ladder, prompts):
 def test_every_public_decision_of_chance_is_timed():
     clock = Clock()
     watch, chance = Stopwatch(clock), Chance(0, Sampler(1.0))
-    timed = watched_chance(chance, watch).inner("part", (1,))
+    timed = timed_chance(chance, watch).inner("part", (1,))
     logits = torch.arange(5.0)
     assert timed.choose(logits, 3) == chance.choose(logits, 3) and timed.nesting == (
         ("part", (1,)),
@@ -252,10 +249,10 @@ def test_every_public_decision_of_chance_is_timed():
 
 def test_one_model_in_two_places_is_watched_once(ladder):
     draft = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(ladder.draft, 3)))
-    target, seen = watched(ladder.target, draft, Stopwatch())
+    target, seen = timed_parts(ladder.target, draft, Stopwatch())
     assert list(models_in(target, seen)) == ["target", "draft"]
     itself = ChainDraft(ladder.target, 2)
-    target, seen = watched(ladder.target, itself, Stopwatch())
+    target, seen = timed_parts(ladder.target, itself, Stopwatch())
     assert models_in(target, seen) == {"target": target}
 
 
@@ -293,5 +290,5 @@ def test_a_draft_that_cannot_be_made_anew_is_timed_whole():
         def propose(self, context, chance):
             return TokenTree.rooted(context)
 
-    _, seen = watched(table_model(5, 0), Plain(), Stopwatch())
+    _, seen = timed_parts(table_model(5, 0), Plain(), Stopwatch())
     assert isinstance(seen.draft, Plain) and replace(seen).part == ("tree", "")

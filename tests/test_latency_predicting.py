@@ -12,27 +12,24 @@ from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.latency import (
-    Played,
     Ranges,
-    all_measured,
-    fitted_overhead,
-    machine_name,
-    observed,
-    predicted,
-    store,
-    stored,
-)
-from specdec_lib.measure.latency.speeds import (
-    PLAIN,
-    Kinded,
-    compared,
     few,
     grid,
-    measured,
-    raced,
-    speed_ups,
-    written,
+    machine_name,
+    measure_all,
+    observe,
+    store_table,
+    stored_tables,
 )
+from specdec_lib.measure.latency.predicting import Observation, fit_overhead, predict_speeds
+from specdec_lib.measure.latency.speeds import (
+    Kinded,
+    beside_predictions,
+    measure_speeds,
+    race_predictions,
+    speed_ups,
+)
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
 from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work
@@ -95,8 +92,11 @@ def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
             lambda: work(1).seconds({"target": TABLES["target"]}),
             "draft ran and has no table of seconds; there are target",
         ),
-        (lambda: fitted_overhead([]), "at least 1 draft"),
-        (lambda: predicted({"a": Played(work(1), 1.0, 1.0)}, {}, TABLES), "no kind is given for a"),
+        (lambda: fit_overhead([]), "at least 1 draft"),
+        (
+            lambda: predict_speeds({"a": Observation(work(1), 1.0, 1.0)}, {}, TABLES),
+            "no kind is given for a",
+        ),
         (lambda: work(1) + Work(1, 1, 0, {}, "other"), "one target adds up, got target and other"),
     ],
 )
@@ -105,44 +105,46 @@ def test_what_cannot_be_predicted_is_named(call, complaint):
         call()
 
 
-def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Played:
+def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Observation:
     """What a machine with exactly these tables and overheads would show."""
     one = work(length, tokens=tokens)
     outside = one.seconds(TABLES, host) - one.model_seconds(TABLES)
-    return Played(one, one.seconds(TABLES, host), outside)
+    return Observation(one, one.seconds(TABLES, host), outside)
 
 
 def test_an_overhead_is_found_again():
     chains = [made_up(length) for length in (1, 2, 4)]
-    found = fitted_overhead(chains)
+    found = fit_overhead(chains)
     for one in chains:
         assert one.work.seconds(TABLES, found) == pytest.approx(one.seconds)
-    plain = Played(Work(10, 10, 0, {("target", 1, 0): 10}), 45.0, 5.0)
-    assert fitted_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
+    plain = Observation(Work(10, 10, 0, {("target", 1, 0): 10}), 45.0, 5.0)
+    assert fit_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
 
 
 def test_an_overhead_is_never_below_nothing():
-    falling = [Played(work(length), 1.0, 5.0 / length) for length in (1, 2, 4)]
-    found = fitted_overhead(falling)
+    falling = [Observation(work(length), 1.0, 5.0 / length) for length in (1, 2, 4)]
+    found = fit_overhead(falling)
     assert min(found.round, found.guess, found.draft_pass) >= 0
 
 
 def test_in_a_world_as_simple_as_that_predictions_are_exact():
     chains = {f"chain of {length}": made_up(length) for length in (1, 2, 4)}
-    table = predicted(chains, dict.fromkeys(chains, "chain"), TABLES).set_index("draft")
+    table = predict_speeds(chains, dict.fromkeys(chains, "chain"), TABLES).set_index("draft")
     for name, one in chains.items():
-        assert table.predicted[name] == pytest.approx(one.tokens_per_second)
+        assert table.predicted[name] == pytest.approx(one.work.tokens / one.seconds)
         assert table.host_share[name] == pytest.approx(one.overhead_seconds / one.seconds)
     slower = {"target": TABLES["target"].faster(0.5), "draft": TABLES["draft"]}
-    wrong = predicted(chains, dict.fromkeys(chains, "chain"), slower).set_index("draft").predicted
+    wrong = (
+        predict_speeds(chains, dict.fromkeys(chains, "chain"), slower).set_index("draft").predicted
+    )
     assert (wrong < 0.8 * table.predicted).all(), "with the wrong table they are not"
 
 
-def test_every_pass_is_observed(ladder, prompts):
+def test_every_pass_is_observe(ladder, prompts):
     asked, chances = [ladder.encode(prompt) for prompt in prompts[:2]], [Chance(1), Chance(2)]
     draft, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 12}
     first, second = (
-        observed(ladder.target, draft, tokens, chance, **limits)
+        observe(ladder.target, draft, tokens, chance, **limits)
         for tokens, chance in zip(asked, chances, strict=True)
     )
     found = first + second
@@ -192,12 +194,12 @@ def test_predictions_stand_beside_measurements():
             **OVERHEADS,
         }
     )
-    table = compared(foresight, ROWS_OF_TWO).set_index("draft")
+    table = beside_predictions(foresight, ROWS_OF_TWO).set_index("draft")
     assert table.error.tolist() == pytest.approx([0.1, -0.05]) and table.predicted_speed_up[
         "chain"
     ] == pytest.approx(1.9 / 1.1)
     with pytest.raises(ValueError, match="no measurement of chain"):
-        compared(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
+        beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -217,7 +219,6 @@ def test_the_grid_holds_twenty_settings_of_every_kind(ladder, temperature):
         "staged",
         "cascade",
     ]
-    assert written(((1, 4), (0, 4))) == "1 4 / 0 4"
 
 
 def test_settings_are_timed_in_turn_and_foreseen_from_other_prompts(ladder, prompts):
@@ -226,13 +227,13 @@ def test_settings_are_timed_in_turn_and_foreseen_from_other_prompts(ladder, prom
         "chain of 2": Kinded("chain", ChainDraft(ladder.draft, 2)),
     }
     limits = {"max_new_tokens": 6, "progress": False}
-    rows = measured(ladder, drafts, Sampler(), prompts[:2], **limits)
+    rows = measure_speeds(ladder, drafts, Sampler(), prompts[:2], **limits)
     assert (
         list(rows.draft) == [PLAIN, PLAIN, "chain of 2", "chain of 2"]
         and (rows.tokens == 6).all()
         and (rows.seconds > 0).all()
     )
-    foresight, raced_rows = raced(
+    foresight, raced_rows = race_predictions(
         ladder,
         drafts,
         Sampler(),
@@ -283,22 +284,22 @@ def test_the_best_chain_is_the_best_of_all_lengths():
 
 def test_tables_are_stored_whole_and_read_by_machine(tmp_path):
     table = pd.DataFrame({"a": [1.5, 2.25]})
-    paths = [store(table, name, folder=tmp_path) for name in ("latency", "ledger", "speeds")]
+    paths = [store_table(table, name, folder=tmp_path) for name in ("latency", "ledger", "speeds")]
     with pytest.raises(ValueError, match=r"no measurements of any machine in .*, there are none"):
-        stored(folder=tmp_path)
-    paths.append(store(table, "sweeps", folder=tmp_path))
+        stored_tables(folder=tmp_path)
+    paths.append(store_table(table, "sweeps", folder=tmp_path))
     assert sorted(tmp_path.iterdir()) == sorted(paths)
-    assert stored(folder=tmp_path)["speeds"].equals(table) and stored(
+    assert stored_tables(folder=tmp_path)["speeds"].equals(table) and stored_tables(
         machine_name(), folder=tmp_path
     )["latency"].equals(table)
     with pytest.raises(
         ValueError, match=f"no measurements of other in .*, there are {machine_name()}"
     ):
-        stored("other", folder=tmp_path)
+        stored_tables("other", folder=tmp_path)
     with pytest.raises(
         ValueError, match="a table is one of latency, ledger, speeds, sweeps, got 'more'"
     ):
-        store(table, "more", folder=tmp_path)
+        store_table(table, "more", folder=tmp_path)
 
 
 def test_a_small_measurement_gives_all_four_tables(ladder):
@@ -312,7 +313,7 @@ def test_a_small_measurement_gives_all_four_tables(ladder):
         max_new_tokens=4,
         settings=few,
     )
-    found = all_measured({"reference": ladder}, ranges, progress=False)
+    found = measure_all({"reference": ladder}, ranges, progress=False)
     assert list(found) == ["latency", "ledger", "speeds", "sweeps"]
     assert (
         len(found["latency"]) == 6

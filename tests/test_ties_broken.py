@@ -16,7 +16,8 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.measure.ties import BUG, moved, near_tie, near_ties
+from specdec_lib.measure.ties import BUG, near_tie, near_ties
+from specdec_lib.measure.ties.near_ties import logit_movements
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
 
@@ -98,9 +99,12 @@ class Cousins(CachedModel):
 def test_the_children_of_wrong_siblings_must_not_be_seen(ladder, prompts, dtype):
     """Negative control."""
     context = Context.of(ladder.encode(prompts[3]))
-    found = moved(Cousins(small(dtype)), context)
+    found = logit_movements(Cousins(small(dtype)), context)
     plain = max(size for way, size in found.items() if way != "a tree")
-    assert found["a tree"] > 4 * plain and moved(small(dtype), context)["a tree"] <= 2 * plain
+    assert (
+        found["a tree"] > 4 * plain
+        and logit_movements(small(dtype), context)["a tree"] <= 2 * plain
+    )
 
 
 class Rolled(CachedModel):
@@ -134,7 +138,7 @@ def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug
     tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
     assert tie.verdict == BUG and tie.margin < tie.noise and tie.wild < tie.noise / 2
     assert near_tie(right, prompt, text, other).wild > 8 * max(
-        size for way, size in moved(right, Context.of(prompt)).items()
+        size for way, size in logit_movements(right, Context.of(prompt)).items()
     )
 
 
@@ -143,7 +147,7 @@ def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug
 def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, where, monkeypatch):
     model, context = table_model(5, 0, support=4), Context.of((1, 0, 2, 3))
     row = model.score(context, TokenTree.rooted(context))[ROOT]
-    assert row.isinf().sum() == 1 and max(moved(model, context).values()) < 1e-9
+    assert row.isinf().sum() == 1 and max(logit_movements(model, context).values()) < 1e-9
     name = "_through_tree" if where == "a tree" else "_read"
     honest = getattr(near_ties, name)
 
@@ -154,7 +158,7 @@ def test_what_is_not_finite_is_no_movement_only_where_both_rows_hold_it(spoilt, 
         return made
 
     monkeypatch.setattr(near_ties, name, wrong)
-    assert moved(model, context)[where] == math.inf
+    assert logit_movements(model, context)[where] == math.inf
     best, second = row.topk(2).indices.tolist()
     tie = near_tie(model, context, (best,), (second,))
     assert tie.verdict == replace(tie, gaps=(0.0, 0.0)).verdict == BUG

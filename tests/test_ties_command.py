@@ -18,7 +18,7 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
     assert "plain against speculative: equal" in out and out.endswith(
         "2 equal, 0 rounding, 0 bug, 0 one stops early\n"
     )
-    right = command.written
+    right = command.greedy_texts
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
@@ -26,7 +26,7 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
             "generate": (*texts["plain"][:-1], (texts["plain"][-1] + 1) % ladder.target.vocabulary)
         }
 
-    monkeypatch.setattr(command, "written", wrong)
+    monkeypatch.setattr(command, "greedy_texts", wrong)
     with pytest.raises(SystemExit):
         command.main(FEW)
     assert (
@@ -36,10 +36,10 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
 
 
 def test_a_text_that_ends_early_is_a_fault_because_all_are_to_be_as_long(capsys, monkeypatch):
-    right = command.written
+    right = command.greedy_texts
     monkeypatch.setattr(
         command,
-        "written",
+        "greedy_texts",
         lambda *given: {
             way: text[: 5 if way == "generate" else 6] for way, text in right(*given).items()
         },
@@ -57,7 +57,7 @@ def test_the_draft_of_the_command_is_a_tree(ladder, monkeypatch):
         return decode(target, draft, *given, **named)
 
     monkeypatch.setattr(command, "decode", spied)
-    texts = command.written(ladder, ladder.encode("def f(x):"), 5)
+    texts = command.greedy_texts(ladder, ladder.encode("def f(x):"), 5)
     assert set(texts) == {"plain", "speculative", "generate"} and len(set(texts.values())) == 1
     plain, tree = asked
     assert isinstance(plain, NoDraft) and isinstance(tree, TreeDraft) and tree.budget == 16
@@ -65,10 +65,10 @@ def test_the_draft_of_the_command_is_a_tree(ladder, monkeypatch):
 
 def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, monkeypatch):
     config, prompt = ladder.target.model.generation_config, ladder.encode("def f(x):")
-    wanted = command.written(ladder, prompt, 24)
+    wanted = command.greedy_texts(ladder, prompt, 24)
     monkeypatch.setattr(config, "repetition_penalty", 1.8)
     monkeypatch.setattr(config, "no_repeat_ngram_size", 2)
-    assert command.written(ladder, prompt, 24) == wanted and len(set(wanted.values())) == 1
+    assert command.greedy_texts(ladder, prompt, 24) == wanted and len(set(wanted.values())) == 1
     assert ladder.target.model.generation_config is config
 
 

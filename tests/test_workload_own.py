@@ -14,7 +14,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.race import OURS, families
+from specdec_lib.measure.race import families
 from specdec_lib.measure.sweep import comparison, stacks
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -257,7 +257,7 @@ def test_a_hub_that_is_out_of_reach_is_named_at_once(monkeypatch, offline, why):
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, ladder, temperature):
     sampler = Sampler(temperature)
-    for method in OURS:
+    for method in families.OURS:
         found, whole = (
             families.drafts(own, sampler, method),
             families.drafts(ladder, sampler, method),

@@ -3,6 +3,7 @@ Face offers for the same two models.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
@@ -11,22 +12,18 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.race import Contender, ours
+from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.hugging import assisted, generates, looks_up
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.workload import Ladder
 
 PLAIN = "plain"
 FOREIGN = ("Hugging Face, plain", "Hugging Face, prompt lookup", "Hugging Face, assisted")
-ASSISTED = (
-    5,
-    "constant",
-    0.4,
-)  # tokens per round, schedule, confidence below which the draft stops
+ASSISTED = (5, "constant", 0.4)  # tokens per round, schedule, confidence that ends a guess
 LOOKED_UP = (10, 2)  # tokens per round, longest ending that is looked for
 
 
-def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
+def usual_drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     """The drafts that are tried, by name, plain decoding first."""
     match = ladder.match("draft", sampler)
     tree = TreeDraft(ladder.draft, budget=8, depth=4, match=match)
@@ -46,26 +43,27 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
         ),
     }
     if ladder.katz is not None:
-        found["tree of 8 fed by n-grams"] = StagedTree(
-            tree, stacks.scout(ladder, sampler, budget=4, depth=5), guided=1
-        )
+        scout = stacks.scout(ladder, sampler, budget=4, depth=5)
+        found["tree of 8 fed by n-grams"] = StagedTree(tree, scout, guided=1)
     return found
 
 
-def contenders(
-    ladder: Ladder, tried: Mapping[str, Draft], sampler: Sampler
-) -> dict[str, Contender]:
+def compared_contenders(
+    ladder: Ladder, drafts: Mapping[str, Draft], sampler: Sampler
+) -> list[Contender]:
     """Our loop with each of these drafts, and Hugging Face's `generate`: plain, with prompt lookup,
-    and assisted by the same draft.
+    and assisted by the same draft; each is its own method.
     """
-    found = {
-        name: ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned")
-        for name, draft in tried.items()
-    }
+    found = [
+        ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned")
+        for name, draft in drafts.items()
+    ]
     network, guesser = ladder.target.model, ladder.draft.model
-    plain, looked_up, helped = FOREIGN
-    [prompts_copied], [guided] = (
-        looks_up(network, sampler, grid=(LOOKED_UP,)),
-        assisted(network, guesser, sampler, grid=(ASSISTED,)),
-    )
-    return found | {plain: generates(network, sampler), looked_up: prompts_copied, helped: guided}
+    plain = generates(network, sampler)
+    [copying] = looks_up(network, sampler, grid=(LOOKED_UP,))
+    [guided] = assisted(network, guesser, sampler, grid=(ASSISTED,))
+    greedy = sampler.temperature == 0  # Hugging Face draws its own noise
+    return found + [
+        replace(one, method=name, exact=greedy)
+        for name, one in zip(FOREIGN, (plain, copying, guided), strict=True)
+    ]

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from specdec_lib.measure.compare.methods import FOREIGN, PLAIN
-from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
+from specdec_lib.measure.intervals import paired_bootstrap
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -34,7 +34,7 @@ def summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
             "method": name,
             "prompts": len(own),
             "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-            "acceptance_rate": bootstrap(own.accepted, own.tried, resamples=1)[0],
+            "acceptance_rate": _share(own.accepted, own.tried),
             "ms_per_token": 1000 * _per_token(own),
             **_ratio("speed_up", by_name[PLAIN], own, seed),
             "baseline": fastest,
@@ -46,15 +46,18 @@ def summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
     )
 
 
+def _share(part: "Series", whole: "Series") -> float:
+    return part.sum() / whole.sum() if whole.any() else math.nan
+
+
 def _per_token(rows: "DataFrame") -> float:
     return rows.seconds.sum() / rows.timed_tokens.sum() if rows.timed_tokens.sum() else math.inf
 
 
 def _ratio(name: str, plain: "DataFrame", own: "DataFrame", seed: int) -> dict[str, float]:
     base = plain.loc[own.index]
-    found = paired_bootstrap(
-        base.seconds, base.timed_tokens, own.seconds, own.timed_tokens, seed=seed
-    )
+    columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
+    found = paired_bootstrap(*columns, seed=seed)
     return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
 
 
@@ -71,7 +74,7 @@ def verdict(table: "DataFrame") -> str:
     that these prompts do not tell.
 
     The faster of both plain decoders is what a method has to beat. Methods whose text is not the
-    target's own are passed over, and so are those of which hardly a guess was accepted: what they
+    target's own are passed over, and so are those with hardly an accepted guess: what they
     gain is the clock's noise.
     """
     wrong = table.method[table.same == "no"].tolist()

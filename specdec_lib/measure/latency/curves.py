@@ -4,15 +4,15 @@ as theory reads it.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.measure.latency.passes import QUARTILES, Clock, Reader
+from specdec_lib.measure.latency.passes import QUARTILES, time_passes
+from specdec_lib.measure.race.contenders import Clock
 from specdec_lib.theory import PassTable
 
 if TYPE_CHECKING:
@@ -33,113 +33,35 @@ def curves(
     progress: bool = True,
 ) -> "DataFrame":
     """Seconds of a pass, a row per model, runtime, number of rows and context: medians with
-    quartiles over the repeats.
-
-    models      may share a name if their `runtime`, in words, differs ("" where a model does not
-                say)
-    rows        of a pass: the context's last token and a chain of guesses below it
-    contexts    tokens read before the passes; within a repeat they grow by one with each pass, from
-                the number given on
+    quartiles over the repeats; see `time_passes` for the arguments.
 
     The columns are: model, runtime, rows, context_tokens; seconds, low_seconds, high_seconds of
-    `score`; network_seconds, what the model itself counts as its pass (NaN if it counts nothing);
-    repeats. In each repeat every model reads each context anew, untimed, makes one pass that is not
-    timed, and then one over each number of rows; who goes first, and with which number, changes
-    from repeat to repeat. One more repeat comes before all and is not counted.
-    Raises ValueError as `pass_seconds` does.
+    `score`; network_seconds, which the model itself counts (NaN if it counts nothing); repeats.
     """
-    from tqdm.auto import tqdm
-
-    names = [(model.name, runtime_of(model)) for model in models]
-    if (
-        not models
-        or len(set(names)) < len(names)
-        or not rows
-        or not contexts
-        or min((*rows, *contexts, repeats)) < 1
-    ):
-        raise ValueError(
-            "timing needs models of different names or runtimes and at least 1 row, 1 token of"
-            " context and 1 repeat,"
-            f" got models {names}, rows {list(rows)}, contexts {list(contexts)}, repeats={repeats}"
-        )
-    every = tqdm(range(-1, int(repeats)), desc="curves", disable=not progress, mininterval=1)
-    return medians(
-        [
-            one
-            for repeat in every
-            for one in timed_once(models, rows, contexts, repeat, clock=clock)
-            if repeat >= 0
-        ]
-    )
+    options = {"repeats": repeats, "clock": clock, "progress": progress}
+    return medians(time_passes(models, rows, contexts, **options))
 
 
-def timed_once(
-    models: Sequence[LanguageModel],
-    rows: Sequence[Integral],
-    contexts: Sequence[Integral],
-    repeat: int,
-    *,
-    clock: Clock = time.perf_counter,
-) -> list[dict[str, object]]:
-    """One repeat of `curves`, to be timed in turn with something else; `medians` of many repeats
-    are the curve.
-
-    repeat    who goes first
-    """
-    turns = _turned(list(product(contexts, models)), repeat)
-    return [
-        one for context, model in turns for one in _block(model, rows, int(context), repeat, clock)
-    ]
-
-
-def runtime_of(model: LanguageModel) -> str:
-    """What ran, in the model's own words; "" if it has none."""
-    return model.runtime
-
-
-def _turned(turns: list, repeat: int) -> list:
-    first = repeat % len(turns)
-    return turns[first:] + turns[:first]
-
-
-def _block(
-    model: LanguageModel, rows: Sequence[Integral], context: int, repeat: int, clock: Clock
-) -> Iterator[dict[str, object]]:
-    """One pass over each number of rows, on from a context that was just read."""
-    reader = Reader(model, clock, context)
-    reader.start(len(rows) + 1, max(rows))
-    reader.run(1)  # the caches are the last pass's
-    for count in _turned(list(map(int, rows)), repeat):
-        yield reader.run(count) | {"runtime": runtime_of(model), "context_tokens": context}
-
-
-def medians(timed: Sequence[dict[str, object]]) -> "DataFrame":
-    """The table of `curves` from the passes of `timed_once`."""
-    import pandas as pd
-
-    grouped = pd.DataFrame(timed).groupby(KEYS, sort=False)
+def medians(passes: "DataFrame") -> "DataFrame":
+    """The table of `curves` from the passes of `time_passes`, in their order of models."""
+    order = {key: place for place, key in enumerate(dict.fromkeys(_names(passes)))}
+    grouped = passes.groupby(KEYS, sort=False)
     found = grouped.seconds.median().to_frame()
-    found["low_seconds"], found["high_seconds"] = (
-        grouped.seconds.quantile(share) for share in QUARTILES
-    )
+    for name, share in zip(("low_seconds", "high_seconds"), QUARTILES, strict=True):
+        found[name] = grouped.seconds.quantile(share)
     found["network_seconds"] = grouped.network_seconds.median()
     found["repeats"] = grouped.size()
-    return found.reset_index().sort_values(KEYS, kind="stable", key=_order, ignore_index=True)
+    found = found.reset_index()
+    place = [order[name] for name in _names(found)]
+    found = found.assign(place=place).sort_values(["place", *KEYS[2:]], ignore_index=True)
+    return found.drop(columns="place")
 
 
-def _order(column: "DataFrame") -> "DataFrame":
-    """Numbers by size, all else as it first came."""
-    import pandas as pd
-
-    return (
-        column
-        if pd.api.types.is_numeric_dtype(column)
-        else pd.Series(pd.factorize(column)[0], column.index)
-    )
+def _names(table: "DataFrame") -> list[tuple[str, str]]:
+    return list(zip(table.model, table.runtime, strict=True))
 
 
-def fitted(table: "DataFrame") -> "DataFrame":
+def fit_lines(table: "DataFrame") -> "DataFrame":
     """A line through each model's table: seconds = fixed_seconds + row_seconds · rows +
     context_seconds · context_tokens.
 

@@ -1,4 +1,4 @@
-"""The overhead ledger: where the seconds of a round go, and what looking costs.
+"""The overhead ledger: where the seconds of a round go, and what the stopwatch costs.
 
 Parts: "verify", the target's passes; "draft passes", those of each other model; "choice and noise",
 the rule and every decision of chance; "KV moves", what `score` does around a pass (finding paths,
@@ -13,30 +13,22 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import read_prompt, rounds
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.latency.passes import Clock
-from specdec_lib.measure.latency.wrapping import (
-    CHOICE,
-    DRAFTING,
-    HOST,
-    MOVES,
-    TABLES,
-    TREE,
-    VERIFY,
-    Lap,
+from specdec_lib.measure.latency.stopwatch import (
+    PARTS,
     Stopwatch,
-    watched,
-    watched_chance,
-    watched_rule,
+    timed_chance,
+    timed_parts,
+    timed_rule,
 )
+from specdec_lib.measure.race.contenders import Clock, time_rounds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PARTS = (VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST)
 WARM_TOKENS = 16
+COLUMNS = {"prompt", "part", "model", "seconds", "rounds", "wall_seconds", "plain_seconds"}
 
 
 def ledger(
@@ -71,41 +63,22 @@ def ledger(
             f"a ledger needs a draft, a prompt and a chance per prompt, got {len(drafts)},"
             f" {len(prompts)} and {len(chances)}"
         )
-    found = []
-    settings = {
-        "max_new_tokens": int(max_new_tokens),
-        "rule": rule,
-        "stop_tokens": tuple(stop_tokens),
-        "clock": clock,
-    }
-    with tqdm(
-        total=len(drafts) * len(prompts), desc="ledger", disable=not progress, mininterval=1
-    ) as bar:
+    limits = {"rule": rule, "stop_tokens": tuple(stop_tokens), "clock": clock}
+    count, found = int(max_new_tokens), []
+    for draft in drafts.values():
+        start = min(WARM_TOKENS, count)
+        time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=start, **limits)
+    limits["max_new_tokens"] = count
+    total = len(drafts) * len(prompts)
+    with tqdm(total=total, desc="ledger", disable=not progress, mininterval=1) as bar:
         for number, (prompt, chance) in enumerate(zip(prompts, chances, strict=True)):
             for place, (name, draft) in enumerate(drafts.items()):
-                if number == 0:
-                    run(
-                        target,
-                        draft,
-                        prompt,
-                        chance,
-                        **settings | {"max_new_tokens": min(WARM_TOKENS, int(max_new_tokens))},
-                    )
-                labels = {
-                    "draft": name,
-                    "temperature": chance.sampler.temperature,
-                    "top_k": chance.sampler.top_k,
-                    "prompt": number,
-                }
-                found += _generation(
-                    target,
-                    draft,
-                    prompt,
-                    chance,
-                    settings,
-                    plain_first=(number + place) % 2 == 0,
-                    labels=labels,
-                )
+                order = (False, True) if (number + place) % 2 == 0 else (True, False)
+                run = (target, draft, prompt, chance)
+                rows = _generation(*run, limits, order)
+                sampler = chance.sampler
+                labels = {"temperature": sampler.temperature, "top_k": sampler.top_k}
+                found += [{"draft": name} | labels | {"prompt": number} | row for row in rows]
                 bar.update()
     return pd.DataFrame(found)
 
@@ -115,64 +88,25 @@ def _generation(
     draft: Draft,
     prompt: Context | Sequence[int],
     chance: Chance,
-    settings: dict,
-    *,
-    plain_first: bool,
-    labels: dict,
+    limits: dict,
+    order: tuple[bool, bool],
 ) -> list[dict[str, object]]:
-    """One generation with the ledger and one without, as rows."""
-    watch = Stopwatch(settings["clock"])
-    timed = {"rule": watched_rule(settings["rule"], watch), "watch": watch}
-    plain: list[float] = []
-    if plain_first:
-        plain.append(run(target, draft, prompt, chance, **settings)[2])
-    tokens, played, wall, lap = run(
-        *watched(target, draft, watch), prompt, watched_chance(chance, watch), **settings | timed
-    )
-    if not plain_first:
-        plain.append(run(target, draft, prompt, chance, **settings)[2])
-    both = {"wall_seconds": wall, "plain_seconds": plain[0]}
-    counts = {"tokens": tokens, "rounds": played}
+    """One generation with the ledger (True) and one without, in this order, as rows."""
+    watch, walls = Stopwatch(limits["clock"]), {}
+    for timed in order:
+        if timed:
+            parts = (*timed_parts(target, draft, watch), prompt, timed_chance(chance, watch))
+            own = limits | {"rule": timed_rule(limits["rule"], watch)}
+            done, walls[timed] = time_rounds(*parts, **own, on_start=watch.lap)
+            lap = watch.lap()
+        else:
+            _, walls[timed] = time_rounds(target, draft, prompt, chance, **limits)
+    both = {"wall_seconds": walls[True], "plain_seconds": walls[False]}
+    counts = {"tokens": sum(len(one.emitted) for one in done), "rounds": len(done)}
     return [
-        labels | counts | {"part": part, "model": model, "seconds": seconds} | both
+        counts | {"part": part, "model": model, "seconds": seconds} | both
         for (part, model), seconds in lap.seconds.items()
     ]
-
-
-def run(
-    target: LanguageModel,
-    draft: Draft,
-    prompt: Context | Sequence[int],
-    chance: Chance,
-    *,
-    max_new_tokens: int,
-    rule: Rule,
-    stop_tokens: Sequence[int],
-    clock: Clock,
-    watch: Stopwatch | None = None,
-) -> tuple[int, int, float, Lap | None]:
-    """Tokens, rounds and wall seconds of one generation after its prompt was read, and the
-    stopwatch's lap.
-    """
-    context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    read_prompt(target, draft, context)
-    tokens = played = 0
-    if watch is not None:
-        watch.lap()
-    started = clock()
-    for one, _ in rounds(
-        target,
-        draft,
-        context,
-        chance,
-        max_new_tokens=max_new_tokens,
-        rule=rule,
-        stop_tokens=stop_tokens,
-    ):
-        tokens += len(one.emitted)
-        played += 1
-    wall = clock() - started
-    return tokens, played, wall, None if watch is None else watch.lap()
 
 
 def shares(table: "DataFrame", by: Sequence[str] = ("draft", "temperature")) -> "DataFrame":
@@ -184,31 +118,19 @@ def shares(table: "DataFrame", by: Sequence[str] = ("draft", "temperature")) -> 
     """
     import pandas as pd
 
-    if missing := {
-        *by,
-        "prompt",
-        "part",
-        "model",
-        "seconds",
-        "rounds",
-        "wall_seconds",
-        "plain_seconds",
-    } - set(table.columns):
+    if missing := {*by, *COLUMNS} - set(table.columns):
         raise ValueError(
             f"shares are of the ledger's table, this one lacks {', '.join(sorted(missing))}"
         )
     found = []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
         once = group.drop_duplicates("prompt")
-        rounds_played, wall, plain = (
-            float(once[name].sum()) for name in ("rounds", "wall_seconds", "plain_seconds")
-        )
+        count, wall, plain = once[["rounds", "wall_seconds", "plain_seconds"]].sum()
         whole = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
         sums = group.fillna({"model": ""}).groupby(["part", "model"], sort=False).seconds.sum()
         for part, model in sorted(sums.index, key=lambda place: PARTS.index(place[0])):
             seconds = float(sums[part, model])
             labels = dict(zip(by, key, strict=True)) | {"part": part, "model": model}
-            found.append(
-                labels | {"round_seconds": seconds / rounds_played, "share": seconds / wall} | whole
-            )
+            sizes = {"round_seconds": seconds / count, "share": seconds / wall}
+            found.append(labels | sizes | whole)
     return pd.DataFrame(found)

@@ -6,7 +6,6 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.measure.latency.curves import runtime_of
-from specdec_lib.measure.latency.passes import Clock
+from specdec_lib.measure.race.contenders import Clock
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 
 if TYPE_CHECKING:
@@ -55,38 +55,24 @@ def copy_bandwidth(
     """
     source = torch.ones(COPIED, device=device)
     to = torch.empty_like(source)
-    return (
-        2
-        * source.numel()
-        * source.element_size()
-        / _least_seconds(lambda: to.copy_(source), int(repeats), device, clock)
-    )
+    seconds = _least_seconds(lambda: to.copy_(source), int(repeats), device, clock)
+    return 2 * source.nbytes / seconds
 
 
 def peak_flops(
-    *,
-    repeats: Integral = 7,
-    device: str = "cpu",
-    dtype: torch.dtype = torch.float32,
-    clock: Clock = time.perf_counter,
+    *, repeats: Integral = 7, device: str = "cpu", clock: Clock = time.perf_counter
 ) -> float:
-    """Operations per second of the fastest of some products of two large matrices."""
-    matrix = torch.ones(MULTIPLIED, MULTIPLIED, device=device, dtype=dtype)
+    """Operations per second of the fastest of some products of two large matrices in float32."""
+    matrix = torch.ones(MULTIPLIED, MULTIPLIED, device=device)
     to = torch.empty_like(matrix)
-    return (
-        2
-        * MULTIPLIED**3
-        / _least_seconds(lambda: torch.matmul(matrix, matrix, out=to), int(repeats), device, clock)
-    )
+    multiply = lambda: torch.matmul(matrix, matrix, out=to)  # noqa: E731
+    return 2 * MULTIPLIED**3 / _least_seconds(multiply, int(repeats), device, clock)
 
 
-def measured_machine(*, repeats: Integral = 7, device: str = "cpu") -> Machine:
+def measure_machine(*, repeats: Integral = 7, device: str = "cpu") -> Machine:
     """This machine by `copy_bandwidth` and `peak_flops`, with the threads that torch has now."""
-    return Machine(
-        machine_name(device),
-        copy_bandwidth(repeats=repeats, device=device),
-        peak_flops(repeats=repeats, device=device),
-    )
+    kernels = {"repeats": repeats, "device": device}
+    return Machine(machine_name(device), copy_bandwidth(**kernels), peak_flops(**kernels))
 
 
 def with_roofline(
@@ -100,7 +86,7 @@ def with_roofline(
 
     Raises ValueError if a model of the table is not among them, or is no Hugging Face decoder.
     """
-    shapes = {(model.name, runtime_of(model)): _shape(model) for model in models}
+    shapes = {(model.name, model.runtime): _shape(model) for model in models}
     seconds = []
     for row in table.fillna({"runtime": ""}).itertuples():
         if (row.model, row.runtime) not in shapes:
@@ -108,32 +94,20 @@ def with_roofline(
                 f"{row.model} ({row.runtime}) was timed and is not among"
                 f" {', '.join(name for name, _ in shapes)}"
             )
-        seconds.append(
-            roofline_seconds(
-                shapes[row.model, row.runtime], machine, rows=row.rows, context=row.context_tokens
-            )
-        )
+        shape = shapes[row.model, row.runtime]
+        seconds.append(roofline_seconds(shape, machine, rows=row.rows, context=row.context_tokens))
     return table.assign(roofline_seconds=seconds)
 
 
 def _shape(model: LanguageModel) -> ModelShape:
-    inner = getattr(model, "model", None)
-    if inner is None or not hasattr(inner, "config"):
+    if not isinstance(model, CachedModel | FastModel):
         raise ValueError(
             f"a roofline needs a Hugging Face decoder, {model.name} is a {type(model).__name__}"
         )
-    config = inner.config.get_text_config()
-    shape = ModelShape(
-        config.num_hidden_layers, config.hidden_size, model.vocabulary, float(inner.dtype.itemsize)
-    )
-    packed = getattr(model, "weights", None)  # of the fast runtime
-    return (
-        shape
-        if packed is None
-        else replace(
-            shape, bytes_per_number=packed.head[0].nbytes / (shape.vocabulary * shape.width)
-        )
-    )
+    config, size = model.model.config.get_text_config(), float(model.model.dtype.itemsize)
+    if isinstance(model, FastModel):  # its weights are packed
+        size = model.weights.head[0].nbytes / (model.vocabulary * config.hidden_size)
+    return ModelShape(config.num_hidden_layers, config.hidden_size, model.vocabulary, size)
 
 
 def _least_seconds(run: Callable[[], object], repeats: int, device: str, clock: Clock) -> float:

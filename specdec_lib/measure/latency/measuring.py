@@ -4,24 +4,23 @@ goes, speeds, and sweeps.
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.files import DATA
-from specdec_lib.measure.latency.curves import CONTEXTS, ROWS, curves, runtime_of
+from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.measure.latency.curves import CONTEXTS, ROWS, curves
 from specdec_lib.measure.latency.ledger import ledger, shares
-from specdec_lib.measure.latency.machine import machine_name, measured_machine, with_roofline
+from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
 from specdec_lib.measure.latency.speeds import (
     Kinded,
-    compared,
+    beside_predictions,
     few,
     grid,
-    measured,
-    raced,
+    measure_speeds,
+    race_predictions,
     speed_ups,
 )
 from specdec_lib.workload import DOMAINS, Ladder, load_prompts, seeds
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 PLACE = DATA / "measured"
 TABLES = ("latency", "ledger", "speeds", "sweeps")
+GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
 
 Settings = Callable[[Ladder, Sampler], Mapping[str, Kinded]]
 
@@ -58,131 +58,109 @@ class Ranges:
     settings: Settings = grid
     seed: int = 0
 
-    def samplers(self) -> tuple[Sampler, Sampler]:
-        """Greedy, and as the target's law is."""
-        return Sampler(0.0), Sampler(1.0)
 
-
-def all_measured(
-    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+def measure_all(
+    ladders: Mapping[str, Ladder],
+    ranges: Ranges = Ranges(),
+    *,
+    names: Sequence[str] = TABLES,
+    progress: bool = True,
 ) -> "dict[str, DataFrame]":
-    """The tables "latency", "ledger", "speeds" and "sweeps".
+    """The tables "latency", "ledger", "speeds" and "sweeps", or those of them that `names` lists.
 
     ladders    by the name of their runtime; the last one's speeds are measured and swept
     """
-    runtime, ladder = list(ladders.items())[-1]
-    return {
-        "latency": timed_curves(ladders, ranges, progress=progress),
-        "ledger": timed_ledger(ladders, ranges, progress=progress),
-        "speeds": timed_speeds(ladder, ranges, progress=progress).assign(runtime=runtime),
-        "sweeps": timed_sweeps(ladder, ranges, progress=progress).assign(runtime=runtime),
+    measures = {
+        "latency": time_curves,
+        "ledger": time_ledger,
+        "speeds": time_speeds,
+        "sweeps": time_sweeps,
     }
+    return {name: measures[name](ladders, ranges, progress) for name in names}
 
 
-def timed_curves(
-    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+def time_curves(
+    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
 ) -> "DataFrame":
     """`curves` of every model of every ladder, with the roofline: `runtime` is the ladder's name,
     `ran` what that was in the model's words.
     """
-    models = [
-        (name, model)
-        for name, ladder in ladders.items()
-        for model in (ladder.target, ladder.middle, ladder.draft)
-    ]
-    whose = {(model.name, runtime_of(model)): name for name, model in models}
-    every, machine = [model for _, model in models], measured_machine()
-    table = with_roofline(
-        curves(every, ranges.rows, ranges.contexts, repeats=ranges.repeats, progress=progress),
-        every,
-        machine,
-    )
-    ran = table.runtime.fillna("")
-    peaks = {
-        "bytes_per_second": machine.bytes_per_second,
-        "flops_per_second": machine.flops_per_second,
-        "machine": machine.name,
-    }
+    models = [(name, model) for name, ladder in ladders.items() for model in ladder.models]
+    names = {(model.name, model.runtime): name for name, model in models}
+    every, machine = [model for _, model in models], measure_machine()
+    options = {"repeats": ranges.repeats, "progress": progress}
+    table = curves(every, ranges.rows, ranges.contexts, **options)
+    table = with_roofline(table, every, machine).assign(ran=table.runtime)
+    table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
     return table.assign(
-        runtime=[whose[key] for key in zip(table.model, ran, strict=True)], ran=ran, **peaks
+        bytes_per_second=machine.bytes_per_second,
+        flops_per_second=machine.flops_per_second,
+        machine=machine.name,
     )
 
 
-def timed_ledger(
-    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+def time_ledger(
+    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
 ) -> "DataFrame":
     """`shares` of one setting of each kind on development prompts, per runtime."""
     import pandas as pd
 
-    found, asked = [], load_prompts("code", "development", max(1, ranges.prompts // 4))
+    prompts = load_prompts("code", "development", max(1, ranges.prompts // 4))
+    found = []
     for name, ladder in ladders.items():
-        for sampler in ranges.samplers():
-            chances = [Chance(one, sampler) for one in seeds(asked, ranges.seed)]
+        texts = [ladder.encode(prompt) for prompt in prompts]
+        limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
+        for sampler in GREEDY_AND_SAMPLED:
+            chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
             drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-            limits = {
-                "max_new_tokens": ranges.max_new_tokens,
-                "stop_tokens": ladder.stop_tokens,
-                "progress": progress,
-            }
-            table = ledger(
-                ladder.target,
-                drafts,
-                [ladder.encode(prompt) for prompt in asked],
-                chances,
-                **limits,
-            )
+            table = ledger(ladder.target, drafts, texts, chances, progress=progress, **limits)
             found.append(shares(table).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
-def timed_speeds(
-    ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True
+def time_speeds(
+    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
 ) -> "DataFrame":
-    """Predicted and measured tokens per second of every setting under each sampler."""
-    import pandas as pd
-
-    found = []
-    for sampler in ranges.samplers():
-        development, held_out = (
-            load_prompts("code", split, ranges.prompts) for split in ("development", "held-out")
-        )
-        limits = {
-            "seed": ranges.seed,
-            "max_new_tokens": ranges.max_new_tokens,
-            "progress": progress,
-        }
-        foresight, rows = raced(
-            ladder, ranges.settings(ladder, sampler), sampler, development, held_out, **limits
-        )
-        found.append(compared(foresight, rows).assign(temperature=sampler.temperature))
-    return pd.concat(found, ignore_index=True)
-
-
-def timed_sweeps(
-    ladder: Ladder, ranges: Ranges = Ranges(), *, progress: bool = True
-) -> "DataFrame":
-    """Speed-ups of one setting of each kind at every temperature in every domain, on held-out
-    prompts.
+    """Predicted and measured tokens per second of every setting under each sampler, in the last
+    runtime.
     """
     import pandas as pd
 
+    runtime, ladder = list(ladders.items())[-1]
+    splits = [load_prompts("code", name, ranges.prompts) for name in ("development", "held-out")]
+    limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
+    found = []
+    for sampler in GREEDY_AND_SAMPLED:
+        drafts = ranges.settings(ladder, sampler)
+        prediction, rows = race_predictions(ladder, drafts, sampler, *splits, **limits)
+        table = beside_predictions(prediction, rows)
+        found.append(table.assign(temperature=sampler.temperature, runtime=runtime))
+    return pd.concat(found, ignore_index=True)
+
+
+def time_sweeps(
+    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
+) -> "DataFrame":
+    """Speed-ups of one setting of each kind at every temperature in every domain, on held-out
+    prompts, in the last runtime.
+    """
+    import pandas as pd
+
+    runtime, ladder = list(ladders.items())[-1]
+    limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
     found = []
     for domain in ranges.domains:
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         for temperature in ranges.temperatures:
             sampler = Sampler(temperature)
-            limits = {
-                "seed": ranges.seed,
-                "max_new_tokens": ranges.max_new_tokens,
-                "progress": progress,
-            }
-            rows = measured(ladder, few(ladder, sampler), sampler, prompts, **limits)
-            found.append(speed_ups(rows).assign(temperature=temperature, domain=domain))
+            rows = measure_speeds(ladder, few(ladder, sampler), sampler, prompts, **limits)
+            labels = {"temperature": temperature, "domain": domain, "runtime": runtime}
+            found.append(speed_ups(rows).assign(**labels))
     return pd.concat(found, ignore_index=True)
 
 
-def store(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
-    """The table under its name and this machine's, written whole or not at all.
+def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
+    """Write the table under its name and this machine's, whole or not at all.
 
     Raises ValueError for another name.
     """
@@ -190,13 +168,11 @@ def store(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
         raise ValueError(f"a table is one of {', '.join(TABLES)}, got {name!r}")
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{name}_{machine_name()}.csv"
-    partial = place.with_suffix(".partial")
-    table.to_csv(partial, index=False, float_format="%.7g")
-    os.replace(partial, place)
+    write_whole(place, table.to_csv(index=False, float_format="%.7g").encode())
     return place
 
 
-def stored(machine: str = "", *, folder: Path = PLACE) -> "dict[str, DataFrame]":
+def stored_tables(machine: str = "", *, folder: Path = PLACE) -> "dict[str, DataFrame]":
     """The four tables of a machine as they were stored; "" takes the first machine by name that has
     all four.
 
@@ -211,9 +187,6 @@ def stored(machine: str = "", *, folder: Path = PLACE) -> "dict[str, DataFrame]"
     if not known or (machine and machine not in known):
         raise ValueError(
             f"no measurements of {machine or 'any machine'} in {folder}, there are"
-            f" {', '.join(known) or 'none'}; see specdec_lib.measure.latency"
+            f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
         )
-    return {
-        name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv", keep_default_na=True)
-        for name in TABLES
-    }
+    return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in TABLES}

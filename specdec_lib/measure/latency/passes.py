@@ -1,14 +1,13 @@
-"""Seconds per pass as a function of rows and context, measured, and the price of each model's pass
-against the target's.
+"""Seconds per pass as a function of rows and context, and each model's price against the target.
 
 Every model takes its turn in every repeat, so that a machine that slows down slows all of them. A
-pass reads on from where the model's last one ended, as in decoding: it computes the rows asked for
-and nothing else, which is checked for every model that counts.
+pass reads on from where the model's last one ended, as in decoding: it computes its rows and
+nothing else, which is checked for every model that counts.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Integral
@@ -17,14 +16,12 @@ from typing import TYPE_CHECKING
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.measure.race.contenders import Clock
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-WARM_UPS = 3  # untimed repeats: the first passes of a shape set things up
 QUARTILES = (0.25, 0.75)
-
-Clock = Callable[[], float]
 
 
 def prices(
@@ -38,118 +35,100 @@ def prices(
     """What a pass over one row costs: a row per model, the target first, with `seconds` (the
     median), `price` (÷ the target's) and quartiles.
 
-    models     the target first; device and dtype as they are
+    models     the target first, names differ; device and dtype as they are
     repeats    timed passes per model, in turn
 
     The quartiles of the seconds are `low_seconds` and `high_seconds`. `paired_price` is the median
     of the ratio to the target's pass of the same repeat, `low_price` and `high_price` are that
     ratio's quartiles: a `price` far from it comes from a machine that was busy, and is to be
-    measured anew.  Raises ValueError as `pass_seconds` does.
-    """
-    passes = pass_seconds(
-        models, context_tokens=context_tokens, repeats=repeats, clock=clock, progress=progress
-    )
-    return summarised(passes, target=models[0].name).drop(columns="rows")
-
-
-def summarised(passes: "DataFrame", *, target: str) -> "DataFrame":
-    """The passes that `pass_seconds` timed, a row per model and number of rows: the columns of
-    `prices` and `rows`.
-
-    The price is relative to the target's pass over one row.
-    Raises ValueError if the target made no pass over one row, or one that took no time.
+    measured anew.  Raises ValueError as `time_passes` does, or if a pass of the target took no time
+    by this clock.
     """
     import pandas as pd
 
-    plain = passes[(passes.model == target) & (passes.rows == 1)].set_index("repeat").seconds
-    if plain.empty:
-        raise ValueError(
-            f"prices are relative to a pass of {target!r} over one row, and none was timed"
-        )
+    options = {"repeats": repeats, "clock": clock, "progress": progress}
+    passes = time_passes(models, (1,), (context_tokens,), **options)
+    plain = passes[passes.model == models[0].name].set_index("repeat").seconds
     if not plain.min() > 0:
-        raise ValueError(
-            f"a pass of {target!r} over one row took no time by this clock; it is too coarse"
-        )
+        raise ValueError(f"a pass of {models[0].name!r} took no time by this clock")
     rows = []
-    for (model, count), group in passes.groupby(["model", "rows"], sort=False):
-        ratios = group.set_index("repeat").seconds / plain
-        low_seconds, high_seconds = group.seconds.quantile(list(QUARTILES))
-        low_price, high_price = ratios.quantile(list(QUARTILES))
-        seconds = group.seconds.median()
-        found = {"seconds": seconds, "low_seconds": low_seconds, "high_seconds": high_seconds}
-        found |= {
-            "price": seconds / plain.median(),
-            "paired_price": ratios.median(),
-            "low_price": low_price,
-            "high_price": high_price,
-        }
-        rows.append({"model": model, "rows": count} | found | {"repeats": len(group)})
+    for model, group in passes.groupby("model", sort=False):
+        ratios, seconds = group.set_index("repeat").seconds / plain, group.seconds
+        found = {"model": model, "seconds": seconds.median()}
+        found["low_seconds"], found["high_seconds"] = seconds.quantile(list(QUARTILES))
+        found |= {"price": seconds.median() / plain.median(), "paired_price": ratios.median()}
+        found["low_price"], found["high_price"] = ratios.quantile(list(QUARTILES))
+        rows.append(found | {"repeats": len(group)})
     return pd.DataFrame(rows)
 
 
-def pass_seconds(
+def time_passes(
     models: Sequence[LanguageModel],
     rows: Sequence[Integral] = (1,),
+    contexts: Sequence[Integral] = (256,),
     *,
-    context_tokens: Integral = 256,
     repeats: Integral = 51,
     clock: Clock = time.perf_counter,
     progress: bool = True,
 ) -> "DataFrame":
-    """Every timed pass as a row: `model`, `rows`, `context_tokens` (cached before it), `repeat`,
-    `seconds`.
+    """Every timed pass as a row: model, runtime, rows, context_tokens, repeat, seconds of `score`,
+    network_seconds, which the model itself counts as its pass (NaN if it counts nothing).
 
-    rows              of a pass: the context's last token and a chain of guesses, one row fewer
-    context_tokens    read before the first pass; each pass lengthens the context by one
-    clock             seconds, read before and after each pass; a pass is over when a number of its
-                      last row can be read
+    models      may share a name if their `runtime` differs; an encoder-decoder is not timed here
+    rows        of a pass: the context's last token and a chain of guesses, one row fewer
+    contexts    tokens read before the passes; within a repeat they grow by one with each pass, from
+                the number given on
+    clock       seconds, read before and after each pass; a pass is over when a number of its last
+                row can be read
 
-    A model that remembers is told to forget first; one that needs a source is not timed here and
-    says so.
-    Raises ValueError if there is no model, two share a name, rows, context or repeats are below 1,
-    a model's positions or vocabulary do not suffice, or a model that counts ran anything but one
-    pass over the rows asked for.
+    In each repeat every model reads each context anew, untimed, makes one pass that is not timed,
+    and then one over each number of rows; which goes first changes from repeat to repeat. One more
+    repeat comes before all and is not counted.
+    Raises ValueError if there is no model, two share name and runtime, rows, contexts or repeats
+    are below 1, a model's positions or vocabulary do not suffice, or a model that counts ran
+    anything but one pass over its rows.
     """
     import pandas as pd
     from tqdm.auto import tqdm
 
-    names = [model.name for model in models]
-    if (
-        not models
-        or len(set(names)) < len(names)
-        or not rows
-        or min((*rows, context_tokens, repeats)) < 1
-    ):
+    names = [(model.name, model.runtime) for model in models]
+    counts = (*rows, *contexts, repeats)
+    if not models or len({*names}) < len(names) or not rows or not contexts or min(counts) < 1:
         raise ValueError(
-            "timing needs models of different names and at least 1 row, 1 token of context and 1"
-            " repeat,"
-            f" got models {names}, rows {list(rows)}, context_tokens={context_tokens},"
-            f" repeats={repeats}"
+            "timing needs models of different names or runtimes and at least 1 row, 1 token of"
+            f" context and 1 repeat, got models {names}, rows {list(rows)}, contexts"
+            f" {list(contexts)}, repeats={repeats}"
         )
-    readers = [Reader(model, clock, int(context_tokens)) for model in models]
-    for reader in readers:
-        reader.start((WARM_UPS + int(repeats)) * len(rows), max(rows))
-    timed = []
-    for repeat in tqdm(
-        range(-WARM_UPS, int(repeats)), desc="passes", disable=not progress, mininterval=1
-    ):
-        timed += [{"repeat": repeat} | found for found in _turns(readers, rows, repeat)]
-    table = pd.DataFrame(timed)
-    return table[table.repeat >= 0][
-        ["model", "rows", "context_tokens", "repeat", "seconds"]
-    ].reset_index(drop=True)
+    turns = tqdm(range(-1, int(repeats)), desc="passes", disable=not progress, mininterval=1)
+    found = [one for turn in turns for one in one_repeat(models, rows, contexts, turn, clock=clock)]
+    table = pd.DataFrame(found)
+    return table[table.repeat >= 0].reset_index(drop=True)
 
 
-def _turns(
-    readers: Sequence["Reader"], rows: Sequence[Integral], repeat: int
+def one_repeat(
+    models: Sequence[LanguageModel],
+    rows: Sequence[Integral],
+    contexts: Sequence[Integral],
+    repeat: int,
+    *,
+    clock: Clock = time.perf_counter,
 ) -> Iterator[dict[str, object]]:
-    """One pass of each model over each number of rows; who goes first changes from repeat to
-    repeat.
+    """The rows of one repeat of `time_passes`, to be timed in turn with something else.
+
+    repeat    which model, context and number of rows go first
     """
-    turns = list(product(readers, map(int, rows)))
-    first = repeat % len(turns)
-    for reader, count in turns[first:] + turns[:first]:
-        yield reader.run(count)
+    for context, model in _rotated(list(product(contexts, models)), repeat):
+        reader = Reader(model, clock, int(context))
+        reader.start(len(rows) + 1, max(rows))
+        reader.run(1)  # the caches are the last pass's
+        labels = {"runtime": model.runtime, "context_tokens": int(context), "repeat": repeat}
+        for count in _rotated(list(map(int, rows)), repeat):
+            yield {"model": model.name, "rows": count} | labels | reader.run(count)
+
+
+def _rotated(turns: list, by: int) -> list:
+    first = by % len(turns)
+    return turns[first:] + turns[:first]
 
 
 @dataclass
@@ -172,18 +151,15 @@ class Reader:
         if self.model.max_positions < positions or self.model.vocabulary < 2:
             raise ValueError(
                 f"{self.model.name} has {self.model.max_positions} positions and"
-                f" {self.model.vocabulary} tokens;"
-                f" these passes need {positions} positions and 2 tokens"
+                f" {self.model.vocabulary} tokens; these passes need {positions} positions and 2"
+                " tokens"
             )
         self.model.forget()  # an earlier run may have read the same
         context = self._context()
         self.model.score(context, TokenTree.rooted(context))
 
-    def run(self, rows: int) -> dict[str, object]:
-        """One timed pass over the next token and guesses below it; `network_seconds` is what the
-        model itself counts, NaN if it does not.
-        """
-        cached = self.tokens
+    def run(self, rows: int) -> dict[str, float]:
+        """The seconds of one pass over the next token and guesses below it."""
         self.tokens += 1
         context = self._context()
         tree = self._guessed(context, rows - 1)
@@ -199,13 +175,7 @@ class Reader:
                     f"one pass over {rows} rows was to be timed, {self.model.name} ran"
                     f" {spent.passes} over {spent.rows} in all"
                 )
-        return {
-            "model": self.model.name,
-            "rows": rows,
-            "context_tokens": cached,
-            "seconds": seconds,
-            "network_seconds": network,
-        }
+        return {"seconds": seconds, "network_seconds": network}
 
     def _context(self) -> Context:
         return Context.of(tuple(self._token(place) for place in range(self.tokens)))

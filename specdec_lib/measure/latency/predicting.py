@@ -1,8 +1,5 @@
-"""Tokens per second, predicted from what development prompts say and from measured pass times, and
-held against a clock on other prompts.
-"""
+"""Tokens per second, predicted from what development prompts say and from measured pass times."""
 
-import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,9 +13,8 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.latency.ledger import run
-from specdec_lib.measure.latency.passes import Clock
-from specdec_lib.measure.latency.wrapping import Stopwatch, watched
+from specdec_lib.measure.latency.stopwatch import Stopwatch, timed_parts
+from specdec_lib.measure.race.contenders import Clock, time_rounds
 from specdec_lib.theory import Overhead, PassTable, Work
 
 if TYPE_CHECKING:
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Played:
+class Observation:
     """What a draft did on some prompts.
 
     work                of all rounds together
@@ -38,21 +34,16 @@ class Played:
     seconds: float
     overhead_seconds: float
 
-    def __add__(self, other: "Played") -> "Played":
+    def __add__(self, other: "Observation") -> "Observation":
         """Both together."""
-        return Played(
+        return Observation(
             self.work + other.work,
             self.seconds + other.seconds,
             self.overhead_seconds + other.overhead_seconds,
         )
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Emitted ÷ seconds."""
-        return self.work.tokens / self.seconds
 
-
-def observed(
+def observe(
     target: LanguageModel,
     draft: Draft,
     prompt: Context | Sequence[int],
@@ -62,43 +53,39 @@ def observed(
     rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
     clock: Clock = time.perf_counter,
-) -> Played:
+) -> Observation:
     """Decode a prompt and count every pass by model, rows and context."""
     watch = Stopwatch(clock)
     limits = {"max_new_tokens": int(max_new_tokens), "rule": rule, "stop_tokens": stop_tokens}
-    tokens, played, wall, lap = run(
-        *watched(target, draft, watch), prompt, chance, **limits, clock=clock, watch=watch
-    )
-    passes: Counter[tuple[str, int, int]] = Counter()
+    timed = (*timed_parts(target, draft, watch), prompt, chance)
+    done, wall = time_rounds(*timed, **limits, clock=clock, on_start=watch.lap)
+    lap, passes = watch.lap(), Counter()
     for model, spent, before in lap.passes:
         passes[model, max(1, round(spent.rows / spent.passes)), before] += spent.passes
-    guesses = (
-        sum(count * rows for (model, rows, _), count in passes.items() if model == target.name)
-        - played
+    verified = sum(
+        count * rows for (model, rows, _), count in passes.items() if model == target.name
     )
-    work = Work(tokens, played, max(0, guesses), dict(passes), target.name)
-    return Played(work, wall, wall - sum(spent.seconds for _, spent, _ in lap.passes))
+    tokens, guesses = sum(len(one.emitted) for one in done), max(0, verified - len(done))
+    work = Work(tokens, len(done), guesses, dict(passes), target.name)
+    return Observation(work, wall, wall - sum(spent.seconds for _, spent, _ in lap.passes))
 
 
-def fitted_overhead(played: Sequence[Played]) -> Overhead:
+def fit_overhead(observations: Sequence[Observation]) -> Overhead:
     """Seconds outside the models as a linear function of rounds, guesses and draft passes: least
     squares of the relative error, none below 0.
 
-    played    of drafts of one kind, which do the same things more or less often
+    observations    of drafts of one kind, which do the same things more or less often
 
     Raises ValueError if there is none.
     """
-    if not played:
+    if not observations:
         raise ValueError("an overhead is fitted to at least 1 draft, got none")
-    design = np.array(
-        [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in played], dtype=float
-    )
-    seconds = np.array([max(one.overhead_seconds, 1e-9) for one in played])
+    counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
+    seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
+    design = np.array(counts, dtype=float) / seconds[:, None]
     used = [column for column in range(3) if design[:, column].any()]
     while True:
-        found = np.linalg.lstsq(
-            design[:, used] / seconds[:, None], np.ones(len(played)), rcond=None
-        )[0]
+        found = np.linalg.lstsq(design[:, used], np.ones(len(seconds)), rcond=None)[0]
         if (found >= 0).all() or len(used) == 1:
             break
         del used[int(found.argmin())]
@@ -106,8 +93,10 @@ def fitted_overhead(played: Sequence[Played]) -> Overhead:
     return Overhead(*(values.get(column, 0.0) for column in range(3)))
 
 
-def predicted(
-    development: Mapping[str, Played], kinds: Mapping[str, str], tables: Mapping[str, PassTable]
+def predict_speeds(
+    development: Mapping[str, Observation],
+    kinds: Mapping[str, str],
+    tables: Mapping[str, PassTable],
 ) -> "DataFrame":
     """Tokens per second of each draft, from its passes and tokens on development prompts.
 
@@ -125,28 +114,22 @@ def predicted(
     if missing := set(development) - set(kinds):
         raise ValueError(f"no kind is given for {', '.join(sorted(missing))}")
     overheads = {
-        kind: fitted_overhead([one for name, one in development.items() if kinds[name] == kind])
+        kind: fit_overhead([one for name, one in development.items() if kinds[name] == kind])
         for kind in set(map(kinds.get, development))
     }
     rows = []
     for name, one in development.items():
         overhead = overheads[kinds[name]]
-        seconds, inside = one.work.seconds(tables, overhead), one.work.model_seconds(tables)
+        seconds = one.work.seconds(tables, overhead)
         found = {
+            "draft": name,
+            "kind": kinds[name],
             "predicted": one.work.tokens / seconds,
             "tokens_per_round": one.work.tokens_per_round,
-            "host_share": 1 - inside / seconds,
-        }
-        parts = {
+            "host_share": 1 - one.work.model_seconds(tables) / seconds,
             "round_overhead": overhead.round,
             "guess_overhead": overhead.guess,
             "pass_overhead": overhead.draft_pass,
         }
-        rows.append({"draft": name, "kind": kinds[name]} | found | parts)
+        rows.append(found)
     return pd.DataFrame(rows)
-
-
-def median_and_largest(errors: Sequence[float]) -> tuple[float, float]:
-    """Of errors without their signs; NaN where there is none."""
-    sizes = [abs(float(error)) for error in errors]
-    return (float(np.median(sizes)), max(sizes)) if sizes else (math.nan, math.nan)

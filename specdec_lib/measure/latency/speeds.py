@@ -2,35 +2,41 @@
 latency tables said of them.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
-from specdec_lib.measure.latency.curves import ROWS, medians, tables, timed_once
-from specdec_lib.measure.latency.ledger import run
-from specdec_lib.measure.latency.passes import Clock
-from specdec_lib.measure.latency.predicting import Played, observed, predicted
+from specdec_lib.measure.latency.curves import ROWS, medians, tables
+from specdec_lib.measure.latency.passes import one_repeat
+from specdec_lib.measure.latency.predicting import Observation, observe, predict_speeds
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
+from specdec_lib.measure.race.harness import Timing, race, target_texts
+from specdec_lib.measure.replay.recording import format_matrix
+from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PLAIN = "autoregressive"
 LENGTHS = (1, 2, 3, 4, 6, 8)
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
+FEW = (
+    AUTOREGRESSIVE,
+    "chain of 3",
+    "tree of 8, depth 4",
+    "staged tree of 8, depth 4",
+    "cascade 1 4 / 0 4",
+)
 
 
 class Kinded(NamedTuple):
@@ -44,73 +50,40 @@ def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """Plain decoding, chains, trees, staged trees and cascades of the ladder's models, by name;
     small and large ones, good and bad.
     """
-    match = ladder.match("draft", sampler)
-    found = {PLAIN: Kinded(PLAIN, NoDraft())}
-    found |= {
-        f"chain of {length}": Kinded("chain", ChainDraft(ladder.draft, length, match=match))
-        for length in LENGTHS
-    }
-    middle = ladder.match("middle", sampler)
-    found |= {
-        f"chain of {length}, middle": Kinded(
-            "chain", ChainDraft(ladder.middle, length, match=middle)
-        )
-        for length in (2, 4)
-    }
+    match, middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
+    found = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
+    for length in LENGTHS:
+        chain = ChainDraft(ladder.draft, length, match=match)
+        found[f"chain of {length}"] = Kinded("chain", chain)
+    for length in (2, 4):
+        chain = ChainDraft(ladder.middle, length, match=middle)
+        found[f"chain of {length}, middle"] = Kinded("chain", chain)
     trees = {
         f"{budget}, depth {depth}": TreeDraft(ladder.draft, budget=budget, depth=depth, match=match)
         for budget, depth in TREES
     }
     found |= {f"tree of {name}": Kinded("tree", tree) for name, tree in trees.items()}
-    scout_match = ladder.match("n-gram", sampler, obeyed="draft")
-    scouts = {
-        size: NgramDraft(
-            ladder.katz,
-            budget=size,
-            depth=5,
-            match=scout_match,
-            counted_at=ladder.card["katz"]["temperature"],
-        )
-        for size in (4, 8)
-    }
-    for name in list(trees)[2:5]:
-        found[f"staged tree of {name}"] = Kinded(
-            "staged", StagedTree(trees[name], scouts[4], guided=1)
-        )
+    small, large = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
+    staged = {f"tree of {name}": StagedTree(trees[name], small, guided=1) for name in [*trees][2:5]}
     chain = ChainDraft(ladder.draft, 4, match=match)
-    found["staged chain of 4"] = Kinded("staged", StagedTree(chain, scouts[8], guided=1))
+    staged["chain of 4"] = StagedTree(chain, large, guided=1)
+    found |= {f"staged {name}": Kinded("staged", draft) for name, draft in staged.items()}
     copies = MaxGram(None, 4)
-    for matrix in MATRICES:
-        found[f"cascade {written(matrix)}"] = Kinded(
-            "cascade", from_matrix((ladder.draft, copies), matrix, match=match)
-        )
-    found[f"cascade {written(DEEPER)}"] = Kinded(
-        "cascade", from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
-    )
-    return found
+    cascades = {one: from_matrix((ladder.draft, copies), one, match=match) for one in MATRICES}
+    cascades[DEEPER] = from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
+    return found | {
+        f"cascade {format_matrix(matrix)}": Kinded("cascade", draft)
+        for matrix, draft in cascades.items()
+    }
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """One setting of each kind, for sweeps over temperatures and domains."""
     every = grid(ladder, sampler)
-    return {
-        name: every[name]
-        for name in (
-            PLAIN,
-            "chain of 3",
-            "tree of 8, depth 4",
-            "staged tree of 8, depth 4",
-            "cascade 1 4 / 0 4",
-        )
-    }
+    return {name: every[name] for name in FEW}
 
 
-def written(matrix: Sequence[Sequence[int]]) -> str:
-    """A K matrix in one line."""
-    return " / ".join(" ".join(map(str, row)) for row in matrix)
-
-
-def measured(
+def measure_speeds(
     ladder: Ladder,
     drafts: Mapping[str, Kinded],
     sampler: Sampler,
@@ -118,60 +91,17 @@ def measured(
     *,
     seed: int = 0,
     max_new_tokens: Integral = 64,
-    first: int = 0,
-    clock: Clock = time.perf_counter,
     progress: bool = True,
 ) -> "DataFrame":
-    """Every prompt decoded with every draft, the drafts in turn within a prompt: draft, kind,
-    prompt, tokens, rounds, seconds.
-
-    first    which draft the first prompt begins with; each prompt begins with another
-
-    The reading of the prompt is not timed. Where `first` is 0, each draft first decodes a little
-    that is not counted.
-    """
-    import pandas as pd
+    """All drafts race on every prompt: draft, kind, prompt, tokens, rounds, seconds."""
     from tqdm.auto import tqdm
 
-    names = list(drafts)
-    with tqdm(
-        total=len(prompts) * len(names), desc="clock", disable=not progress, mininterval=1
-    ) as bar:
-        found = []
-        for number, (prompt, tokens, chance) in enumerate(
-            _asked(ladder, prompts, sampler, seed), first
-        ):
-            limits = {"rule": look_up, "stop_tokens": ladder.stop_tokens, "clock": clock}
-            for name in names if number == 0 else ():
-                run(ladder.target, drafts[name].draft, tokens, chance, max_new_tokens=8, **limits)
-            turn = number % len(names)
-            for name in names[turn:] + names[:turn]:
-                emitted, played, seconds, _ = run(
-                    ladder.target,
-                    drafts[name].draft,
-                    tokens,
-                    chance,
-                    max_new_tokens=int(max_new_tokens),
-                    **limits,
-                )
-                counts = {"tokens": emitted, "rounds": played, "seconds": seconds}
-                found.append(
-                    {"draft": name, "kind": drafts[name].kind, "prompt": prompt.name} | counts
-                )
-                bar.update()
-    return _in_order([pd.DataFrame(found)], drafts)
+    timings = _race(ladder, drafts, sampler, prompts, seed, max_new_tokens)
+    bar = tqdm(timings, total=len(prompts), desc="clock", disable=not progress, mininterval=1)
+    return _table((one for group in bar for one in group), drafts)
 
 
-def _in_order(parts: "Sequence[DataFrame]", drafts: Mapping[str, Kinded]) -> "DataFrame":
-    """The rows of all parts, draft by draft."""
-    import pandas as pd
-
-    return pd.concat(parts).sort_values(
-        "draft", key=lambda column: column.map(list(drafts).index), kind="stable", ignore_index=True
-    )
-
-
-def raced(
+def race_predictions(
     ladder: Ladder,
     drafts: Mapping[str, Kinded],
     sampler: Sampler,
@@ -184,111 +114,105 @@ def raced(
     max_new_tokens: Integral = 64,
     progress: bool = True,
 ) -> "tuple[DataFrame, DataFrame]":
-    """What development prompts and pass times say of every draft (`predicted`), and what the clock
-    says on held-out ones (`measured`).
+    """What development prompts and pass times say of every draft (`predict_speeds`), and what the
+    clock says on held-out ones (`measure_speeds`).
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on, as many of each as there are held-out prompts;
     development prompts begin anew where there are fewer. The prediction knows nothing of the
     held-out ones.
     """
-    found, timed = [], []
-    played: dict[str, Played] = {}
-    models = [ladder.target, ladder.middle, ladder.draft]
+    import pandas as pd
+    from tqdm.auto import tqdm
+
+    found, passes = [], []
+    observations: dict[str, Observation] = {}
+    timings = _race(ladder, drafts, sampler, held_out, seed, max_new_tokens)
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-    asked = list(_asked(ladder, development, sampler, seed))
-    for number, prompt in enumerate(held_out):
-        _, tokens, chance = asked[number % len(asked)]
+    own = seeds(development, seed)
+    for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
+        place = number % len(development)
+        prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, one in drafts.items():
-            seen = observed(ladder.target, one.draft, tokens, chance, **limits)
-            played[name] = played[name] + seen if name in played else seen
-        timed += timed_once(models, rows, contexts, number)
-        found.append(
-            measured(
-                ladder,
-                drafts,
-                sampler,
-                [prompt],
-                seed=seed,
-                max_new_tokens=max_new_tokens,
-                first=number,
-                progress=progress,
-            )
-        )
-    return predicted(
-        played, {name: one.kind for name, one in drafts.items()}, tables(medians(timed))
-    ), _in_order(found, drafts)
+            seen = observe(ladder.target, one.draft, prompt, chance, **limits)
+            observations[name] = observations[name] + seen if name in observations else seen
+        passes += one_repeat(ladder.models, rows, contexts, number)
+        found += next(timings)
+    kinds = {name: one.kind for name, one in drafts.items()}
+    prediction = predict_speeds(observations, kinds, tables(medians(pd.DataFrame(passes))))
+    return prediction, _table(found, drafts)
 
 
-def compared(foresight: "DataFrame", rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
+def beside_predictions(prediction: "DataFrame", rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
     """A row per draft: what was predicted, and by the clock tokens per second and the speed-up over
     plain decoding, with intervals over prompts.
 
-    The columns are: draft, kind, predicted, predicted_speed_up; measured, low, high; error,
-    predicted ÷ measured − 1; speed_up, speed_up_low, speed_up_high; tokens_per_round,
-    foreseen_tokens_per_round, prompts; host_share and the overheads, as `predicted`.
+    The columns are: draft, kind, predicted, predicted_speed_up; measured, low, high; speed_up,
+    speed_up_low, speed_up_high; tokens_per_round, prompts; error, predicted ÷ measured − 1;
+    foreseen_tokens_per_round; host_share and the overheads, as `predict_speeds`.
     Raises ValueError if a draft was not measured, or plain decoding was not.
     """
-    import pandas as pd
-
-    if missing := {PLAIN, *foresight.draft} - set(rows.draft):
+    if missing := {AUTOREGRESSIVE, *prediction.draft} - set(rows.draft):
         raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    plain = foresight.set_index("draft").predicted[PLAIN]
-    speeds = speed_ups(rows, seed=seed).set_index("draft")
-    found = []
-    for one in foresight.itertuples():
-        own = speeds.loc[one.draft]
-        labels = {
-            "draft": one.draft,
-            "kind": one.kind,
-            "predicted": one.predicted,
-            "predicted_speed_up": one.predicted / plain,
-        }
-        parts = {
-            name: getattr(one, name)
-            for name in ("host_share", "round_overhead", "guess_overhead", "pass_overhead")
-        }
-        error = {
-            "error": one.predicted / own.measured - 1,
-            "foreseen_tokens_per_round": one.tokens_per_round,
-        } | parts
-        found.append(labels | own.drop("kind").to_dict() | error)
-    return pd.DataFrame(found)
+    plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
+    found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
+    found.insert(3, "predicted_speed_up", found.predicted / plain)
+    measured = speed_ups(rows, seed=seed).drop(columns="kind")
+    both = found.merge(measured, on="draft", how="left")
+    both["error"] = both.predicted / both.measured - 1
+    first = ["draft", "kind", "predicted", "predicted_speed_up", *measured.columns[1:], "error"]
+    return both[first + [name for name in found if name not in first]]
 
 
 def speed_ups(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
-    """Per draft of `measured`: draft, kind, measured tokens per second, low, high; speed_up over
-    plain decoding on the same prompts, speed_up_low,
-    speed_up_high; tokens_per_round, prompts.  Intervals are 95 %, by bootstrap over prompts."""
+    """Per draft of `measure_speeds`: draft, kind, measured tokens per second, low, high; speed_up
+    over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
+
+    Intervals are 95 %, by bootstrap over prompts.
+    """
     import pandas as pd
 
-    plain = rows[rows.draft == PLAIN].set_index("prompt")
+    plain = rows[rows.draft == AUTOREGRESSIVE].set_index("prompt")
     found = []
     for (name, kind), group in rows.groupby(["draft", "kind"], sort=False):
         own = group.set_index("prompt")
         base = plain.loc[own.index]
-        speed, low, high = bootstrap(own.tokens, own.seconds, seed=seed)
-        gain, gain_low, gain_high = paired_bootstrap(
-            own.tokens, own.seconds, base.tokens, base.seconds, seed=seed
-        )
-        speeds = {
-            "measured": speed,
-            "low": low,
-            "high": high,
-            "speed_up": gain,
-            "speed_up_low": gain_low,
-            "speed_up_high": gain_high,
-        }
-        found.append(
-            {"draft": name, "kind": kind}
-            | speeds
-            | {"tokens_per_round": own.tokens.sum() / own.rounds.sum(), "prompts": len(own)}
-        )
+        sides = (own.tokens, own.seconds, base.tokens, base.seconds)
+        row = {"draft": name, "kind": kind}
+        row["measured"], row["low"], row["high"] = bootstrap(*sides[:2], seed=seed)
+        gain = paired_bootstrap(*sides, seed=seed)
+        row["speed_up"], row["speed_up_low"], row["speed_up_high"] = gain
+        row["tokens_per_round"] = own.tokens.sum() / own["rounds"].sum()
+        found.append(row | {"prompts": len(own)})
     return pd.DataFrame(found)
 
 
-def _asked(
-    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int
-) -> Iterator[tuple[Prompt, tuple[int, ...], Chance]]:
-    for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
-        yield prompt, ladder.encode(prompt), Chance(own, sampler)
+def _race(
+    ladder: Ladder,
+    drafts: Mapping[str, Kinded],
+    sampler: Sampler,
+    prompts: Sequence[Prompt],
+    seed: int,
+    max_new_tokens: Integral,
+) -> Iterator[list[Timing]]:
+    contenders = [
+        ours(ladder.target, one.draft, sampler, method=one.kind, setting=name)
+        for name, one in drafts.items()
+    ]
+    texts = target_texts(ladder, prompts, sampler, tokens=int(max_new_tokens), seed=seed)
+    return race(contenders, texts, ladder.target, seed=seed)
+
+
+def _table(timings: Iterable[Timing], drafts: Mapping[str, Kinded]) -> "DataFrame":
+    """The rows draft by draft."""
+    import pandas as pd
+
+    columns = {"setting": "draft", "method": "kind"}
+    columns |= {name: name for name in ("prompt", "tokens", "rounds", "seconds")}
+    found = pd.DataFrame(
+        {new: vars(timing)[old] for old, new in columns.items()} for timing in timings
+    )
+    order = list(drafts).index
+    return found.sort_values(
+        "draft", key=lambda names: names.map(order), kind="stable", ignore_index=True
+    )

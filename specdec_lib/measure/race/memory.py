@@ -2,32 +2,34 @@
 stays where it is.
 
 `python -m specdec_lib.measure.race.memory` is such a process; `peaks` and `flatness` start it. What
-counts is the resident memory over that of an interpreter with torch; where the models are on a GPU,
-the most that was allocated there.
+counts is the resident memory, sampled while it runs, over that of an interpreter with torch; where
+the models are on a GPU, the most that was allocated there.
 """
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+import psutil
 import torch
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
-from specdec_lib.measure.race.contenders import HF, NOTE, Contender, ours
+from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.families import drafts
-from specdec_lib.measure.race.hugging import assisted, generates, looks_up
-from specdec_lib.measure.race.lineup import REFERENCE, loaded
-from specdec_lib.workload import Ladder, load_prompts
+from specdec_lib.measure.race.hugging import ASSIST, HF, every_setting
+from specdec_lib.measure.race.lineup import NOTE
+from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
-BARE = "import torch; from pathlib import Path; print(Path('/proc/self/status').read_text())"
 ROOM = 600_000_000  # bytes beyond weights and KV
 LONG, STEP = 10_000, 1_000  # tokens
+EVERY = 0.01  # seconds between two looks at a process
+
+Spec = Mapping[str, object]  # method, runtime, setting, temperature and top_k of a contender
 
 
 @dataclass(frozen=True)
@@ -47,162 +49,103 @@ class Peak:
 
 
 def peaks(
-    contenders: Sequence[Contender], *, device: str = "auto", tokens: int = 256
+    specs: Sequence[Spec], *, device: str = "auto", tokens: int = 256
 ) -> dict[tuple[str, str], Peak]:
-    """Per method and runtime, the peak of a process of its own that decodes under each sampler it
-    has here; one sampler after the other.
+    """Per method and runtime, the peak of a process of its own that decodes under each sampler in
+    turn.
     """
     from tqdm.auto import tqdm
 
-    asked: dict[tuple[str, str], list[Contender]] = {}
-    for contender in contenders:
-        asked.setdefault((contender.method, contender.runtime), []).append(contender)
-    bare = _bare()
+    groups: dict[tuple[str, str], list[Spec]] = {}
+    for spec in specs:
+        groups.setdefault((spec["method"], spec["runtime"]), []).append(spec)
+    _, bare = _run(["-c", "import torch"])
     found = {}
-    for key, own in tqdm(asked.items(), desc="memory", mininterval=1):
-        answer = _child(
-            {"device": device, "tokens": tokens, "contenders": [_spelled(one) for one in own]}
-        )
-        found[key] = Peak(
-            answer["peak"] - (0 if answer["on_gpu"] else bare), answer["weights"], answer["kv"]
-        )
+    for key, own in tqdm(groups.items(), desc="memory", mininterval=1):
+        used, peak = _child({"device": device, "tokens": tokens, "specs": own})
+        size = peak - bare if used["on_gpu"] is None else used["on_gpu"]
+        found[key] = Peak(size, used["weights"], used["kv"])
     return found
 
 
-def flatness(
-    contender: Contender, *, device: str = "auto", tokens: int = LONG
-) -> list[tuple[int, int]]:
+def flatness(spec: Spec, *, device: str = "auto", tokens: int = LONG) -> list[tuple[int, int]]:
     """Tokens so far and bytes in use, every 1,000 tokens of one process that goes through prompt
     after prompt.
     """
-    answer = _child(
-        {"device": device, "tokens": tokens, "contenders": [_spelled(contender)], "long": True}
-    )
-    return [(count, used) for count, used in answer["used"]]
+    used, _ = _child({"device": device, "tokens": tokens, "specs": [spec], "long": True})
+    return [(count, size) for count, size in used["used"]]
 
 
-def resident(name: str = "VmRSS", status: str | None = None) -> int:
-    """Bytes of this process in memory now; "VmHWM" is the most there were.
-
-    The system's own record of the peak is inherited from whoever started the process, and is only
-    used where there is nothing better.
-    """
-    path = Path("/proc/self/status")
-    if status is None and not path.is_file():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-            1 if sys.platform == "darwin" else 1024
-        )
-    lines = (path.read_text() if status is None else status).splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+def _child(order: Mapping[str, object]) -> tuple[dict, int]:
+    order = json.dumps(order | {"threads": torch.get_num_threads()})
+    said, peak = _run(["-m", __name__, order])
+    return json.loads(said), peak
 
 
-def _bare() -> int:
-    if not Path("/proc/self/status").is_file():
-        code = "import resource, sys, torch; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == 'darwin' else 1024))"
-        return int(_run(["-c", code]))
-    return resident("VmHWM", _run(["-c", BARE]))
+def _run(arguments: Sequence[str]) -> tuple[str, int]:
+    """What a Python process printed, and its largest resident memory in bytes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment, peak = os.environ | {"HF_HUB_OFFLINE": "1"}, 0
+    with psutil.Popen([sys.executable, *arguments], env=environment, **pipes) as process:
+        while True:
+            peak = max(peak, process.memory_info().rss)
+            try:
+                said, complaint = process.communicate(timeout=EVERY)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+    if process.returncode:
+        raise RuntimeError(f"a process that measures memory failed: {complaint.strip()[-500:]}")
+    return said, peak
 
 
-def _child(order: Mapping[str, object]) -> dict:
-    return json.loads(
-        _run(
-            [
-                "-m",
-                "specdec_lib.measure.race.memory",
-                json.dumps(order | {"threads": torch.get_num_threads()}),
-            ]
-        )
-    )
-
-
-def _run(arguments: Sequence[str]) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"a process that measures memory failed: {done.stderr.strip()[-500:]}")
-    return done.stdout
-
-
-def _spelled(contender: Contender) -> dict[str, object]:
-    sampler = contender.sampler
-    setting = contender.setting.partition(NOTE)[0]
-    return {
-        "method": contender.method,
-        "runtime": contender.runtime,
-        "setting": setting,
-        "sampler": [sampler.temperature, sampler.top_k],
-    }
-
-
-def _rebuilt(
-    ladder: Ladder, spelled: Mapping[str, object]
-) -> tuple[Contender, list[torch.nn.Module]]:
-    """The contender that `_spelled` described, and the networks it uses."""
-    temperature, top_k = spelled["sampler"]
-    method, setting, sampler = spelled["method"], spelled["setting"], Sampler(temperature, top_k)
-    target, draft = ladder.target.model, ladder.draft.model
+def _contender(ladder: Ladder, spec: Spec) -> tuple[Contender, list[PreTrainedModel]]:
+    """The contender that a spec describes, and the networks it uses."""
+    method, setting = spec["method"], spec["setting"].partition(NOTE)[0]
+    sampler = Sampler(spec["temperature"], spec["top_k"] or None)
     if method in HF:
-        target = target.to(torch.bfloat16) if "bfloat16" in spelled["runtime"] else target
-        grids = {
-            "hf_generate": lambda: [generates(target, sampler)],
-            "hf_assisted": lambda: assisted(target, draft, sampler),
-        }
-        grid = grids.get(method, lambda: looks_up(target, sampler))()
-        return next(one for one in grid if one.setting == setting), [
-            target,
-            *([draft] if method == "hf_assisted" else []),
-        ]
-    guesser = drafts(ladder, sampler, method)[setting]
-    made = ours(
-        ladder.target, guesser, sampler, method=method, runtime=spelled["runtime"], setting=setting
-    )
-    networks = [
-        getattr(model, "model", None) for model in models_in(ladder.target, guesser).values()
-    ]
-    return made, [network for network in networks if network is not None]  # a table is no network
+        precision = torch.bfloat16 if "bfloat16" in spec["runtime"] else torch.float32
+        target, guesser = ladder.target.model.to(precision), ladder.draft.model
+        grid = every_setting(method, target, guesser, sampler)
+        made = next(one for one in grid if one.setting == setting)
+        return made, [target, guesser] if method == ASSIST else [target]
+    draft = drafts(ladder, sampler, method)[setting]
+    used = list(models_in(ladder.target, draft).values())
+    made = ours(ladder.target, draft, sampler, method=method, setting=setting)
+    return made, [model.model for model in ladder.models if model in used]
 
 
-def answer(order: Mapping[str, object]) -> dict[str, object]:
-    """What a process of its own has to tell; see `peaks` and `flatness`."""
+def usage_of(order: Mapping[str, object]) -> dict[str, object]:
+    """What a process of its own reports; see `peaks` and `flatness`."""
     torch.set_num_threads(order["threads"])
-    runtime = order["contenders"][0]["runtime"]
-    ladder = loaded(REFERENCE if runtime.startswith("Hugging") else runtime, order["device"])
+    runtime = order["specs"][0]["runtime"]
+    reference = "reference" if runtime.startswith("Hugging") else runtime
+    ladder = load_ladder(device=order["device"], runtime=reference)
     prompts = [ladder.encode(prompt) for prompt in load_prompts("code", "development", 100)]
     used, networks, made = [], {}, 0
-    for spelled in order["contenders"]:
-        contender, own = _rebuilt(ladder, spelled)
+    for spec in order["specs"]:
+        contender, own = _contender(ladder, spec)
         networks |= {id(network): network for network in own}
         for number, prompt in enumerate(prompts * 100):
-            made += len(
-                contender.play(
-                    prompt, min(order["tokens"], ladder.target.max_positions - len(prompt)), number
-                ).tokens
-            )
+            count = min(order["tokens"], ladder.target.max_positions - len(prompt))
+            made += len(contender.run(prompt, count, number).tokens)
             if made >= STEP * (len(used) + 1):
-                used.append((made, resident()))
+                used.append((made, psutil.Process().memory_info().rss))
             if not order.get("long") or made >= order["tokens"]:
                 break
     device = ladder.target.model.device
-    on_gpu = device.type == "cuda"
-    weights = sum(
-        number.numel() * number.element_size()
-        for network in networks.values()
-        for number in network.parameters()
-    )
-    kv = sum(_kv(network.config, network.dtype.itemsize) for network in networks.values())
-    peak = torch.cuda.max_memory_allocated(device) if on_gpu else resident("VmHWM")
-    return {"peak": peak, "weights": weights, "kv": kv, "used": used, "on_gpu": on_gpu}
+    on_gpu = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    weights = sum(number.nbytes for network in networks.values() for number in network.parameters())
+    kv = sum(map(_kv_bytes, networks.values()))
+    return {"weights": weights, "kv": kv, "used": used, "on_gpu": on_gpu}
 
 
-def _kv(config: object, size: int) -> int:
+def _kv_bytes(network: PreTrainedModel) -> int:
     """Bytes of keys and values of a full context."""
-    return 2 * config.num_hidden_layers * config.hidden_size * config.max_position_embeddings * size
+    config = network.config
+    numbers = config.num_hidden_layers * config.hidden_size * config.max_position_embeddings
+    return 2 * numbers * network.dtype.itemsize
 
 
 if __name__ == "__main__":
-    print(json.dumps(answer(json.loads(sys.argv[1]))))
+    print(json.dumps(usage_of(json.loads(sys.argv[1]))))

@@ -4,22 +4,9 @@ from specdec_lib.measure.ties.near_ties import (
     BUG,
     EARLY,
     ROUNDING,
-    VERDICTS,
+    TWO_PROGRAMS,
     NearTie,
-    gaps,
-    moved,
     near_tie,
-    parting,
 )
 
-__all__ = [
-    "BUG",
-    "EARLY",
-    "ROUNDING",
-    "VERDICTS",
-    "NearTie",
-    "gaps",
-    "moved",
-    "near_tie",
-    "parting",
-]
+__all__ = ["BUG", "EARLY", "ROUNDING", "TWO_PROGRAMS", "NearTie", "near_tie"]

@@ -11,6 +11,7 @@ than rounding ever makes up, it is a bug.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import torch
 from jaxtyping import Float
@@ -26,12 +27,11 @@ READ_AGAIN = 16  # last tokens of a prompt that are read in pieces where nothing
 DECOYS = 2  # wrong siblings beside every right node of the tree pass
 BRANCHED = 4  # right nodes in it
 SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
-# So is a plain pass that moves them by more of their last bits, or a larger share of the largest,
-# 16 bits in bfloat16. Seen were 10 bits in float32
-BITS, SHARE = (
-    256,
-    1 / 8,
-)  # and 1 in bfloat16 (trained, up to 6 layers), 38 and 5 (random, 24 layers)
+# A plain pass is wrong, too, that moves them by more of their last bits, or a larger share of the
+# largest, 16 bits in bfloat16. Seen were 10 bits in float32 and 1 in bfloat16 (trained, up to 6
+# layers), 38 and 5 (random, 24 layers).
+BITS, SHARE = 256, 1 / 8
+TWO_PROGRAMS = 1e-3  # nats that another program's order of sums may decide between, in float32
 LAST_BIT, TREE = "the last bit", "a tree"
 VERDICTS = ROUNDING, BUG, EARLY = "rounding", "bug", "one stops early"
 
@@ -48,6 +48,7 @@ class NearTie:
               difference from reading token by token
     scale     temperature: a logit counts for so much less
     wild      a plain pass that moves them further is wrong
+    floor     nats that count as rounding however little the logits move
     """
 
     place: int
@@ -56,6 +57,7 @@ class NearTie:
     moved: Mapping[str, float]
     scale: float = 1.0
     wild: float = math.inf
+    floor: float = 0.0
 
     @property
     def margin(self) -> float:
@@ -78,27 +80,25 @@ class NearTie:
         """One of `VERDICTS`."""
         if None in self.tokens:
             return EARLY
-        crooked = self.moved.get(TREE, 0.0) > SLACK * self._plain
-        return (
-            ROUNDING
-            if self.margin <= self.noise and self._plain <= self.wild and not crooked
-            else BUG
-        )
+        near = self.margin <= max(self.noise, self.floor)
+        straight = self.moved.get(TREE, 0.0) <= SLACK * self._plain
+        return ROUNDING if near and straight and self._plain <= self.wild else BUG
 
     def report(self, text: Callable[[int], str] = str) -> str:
         """The finding in three lines.
 
-        text    what a token stands for
+        text    turns a token into words
         """
         one, other = ("the end" if token is None else repr(text(token)) for token in self.tokens)
-        head = (
-            f"{self.verdict}: the texts part at generated token {self.place}, {one} against {other}"
-        )
+        place = f"the texts part at generated token {self.place}, {one} against {other}"
         if self.verdict == EARLY:
-            return f"{head}; up to there they are equal"
+            return f"{self.verdict}: {place}; up to there they are equal"
         ways = ", ".join(f"{way} {size:.2g}" for way, size in self.moved.items())
         ratio = f"{self.margin / self.noise:.2g} times" if self.noise else "and not"
-        return f"{head}\nmargin {self.margin:.3g} nats, {ratio} the {self.noise:.3g} that rounding moves here\nlogits moved by: {ways}"
+        return (
+            f"{self.verdict}: {place}\nmargin {self.margin:.3g} nats, {ratio} the {self.noise:.3g}"
+            f" that rounding moves here\nlogits moved by: {ways}"
+        )
 
 
 def near_tie(
@@ -107,11 +107,15 @@ def near_tie(
     one: Sequence[int],
     other: Sequence[int],
     chance: Chance | None = None,
+    *,
+    floor: float = 0.0,
 ) -> NearTie | None:
     """Where two continuations of a prompt part, judged by the model that both claim to be of; None
     if they are equal.
 
     chance    the seed and sampler that both were decoded with; None is greedy
+    floor     nats that count as rounding in any case: `TWO_PROGRAMS` where another program wrote
+              one of the texts
 
     The model forgets what it has read, because its noise is measured by reading the text in several
     ways.
@@ -126,12 +130,12 @@ def near_tie(
     if None in tokens:
         return NearTie(place, tokens, (math.nan, math.nan), {})
     chance = chance or Chance(0)
-    row, sizes = _read(model, context, 1), moved(model, context)
-    below, wild = (
-        tuple(gaps(row, len(context), tokens, chance)),
-        sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(model, row)),
+    row, sizes = _read(model, context, 1), logit_movements(model, context)
+    below = tuple(gaps(row, len(context), tokens, chance))
+    wild = sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(model, row))
+    return NearTie(
+        place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild=wild, floor=floor
     )
-    return NearTie(place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild)
 
 
 def gaps(
@@ -144,38 +148,30 @@ def gaps(
     and one that is better may fall out, below the next; inf where top-p excludes it.
     """
     found, sampler = chance.gaps(logits, position, tokens), chance.sampler
-    if (
-        sampler.temperature == 0
-        or sampler.top_p < 1
-        or sampler.top_k is None
-        or sampler.top_k >= len(logits)
-    ):
+    whole = sampler.top_k is None or sampler.top_k >= len(logits)
+    if sampler.temperature == 0 or sampler.top_p < 1 or whole:
         return found
-    law = logits.double().cpu() / sampler.temperature
-    last, following = law.sort(descending=True).values[sampler.top_k - 1 : sampler.top_k + 1]
-    noisy = law + torch.tensor(chance.noise(position, range(len(law))), dtype=torch.float64)
-    rivals = [
-        torch.minimum(noisy - noisy[token], law - following)[(law >= last) & (noisy > noisy[token])]
-        for token in tokens
-    ]
-    return [
-        max(0.0, float(last - law[token]), *rival.tolist())
-        for token, rival in zip(tokens, rivals, strict=True)
-    ]
+    scaled = logits.double().cpu() / sampler.temperature
+    last, following = scaled.sort(descending=True).values[sampler.top_k - 1 : sampler.top_k + 1]
+    noise = chance.noise(position, range(len(scaled)))
+    noisy, allowed = scaled + torch.tensor(noise, dtype=torch.float64), scaled >= last
+    found = []
+    for token in tokens:
+        lead = torch.minimum(noisy - noisy[token], scaled - following)
+        rivals = lead[allowed & (noisy > noisy[token])].tolist()
+        found.append(max(0.0, float(last - scaled[token]), *rivals))
+    return found
 
 
 def parting(one: Sequence[int], other: Sequence[int]) -> int | None:
     """The first place at which two texts differ, which may be the end of the shorter; None if they
     are equal.
     """
-    shorter = min(len(one), len(other))
-    return next(
-        (place for place in range(shorter) if one[place] != other[place]),
-        None if len(one) == len(other) else shorter,
-    )
+    pairs = enumerate(zip_longest(one, other))
+    return next((place for place, (mine, theirs) in pairs if mine != theirs), None)
 
 
-def moved(model: LanguageModel, context: Context) -> dict[str, float]:
+def logit_movements(model: LanguageModel, context: Context) -> dict[str, float]:
     """How far the logits after `context` move with the way they are computed: by way, the largest
     difference from reading token by token.
 
@@ -188,24 +184,21 @@ def moved(model: LanguageModel, context: Context) -> dict[str, float]:
     inf where a row holds NaN or an infinity that the other does not.
     """
     plain = _read(model, context, 1)
-    ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES} | {
-        "one pass": _read(model, context, len(context))
-    }
+    ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES}
+    ways["one pass"] = _read(model, context, len(context))
     if len(context) > 1:
         ways[TREE] = _through_tree(model, context)
     largest = max(plain[plain.isfinite()].abs().tolist(), default=0.0)
-    return {way: _distance(row, plain) for way, row in ways.items()} | {
-        LAST_BIT: largest * _epsilon(model, plain)
-    }
+    found = {way: _distance(row, plain) for way, row in ways.items()}
+    return found | {LAST_BIT: largest * _epsilon(model, plain)}
 
 
 def _distance(one: Float[Tensor, " vocab"], other: Float[Tensor, " vocab"]) -> float:
     """The largest difference of two rows; inf where one holds NaN, or an infinity that the other
     does not.
     """
-    size = torch.where(
-        one == other, 0.0, (one.double() - other.double()).abs()
-    )  # −inf − −inf is no movement
+    size = (one.double() - other.double()).abs()
+    size = torch.where(one == other, 0.0, size)  # −inf − −inf is no movement
     return float(size.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
@@ -237,16 +230,12 @@ def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " voc
     depth = min(BRANCHED, len(context) - 1)
     tree, node, decoys = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT, []
     for token in context.tokens[-depth:]:
-        wrong = [
-            one
-            for step in range(1, DECOYS + 1)
-            if (one := (token + step) % model.vocabulary) != token
-        ]
+        steps = ((token + step) % model.vocabulary for step in range(1, DECOYS + 1))
+        wrong = [one for one in steps if one != token]
         siblings, below = [*wrong[:1], token, *wrong[1:]], [token] * len(decoys)
-        first, count = len(tree) + len(below), len(below) + len(siblings)
-        tree = tree.grown(
-            [*below, *siblings], [*decoys, *[node] * len(siblings)], source="", scores=[1.0] * count
-        )
+        first, parents = len(tree) + len(below), [*decoys, *[node] * len(siblings)]
+        scores = [1.0] * len(parents)
+        tree = tree.grown([*below, *siblings], parents, source="", scores=scores)
         node = first + siblings.index(token)
         decoys = [place for place in range(first, len(tree)) if place != node]
     return model.score(start, tree)[node]

@@ -196,7 +196,7 @@ class PassTimes:
 
         Raises ValueError where nothing is stored for that machine or runtime.
         """
-        found = latency.stored(machine)
+        found = latency.stored_tables(machine)
         speeds, curves = found["speeds"], found["latency"]
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
         overheads: dict[float, dict[str, Overhead]] = {}

@@ -1,9 +1,8 @@
-"""`specdec measure walltime`: cascades by the clock, into
-data/measured/cascade_walltime.csv; run it where nothing else runs.
+"""`specdec measure walltime`: cascades by the clock, into data/measured/cascade_walltime.csv; run it
+where nothing else runs.
 
-The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), interleaved
-within each prompt, on the float32 reference path, so that ratios are worth something and absolute
-times little.
+The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), racing on the
+float32 reference path, so that ratios are worth something and absolute times little.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.suite.ladder.cascades import store
+from specdec_lib.measure.race.contenders import ours
+from specdec_lib.measure.race.harness import race, target_texts
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
 
 if TYPE_CHECKING:
@@ -27,16 +26,7 @@ if TYPE_CHECKING:
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 DOMAINS = ("math", "code")
-KEPT = [
-    "draft",
-    "prompt",
-    "tokens",
-    "rounds",
-    "target_passes",
-    "draft_passes",
-    "seconds",
-    "repetition",
-]
+GREEDY = Sampler(0)
 
 
 def drafts(ladder: Ladder) -> Mapping[str, Draft]:
@@ -57,29 +47,33 @@ def drafts(ladder: Ladder) -> Mapping[str, Draft]:
     }
 
 
-def timed(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) -> "DataFrame":
-    """A row per domain, method and held-out prompt: tokens, passes and seconds."""
+def time_cascades(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) -> "DataFrame":
+    """A row per domain, prompt and method: tokens, passes and seconds."""
     import pandas as pd
 
-    settings = [Setting(name, draft) for name, draft in drafts(ladder).items()]
     found = []
+    contenders = [
+        ours(ladder.target, draft, GREEDY, method="cascade", setting=name)
+        for name, draft in drafts(ladder).items()
+    ]
     for domain in DOMAINS:
-        asked = load_prompts(domain, "held-out", prompts)
-        sweep(settings, asked[:1], ladder, max_new_tokens=16, progress=False)  # warm
-        found.append(
-            sweep(settings, asked, ladder, max_new_tokens=max_new_tokens)[KEPT].assign(
-                domain=domain
-            )
-        )
-    return pd.concat(found, ignore_index=True)
+        chosen = load_prompts(domain, "held-out", prompts)
+        texts = target_texts(ladder, chosen, GREEDY, tokens=max_new_tokens, seed=0)
+        for timings in race(contenders, texts, ladder.target):
+            for one in timings:
+                row = {"draft": one.setting, "prompt": one.prompt, "tokens": one.tokens}
+                row |= {"rounds": one.rounds}
+                row |= {f"{name}_passes": one.passes.get(name) for name in ("target", "draft")}
+                row |= {"seconds": one.seconds, "repetition": one.repetition}
+                found.append(row | {"domain": domain})
+    return pd.DataFrame(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
     parser = Parser("measure walltime", __doc__.partition(": ")[2])
-    parser.add_argument(
-        "--prompts", type=int, default=20, help="the first so many held-out prompts of each domain"
-    )
+    parser.add_common("--limit", 20)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    store(timed(load_ladder(device="cpu"), given.prompts).round(5), PLACE)
+    table = time_cascades(load_ladder(device="cpu"), given.limit).round(5)
+    write_whole(PLACE, table.to_csv(index=False).encode())

@@ -9,19 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule, TreeGrower, Usage, Verdict
+from specdec_lib.core.protocols import (
+    Draft,
+    LanguageModel,
+    Rule,
+    SourceReader,
+    TreeGrower,
+    Usage,
+    Verdict,
+)
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.latency.passes import Clock
+from specdec_lib.measure.race.contenders import Clock
 
-VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
+PARTS = VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
     "verify",
     "draft passes",
     "choice and noise",
@@ -53,22 +61,23 @@ class Stopwatch:
         self._since = clock()
         self._lap = Lap({}, [])
 
-    def enter(self, part: Part) -> None:
-        """From now on time is this part's, until it is left."""
+    @contextmanager
+    def part(self, part: Part) -> Iterator[None]:
+        """Within it, time is this part's."""
         self._charge()
         self._stack.append(part)
-
-    def leave(self) -> None:
-        """Time is again that of the part before."""
-        self._charge()
-        self._stack.pop()
+        try:
+            yield
+        finally:
+            self._charge()
+            self._stack.pop()
 
     def move(self, seconds: float, source: Part, to: Part) -> None:
-        """Seconds that one part was charged are the other's."""
+        """Charge seconds of one part to another."""
         self._lap.seconds[source] = self._lap.seconds.get(source, 0.0) - seconds
         self._lap.seconds[to] = self._lap.seconds.get(to, 0.0) + seconds
 
-    def passed(self, model: str, spent: Usage, context: int) -> None:
+    def note_pass(self, model: str, spent: Usage, context: int) -> None:
         """Note a call of a model, of one pass as a rule."""
         self._lap.passes.append((model, spent, context))
 
@@ -80,28 +89,21 @@ class Stopwatch:
 
     def _charge(self) -> None:
         now = self._clock()
-        part = self._stack[-1]
-        self._lap.seconds[part] = self._lap.seconds.get(part, 0.0) + now - self._since
+        self._lap.seconds[self._stack[-1]] = (
+            self._lap.seconds.get(self._stack[-1], 0.0) + now - self._since
+        )
         self._since = now
 
 
 class TimedModel:
     """A model under a stopwatch: its own passes are one part, what `score` does around them the KV
-    moves; a model that counts no seconds is all
-    passes. Everything else is the model's."""
+    moves; a model that counts no seconds is all passes.
+    """
 
     def __init__(self, model: LanguageModel, part: Part, watch: Stopwatch) -> None:
-        self.name, self.vocabulary, self.max_positions = (
-            model.name,
-            model.vocabulary,
-            model.max_positions,
-        )
+        self.name, self.vocabulary = model.name, model.vocabulary
+        self.max_positions = model.max_positions
         self._model, self._part, self._watch = model, part, watch
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_model":
-            raise AttributeError(name)
-        return getattr(self._model, name)
 
     @property
     def runtime(self) -> str:
@@ -117,6 +119,11 @@ class TimedModel:
         """As the model's."""
         self._model.forget()
 
+    def read_source(self, context: Context) -> None:
+        """As the model's, if it has an encoder."""
+        if isinstance(self._model, SourceReader):
+            self._model.read_source(context)
+
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """As the model's."""
         around = self._part if self._model.usage is None else (MOVES, self.name)
@@ -125,16 +132,13 @@ class TimedModel:
 
     @contextmanager
     def _timed(self, around: Part, context: Context) -> Iterator[None]:
-        """Time within is this model's where it counts passes, and the part's around it elsewhere."""
+        """Within it, time is this model's where it counts passes, else that of the part around."""
         before = self._model.usage
-        self._watch.enter(around)
-        try:
+        with self._watch.part(around):
             yield
-        finally:
-            self._watch.leave()
-            if before is not None and (spent := self._model.usage - before).passes:
-                self._watch.move(spent.seconds, around, self._part)
-                self._watch.passed(self.name, spent, len(context) - 1)
+        if before is not None and (spent := self._model.usage - before).passes:
+            self._watch.move(spent.seconds, around, self._part)
+            self._watch.note_pass(self.name, spent, len(context) - 1)
 
 
 class TimedGrower(TimedModel):
@@ -153,10 +157,9 @@ class TimedGrower(TimedModel):
         match: MatchTable,
     ) -> TokenTree | None:
         """As the model's."""
+        shape = {"widths": widths, "budget": budget, "floor": floor, "match": match}
         with self._timed((TREE, ""), context):
-            return self._model.grow(
-                context, chance, widths=widths, budget=budget, floor=floor, match=match
-            )
+            return self._model.grow(context, chance, **shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,21 +170,41 @@ class TimedDraft:
     part: Part
     watch: Stopwatch = field(repr=False)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("draft", "part", "watch"):
-            raise AttributeError(name)
-        return getattr(self.draft, name)
-
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """As the draft's."""
-        self.watch.enter(self.part)
-        try:
+        with self.watch.part(self.part):
             return self.draft.propose(context, chance)
-        finally:
-            self.watch.leave()
 
 
-def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[LanguageModel, Draft]:
+def _timed(method: Callable) -> Callable:
+    @wraps(method)
+    def timed(self: "TimedChance", *given: object, **named: object) -> object:
+        with self.watch.part((CHOICE, "")):
+            return method(self, *given, **named)
+
+    return timed
+
+
+@dataclass(frozen=True)
+class TimedChance(Chance):
+    """The same decisions as a chance makes, each of them timed; `inner` keeps the stopwatch."""
+
+    watch: Stopwatch | None = field(default=None, compare=False, repr=False)
+
+    choose = _timed(Chance.choose)
+    rank = _timed(Chance.rank)
+    gaps = _timed(Chance.gaps)
+    rank_among = _timed(Chance.rank_among)
+    coin = _timed(Chance.coin)
+    draw = _timed(Chance.draw)
+    noise = _timed(Chance.noise)
+    uniform = _timed(Chance.uniform)
+    noise_key = _timed(Chance.noise_key)
+
+
+def timed_parts(
+    target: LanguageModel, draft: Draft, watch: Stopwatch
+) -> tuple[LanguageModel, Draft]:
     """The same target and draft with every model in them under the stopwatch, and every part that
     guesses without one.
 
@@ -189,20 +212,17 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[Lang
     guesses without a model. A draft is made anew with `dataclasses.replace` wherever it holds a
     model, so it is a dataclass, as all drafts here are; another is timed as a whole.
     """
-    models: dict[int, TimedModel] = {id(target): _timed_model(target, (VERIFY, target.name), watch)}
+    models = {id(target): _timed_model(target, (VERIFY, target.name), watch)}
 
     def timed(part: object) -> object:
         if isinstance(part, LanguageModel):
             if id(part) not in models and part.usage is None:
                 return part
             return models.setdefault(id(part), _timed_model(part, (DRAFTING, part.name), watch))
-        if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
+        if type(part) in (list, tuple):
             made = [timed(one) for one in part]
-            return (
-                part
-                if all(new is old for new, old in zip(made, part, strict=True))
-                else type(part)(made)
-            )
+            changed = any(new is not old for new, old in zip(made, part, strict=True))
+            return type(part)(made) if changed else part
         if not isinstance(part, Draft) or isinstance(part, NoDraft) or not is_dataclass(part):
             return part
         old = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
@@ -212,49 +232,20 @@ def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> tuple[Lang
     return timed(target), TimedDraft(timed(draft), (TREE, ""), watch)
 
 
-def _timed_model(model: LanguageModel, part: Part, watch: Stopwatch) -> TimedModel:
-    return (TimedGrower if isinstance(model, TreeGrower) else TimedModel)(model, part, watch)
-
-
-@dataclass(frozen=True)
-class TimedChance(Chance):
-    """A chance of the same law, every decision of which is timed; `inner` keeps the stopwatch."""
-
-    watch: Stopwatch | None = field(default=None, compare=False, repr=False)
-
-
-def _timed(method: Callable) -> Callable:
-    @wraps(method)
-    def timed(self: TimedChance, *given: object, **named: object) -> object:
-        self.watch.enter((CHOICE, ""))
-        try:
-            return method(self, *given, **named)
-        finally:
-            self.watch.leave()
-
-    return timed
-
-
-for _name, _method in vars(Chance).items():
-    if callable(_method) and not _name.startswith("_") and _name != "inner":
-        setattr(TimedChance, _name, _timed(_method))
-
-
-def watched_chance(chance: Chance, watch: Stopwatch) -> TimedChance:
+def timed_chance(chance: Chance, watch: Stopwatch) -> TimedChance:
     """The same decisions under the stopwatch."""
-    return TimedChance(
-        **{one.name: getattr(chance, one.name) for one in fields(Chance) if one.init}, watch=watch
-    )
+    return TimedChance(chance.seed, chance.sampler, chance.nesting, watch)
 
 
-def watched_rule(rule: Rule, watch: Stopwatch) -> Rule:
+def timed_rule(rule: Rule, watch: Stopwatch) -> Rule:
     """The same rule; its walk counts as choice."""
 
     def timed(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        watch.enter((CHOICE, ""))
-        try:
+        with watch.part((CHOICE, "")):
             return rule(tree, target_logits, chance)
-        finally:
-            watch.leave()
 
     return timed
+
+
+def _timed_model(model: LanguageModel, part: Part, watch: Stopwatch) -> TimedModel:
+    return (TimedGrower if isinstance(model, TreeGrower) else TimedModel)(model, part, watch)
