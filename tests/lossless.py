@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.cascade import from_matrix
@@ -162,7 +162,7 @@ def main() -> int:
         default=1_000,
         help="contexts for staged trees, a third per sampler, those of earlier runs included",
     )
-    parser.add_argument("--store", type=Path, default=DATA / "cache" / "lossless.jsonl")
+    parser.add_argument("--store", type=Path, default=cache_folder() / "lossless.jsonl")
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.store.parent.mkdir(parents=True, exist_ok=True)

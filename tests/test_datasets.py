@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from huggingface_hub import constants
 
 from specdec_lib.workload import PUBLISHED, SPLITS, load_prompts
 from specdec_lib.workload.prompts import split_of
@@ -53,14 +54,14 @@ SPEC_BENCH = [
         "reference": ["4"],
     },
 ]
-OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 SETS = {"humaneval": HUMANEVAL, "gsm8k": GSM8K, "mmlu": MMLU, "spec-bench": SPEC_BENCH}
 TEXTS = {
     "humaneval": ("HumanEval/1", 'def add1(a, b):\n    """Add."""\n', "humaneval"),
     "gsm8k": ("gsm8k/1", "Question: Tom has 1 apples. How many?\nAnswer:", "gsm8k"),
     "mmlu": (
         "mmlu/elementary_mathematics/1",
-        "The following is a multiple choice question (with answer) about elementary mathematics.\n\n"
+        "The following is a multiple choice question (with answer) about elementary mathematics."
+        "\n\n"
         "What is 1 + 1?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:",
         "mmlu",
     ),
@@ -97,7 +98,7 @@ def test_a_published_set_is_read_by_name_through_datasets(monkeypatch, name):
         return [dict(line) for line in SETS[name]]
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    monkeypatch.setattr("specdec_lib.workload.hub_sets.offline", lambda endpoint=None: "")
+    monkeypatch.setattr("specdec_lib.workload.hub_sets.why_offline", lambda endpoint=None: "")
     found = load_prompts(name, "all", 2)
     assert (found[1].name, found[1].text, found[1].domain) == TEXTS[name] and len(found) == 2
     repository = {
@@ -126,7 +127,7 @@ def test_the_rows_of_the_hub_are_checked_like_those_of_a_file(monkeypatch):
     monkeypatch.setitem(
         sys.modules, "datasets", SimpleNamespace(load_dataset=lambda *given, **named: damaged)
     )
-    monkeypatch.setattr("specdec_lib.workload.hub_sets.offline", lambda endpoint=None: "")
+    monkeypatch.setattr("specdec_lib.workload.hub_sets.why_offline", lambda endpoint=None: "")
     with pytest.raises(
         ValueError, match="openai/gsm8k, main, test, row 2: 'question' is a text, got null"
     ):
@@ -137,23 +138,19 @@ def test_without_the_package_a_name_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(
         ValueError,
-        match=r'gsm8k by name needs the package `datasets`: `pip install -e "\.\[hub\]"`; or give a local file',
+        match=r'gsm8k .*`datasets`: `pip install -e "\.\[hub\]"`; or give a local file',
     ):
         load_prompts("gsm8k")
 
 
-@pytest.mark.parametrize("variable", OFFLINE)
-def test_without_a_hub_a_name_says_why_it_cannot_be_had(monkeypatch, variable):
+def test_without_a_hub_a_name_says_why_it_cannot_be_had(monkeypatch):
     def load_dataset(*given, **named):
         raise ConnectionError("no answer")
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    for name in OFFLINE:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(variable, "1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(
-        ValueError,
-        match=f"humaneval cannot be had from openai/openai_humaneval.*: {variable}=1 is set.*source=…",
+        ValueError, match=r"humaneval .*openai/openai_humaneval.*HF_HUB_OFFLINE=1.*source=…"
     ):
         load_prompts("humaneval")
 
@@ -162,15 +159,16 @@ def test_a_set_that_cannot_be_reached_is_not_waited_for(monkeypatch):
     monkeypatch.setitem(
         sys.modules,
         "datasets",
-        SimpleNamespace(load_dataset=lambda *given, **named: pytest.fail("asked all the same")),
+        SimpleNamespace(load_dataset=lambda *given, **named: pytest.fail("requested all the same")),
     )
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(
-        "specdec_lib.workload.hub_sets.offline",
+        "specdec_lib.workload.hub_sets.why_offline",
         lambda endpoint=None: f"{endpoint or 'the hub'} cannot be reached",
     )
     with pytest.raises(
         ValueError,
-        match=r"spec-bench cannot be had from https://.*question\.jsonl: https://.* cannot be reached",
+        match=r"spec-bench .*https://.*question\.jsonl: https://.* cannot be reached",
     ):
         load_prompts("spec-bench")
 
@@ -180,7 +178,8 @@ def test_mmlu_as_it_was_first_published_is_read(tmp_path):
     path.write_text('What is 0 + 1?,1,2,3,None,A\n"What is\n1 + 1, say?",1,2,3,None,B\n')
     for found in (load_prompts("mmlu", "all", source=path), load_prompts(path, "all")):
         assert found[1].text.endswith(
-            "about elementary mathematics.\n\nWhat is\n1 + 1, say?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:"
+            "about elementary mathematics.\n\n"
+            "What is\n1 + 1, say?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:"
         )
         assert found[1].name == "mmlu/elementary_mathematics/1" and found[1].origin.endswith(
             "line 3"
@@ -194,7 +193,7 @@ def test_mmlu_as_it_was_first_published_is_read(tmp_path):
     path.write_text("What is 0 + 1?,1,2,3,None,A\nWhat?,1,2,3,E\n")
     with pytest.raises(
         ValueError,
-        match=r"line 2: a row of MMLU has a question, 4 choices and a letter, A to D; got 5 columns, last \['E'\]",
+        match=r"line 2: .*4 choices and a letter, A to D; got 5 columns, last \['E'\]",
     ):
         load_prompts("mmlu", source=path)
 
@@ -289,16 +288,16 @@ def test_prompts_of_ones_own_need_a_text_alone(tmp_path):
 
 
 DAMAGED = {
-    '{"text": "a"}\n{"text": "b"\n{"text": "c"}\n': r"line 2: it is not JSON \(Expecting ',' delimiter",
+    '{"text": "a"}\n{"text": "b"\n{"text": "c"}\n': "line 2: .*Expecting ',' delimiter",
     '{"text": "a"}\n\n{"text": "c"}\n': "line 2: it is empty, and more lines follow",
     '{"text": "a"}\n["b"]\n': "line 2: a line is a JSON object, got a list",
     '{"text": "a"}\n{"name": "b"}\n': "line 2: the field 'text' is missing; there are 'name'",
     '{"text": "a"}\n{"text": 5}\n': r"line 2: 'text' is a text, got a whole number \(5\)",
     '{"text": "a"}\n{"text": true}\n': r"line 2: 'text' is a text, got true or false \(true\)",
     '{"text": "a"}\n{"text": " \\n"}\n': "line 2: 'text' is an empty text",
-    '{"text": "a", "name": "x"}\n{"text": "b", "name": "x"}\n': r"line 2: the name 'x' was there before \(line 1\)",
-    '{"text": "a", "split": "test"}\n': "line 1: a split is one of development, held-out, got 'test'",
-    '{"text": "a"}\n{"text": "b", "nmae": "x"}\n': r"line 2: a prompt of your own has .*; got \['nmae'\]",
+    '{"text": "a", "name": "x"}\n{"text": "b", "name": "x"}\n': r"line 2: .*'x' .*\(line 1\)",
+    '{"text": "a", "split": "test"}\n': "line 1: .*development, held-out, got 'test'",
+    '{"text": "a"}\n{"text": "b", "nmae": "x"}\n': r"line 2: .*; got \['nmae'\]",
     '{"prompt": "a"}\n': r"line 1: a prompt of your own has the field 'text'.*; got \['prompt'\]",
     "": "is empty",
     "\n\n": "is empty",
@@ -359,7 +358,7 @@ def test_a_damaged_prompt_file_of_ours_names_the_line(tmp_path):
     path = written(tmp_path / "code.jsonl", [good, good | {"name": "b", "text": 7}])
     with pytest.raises(
         ValueError,
-        match=r"code\.jsonl is damaged \(.*line 2: 'text' is a text, got a whole number \(7\)\); restore it",
+        match=r"code\.jsonl .*line 2: 'text' is a text, got a whole number \(7\)\); restore",
     ):
         load_prompts("code", folder=tmp_path)
     written(path, [good, good])

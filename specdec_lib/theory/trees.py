@@ -1,7 +1,7 @@
-"""What a tree is worth, and the best tree for a budget, from acceptance by depth and rank.
+"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank.
 
-Siblings are different tokens, so P(the target takes the whole path to a node) adds up over nodes:
-tokens per round are the root's 1 and this sum. Budgets and counts leave the root out.
+Siblings are different tokens, so tokens per round are 1 plus the sum over guesses of P(the target
+takes the whole path to the guess). Budgets and counts leave the root out.
 """
 
 import math
@@ -16,7 +16,7 @@ from specdec_lib.theory.rates import Rates, at_depth, checked
 
 
 class Plan(NamedTuple):
-    """A tree that pays best: its guesses, its depth and what it gains."""
+    """The number of guesses, the depth and the speed-up of the tree that pays best."""
 
     budget: int
     depth: int
@@ -71,11 +71,10 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
 
 
 def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> float:
-    """Expected tokens of the best tree of at most `nodes` guesses whose ranks are filled in order,
-    also where rates rise with the rank.
+    """Expected tokens of the best tree of at most `nodes` guesses that fills ranks in order; rates
+    may rise with the rank.
 
-    The arguments are those of `best_tree`, which finds the same value much faster where no vector
-    rises.
+    The arguments are those of `best_tree`, which is much faster where no vector rises.
     Raises ValueError if the rates are not as `Rates` says, or `nodes` or the depth is below 1.
     Source: the dynamic programme of Chen et al. 2024 (Sequoia), there with one vector for all
     depths and the root counted.
@@ -102,7 +101,7 @@ def best_budget(
     draft_cost         seconds of a draft pass over those of a target pass over one row
     verify             what a target pass over so many rows costs, root included, relative to one
                        row; None is flat
-    budgets, depths    what to try; the plan names what its tree uses, which may be less
+    budgets, depths    limits to try; the plan holds what its tree uses, which may be less
 
     Not speculating, Plan(0, 0, 1.0), is always among the candidates; a tie goes to the shallower,
     then the smaller tree.
@@ -131,9 +130,7 @@ def best_budget(
 def _plans(
     rates: Rates, budgets: Sequence[int], limit: int, draft_cost: Real, verify: Verify | None
 ) -> Iterator[Plan]:
-    """The trees of these budgets; one where several come to the same tree because every further
-    guess has rate 0.
-    """
+    """The plans of these budgets; one plan for budgets with the same tree."""
     grown = [(1.0, 0)]  # tokens and depth by guesses
     for slot in _best_first(rates, budgets[-1], limit):
         tokens, deepest = grown[-1]

@@ -1,9 +1,7 @@
-"""What it runs on: prompts, and a ladder of models from largest to smallest; device and dtype are
-decided here, once.
-"""
+"""Prompts, ladders of models from largest to smallest, and the papers' published numbers."""
 
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured, neutral
-from specdec_lib.workload.loading import load_ladder
+from specdec_lib.workload.ladder_files import load_ladder
 from specdec_lib.workload.pair import Pair, load_pair
 from specdec_lib.workload.prompts import (
     DOCSTRING,

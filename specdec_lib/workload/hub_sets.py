@@ -1,6 +1,8 @@
-"""A published data set by its name, through the package `datasets`."""
+"""Published data sets by name, read through the package `datasets`."""
 
 from collections.abc import Iterator
+
+from huggingface_hub import constants
 
 from specdec_lib.models.hub import why_offline
 from specdec_lib.workload.jsonl import Line, checked_object
@@ -22,11 +24,13 @@ def rows(name: str) -> Iterator[tuple[str, Line]]:
             f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}'
         ) from error
     unreachable = why_offline(configuration if repository == "json" else None)
-    if unreachable and "is set" not in unreachable:  # `datasets` would try for minutes
+    if unreachable and not constants.is_offline_mode():  # `datasets` would try for minutes
         raise ValueError(f"{name} cannot be had from {_place(name)}: {unreachable}; {instead}")
     try:
-        asked = {"data_files": configuration} if repository == "json" else {"name": configuration}
-        found = load_dataset(repository, split=split, **asked)
+        if repository == "json":
+            found = load_dataset(repository, split=split, data_files=configuration)
+        else:
+            found = load_dataset(repository, name=configuration, split=split)
     except Exception as error:  # of whichever client `datasets` uses underneath
         raise ValueError(
             f"{name} cannot be had from {_place(name)}: {unreachable or error}; {instead}"

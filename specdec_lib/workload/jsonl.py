@@ -1,4 +1,4 @@
-"""Lines of a JSONL file, and what is wrong with one: always with the file and the line's number."""
+"""Reads JSONL files; every error names the file and the line."""
 
 import gzip
 import json
@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 Line = Mapping[str, object]
-KINDS = {str: "a text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+KINDS = {
+    **{str: "a text", int: "a whole number", float: "a number"},
+    **{bool: "true or false", list: "a list", dict: "an object"},
+}
 
 
 def lines(path: Path) -> Iterator[tuple[str, Line]]:
-    """Every line of a .jsonl file as an object, and where it stands, in words for an error:
+    """Every line of a .jsonl file as an object, and its place for an error message, such as
     "questions.jsonl, line 3".
 
     A .jsonl.gz file is unpacked; a .json file holds a list of the same objects. A byte order mark
-    and empty lines at the end are passed over.
+    and empty lines at the end are ignored.
     Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or a line is empty
     or not a JSON object.
     """
@@ -88,7 +91,7 @@ def field(
 ) -> object:
     """The value of a field.
 
-    Raises ValueError if it is missing, of another type, or an empty text where it is to be filled.
+    Raises ValueError if it is missing, of another type or, with `filled`, an empty text.
     """
     if name not in line:
         raise ValueError(
@@ -132,17 +135,9 @@ def entries(
 
 
 def named(value: object) -> str:
-    """A value for an error message: its kind, and what it is if it is short."""
-    kind = (
-        "true or false"
-        if isinstance(value, bool)
-        else "null"
-        if value is None
-        else KINDS.get(type(value), type(value).__name__)
-    )
-    return (
-        f"{kind} ({shown})"
-        if value is not None
-        and len(shown := json.dumps(value, default=str, ensure_ascii=False)) <= 60
-        else kind
-    )
+    """A value for an error message: its kind, and the value itself if it is short."""
+    if value is None:
+        return "null"
+    kind = KINDS.get(type(value), type(value).__name__)
+    shown = json.dumps(value, default=str, ensure_ascii=False)
+    return f"{kind} ({shown})" if len(shown) <= 60 else kind

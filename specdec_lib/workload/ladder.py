@@ -1,4 +1,4 @@
-"""A ladder of decoder-only models, from largest to smallest, and what was measured on it."""
+"""A ladder of decoder-only models, from largest to smallest, with its measured match tables."""
 
 import functools
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ MATCH = "match.json"
 
 @dataclass(frozen=True)
 class Measured:
-    """A match table, and for what it was measured.
+    """A match table, with the models, siblings and sampler that it was measured for.
 
-    contexts    positions it was measured at
+    contexts    how many positions it was measured at
     """
 
     guesser: str
@@ -55,20 +55,19 @@ class Measured:
         )
 
     def distance(self, sampler: Sampler) -> tuple[float, bool]:
-        """How far a sampler is from the one measured: in temperature, then in top-k (no top-p was
-        measured).
+        """The distance of a sampler from the measured one: in temperature, then in top-k (no top-p
+        was measured).
         """
-        return abs(
-            self.sampler.temperature - sampler.temperature
-        ), self.sampler.top_k != sampler.top_k
+        apart = abs(self.sampler.temperature - sampler.temperature)
+        return apart, self.sampler.top_k != sampler.top_k
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Models that share a vocabulary, from largest to smallest, and what belongs to them.
+    """Models that share a vocabulary, from largest to smallest, with their tokenizer and tables.
 
-    middle, katz   None in a ladder of one's own models that has none
-    stop_tokens    the end-of-text token: a function or an answer ends there
+    middle, katz   None in a ladder of one's own models without them
+    stop_tokens    tokens that end a generation
     measured       match tables measured on development prompts: see `match`
     """
 
@@ -83,24 +82,21 @@ class Ladder:
 
     @property
     def models(self) -> "tuple[CachedModel | FastModel, ...]":
-        """Those that there are, the largest first."""
+        """The models of this ladder, the largest first."""
         return tuple(model for model in (self.target, self.middle, self.draft) if model is not None)
 
     @property
     def max_positions(self) -> int:
-        """How long a text may become for all models to read it; beyond it a smaller one guesses
-        nothing.
-        """
+        """The longest text that all models can read."""
         return min(model.max_positions for model in self.models)
 
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of two models ("draft" guesses, "target" is obeyed), measured under this
-        sampler or under the nearest that was:
-        the nearest in temperature, then one with the same top-k; top-p is not looked at.
+        """The match table of a guesser for the model that accepts its guesses, measured with this
+        sampler or the nearest one: nearest in temperature, then with the same top-k.
 
-        Its name says which.  Raises ValueError where no table of these models and siblings was
+        Its name says which.  Raises ValueError if no table of these models and siblings was
         measured.
         """
         fitting = [
@@ -125,8 +121,7 @@ class Ladder:
 
     @functools.cached_property
     def quantised(self) -> "FastModel":
-        """The target with weights of eight bits, on the fast runtime: a guesser that nobody had to
-        train.
+        """The target with weights of eight bits, on the fast runtime: a draft without training.
 
         Raises ValueError where the fast runtime does not know the target.
         """
@@ -145,14 +140,14 @@ class Ladder:
         return tokens
 
     def text(self, token: int) -> str:
-        """What one token stands for."""
+        """The text of one token."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
 @contextmanager
 def neutral(ladder: Ladder) -> Iterator[None]:
-    """Within it, Hugging Face's `generate` obeys the sampler alone: a model's own generation
-    configuration may hold penalties and cut-offs.
+    """A context in which Hugging Face's `generate` uses no penalties or cut-offs of the models' own
+    generation configurations.
     """
     networks = [model.model for model in ladder.models]
     before = [network.generation_config for network in networks]

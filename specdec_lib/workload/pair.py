@@ -1,5 +1,5 @@
-"""A pair of encoder-decoder models: the embedded T5 target and draft that write the docstring of a
-function, or one's own.
+"""A pair of encoder-decoder models: the embedded T5 target and draft, which write the docstring of
+a function, or your own.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from specdec_lib.workload.prompts import Prompt
 
 @dataclass(frozen=True)
 class Pair:
-    """Two encoder-decoder models that share a vocabulary, and what belongs to them.
+    """Two encoder-decoder models that share a vocabulary, with their tokenizer.
 
-    stop_tokens    the end-of-text token: an answer ends there
+    stop_tokens    tokens that end a generation
     """
 
     target: Seq2SeqModel
@@ -36,14 +36,14 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A prompt as the encoder's source, and the token that the decoder starts from; the pair
+        """A context with the prompt as its source and the decoder's start token; the embedded pair
         was trained on sources of up to 192 tokens.
         """
         source = self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
     def text(self, token: int) -> str:
-        """What one token stands for."""
+        """The text of one token."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
@@ -60,7 +60,7 @@ def load_pair(
 
     target, draft    models of your own: folders in hub format or names on the hub, such as
                      "google/flan-t5-small"
-    tokenizer        where the target's folder has none: a folder with it. It then counts for every
+    tokenizer        a folder with the tokenizer, if the target's has none; it then counts for every
                      model that has none
     device           "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype            "float32", "float64" or "bfloat16"

@@ -1,4 +1,4 @@
-"""The prompt sets, one's own and published ones, and a seed per prompt."""
+"""Prompt sets, embedded, published and your own, and a seed per prompt."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from specdec_lib.core.files import DATA, REMEDY
 from specdec_lib.workload.hub_sets import rows
 from specdec_lib.workload.jsonl import Line, field, lines
-from specdec_lib.workload.schemas import SCHEMAS, mmlu_table, told
+from specdec_lib.workload.schemas import SCHEMAS, mmlu_table, recognise
 
 DOMAINS = ("code", "math", "prose")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
@@ -22,7 +22,7 @@ OWN = ("text", "name", "domain", "split", "origin")
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: its text, and where it comes from."""
+    """A prompt's text, and its origin."""
 
     name: str
     text: str
@@ -115,7 +115,7 @@ def _own(path: Path, domain: str) -> list[Prompt]:
 
 
 def _foreign(domain: str | Path, source: str | Path | None, is_file: bool) -> list[Prompt]:
-    """A published set, from the hub or a file, or a file of somebody's own."""
+    """The prompts of a published set, from the hub or a file, or of a file of your own."""
     path = Path(domain if is_file else source) if is_file or source is not None else None
     name = None if is_file else str(domain)
     if path is None:
@@ -128,13 +128,13 @@ def _foreign(domain: str | Path, source: str | Path | None, is_file: bool) -> li
 def _made(
     given: Iterable[tuple[str, Line]], name: str | None, path: Path | None
 ) -> Iterator[tuple[str, Prompt]]:
-    """A prompt of each line; what a file holds is told by the fields of its first line.
+    """A prompt of each line, with its place.
 
-    name    of the published set; None where the file is to tell
+    name    of the published set; None recognises it by the fields of a file's first line
     """
     for number, (where, line) in enumerate(given):
         if path is not None and number == 0:
-            name = name or told(line) or ""
+            name = name or recognise(line) or ""
         if name:
             schema = SCHEMAS[name]
             called, category = schema.name(where, line, number), schema.category(where, line)
@@ -149,11 +149,11 @@ def _made(
                 ),
             )
         else:
-            yield where, _written(where, line, f"{path.name}/{number}", path.name)
+            yield where, _own_prompt(where, line, f"{path.name}/{number}", path.name)
 
 
-def _written(where: str, line: Line, called: str, domain: str) -> Prompt:
-    """A prompt of somebody's own."""
+def _own_prompt(where: str, line: Line, called: str, domain: str) -> Prompt:
+    """A prompt from a line of your own."""
     if unknown := set(line) - set(OWN):
         raise ValueError(
             f"{where}: a prompt of your own has the field 'text' and, where wanted,"
@@ -161,11 +161,13 @@ def _written(where: str, line: Line, called: str, domain: str) -> Prompt:
             f" (a published set has the fields of {', '.join(PUBLISHED)})"
         )
     usual = {"name": called, "domain": domain, "origin": where}
-    said = usual | {name: field(where, line, name) for name in OWN if name in line}
+    fields = usual | {name: field(where, line, name) for name in OWN if name in line}
     prompt = Prompt(
-        text=field(where, line, "text"),
-        split=said.pop("split", "") or split_of(said["name"]),
-        **{name: said[name] for name in usual},
+        fields["name"],
+        field(where, line, "text"),
+        fields["domain"],
+        fields.get("split") or split_of(fields["name"]),
+        fields["origin"],
     )
     if prompt.split not in SPLITS:
         raise ValueError(f"{where}: a split is one of {', '.join(SPLITS)}, got {prompt.split!r}")
@@ -173,9 +175,7 @@ def _written(where: str, line: Line, called: str, domain: str) -> Prompt:
 
 
 def _distinct(given: Iterable[tuple[str, Prompt]]) -> Iterator[Prompt]:
-    """The prompts.  Raises ValueError for a name that was there before: seeds and kept rows go by
-    it.
-    """
+    """The prompts.  Raises ValueError for a repeated name, because seeds follow from names."""
     first: dict[str, str] = {}
     for where, prompt in given:
         if prompt.name in first:
@@ -188,16 +188,12 @@ def _distinct(given: Iterable[tuple[str, Prompt]]) -> Iterator[Prompt]:
 
 
 def split_of(name: str) -> str:
-    """The split of a prompt that came without one: it follows from its name alone, and each takes
-    half of all names.
-    """
+    """The split of a prompt without one, by a hash of its name; each gets half of all names."""
     return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
-    """A seed per prompt that follows from its name and `seed`: prompts never share noise, whatever
-    is run beside them.
-    """
+    """A seed per prompt, by a hash of its name and `seed`, so that prompts never share noise."""
     return [
         int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big")
         for prompt in prompts

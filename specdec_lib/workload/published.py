@@ -1,4 +1,4 @@
-"""What the papers print, from data/paper_numbers.json: no number of theirs stands anywhere else."""
+"""The papers' published numbers, from data/paper_numbers.json, the only place that holds them."""
 
 import functools
 import json
@@ -33,8 +33,7 @@ def published(item: str) -> "DataFrame":
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """One number: that of the row whose first column is `key`, in `column` (the second, if none is
-    named).
+    """The number in the row whose first column is `key`, in `column` (by default the second).
 
     Raises ValueError if there is no such row or column.
     """
@@ -51,11 +50,11 @@ def number(item: str, key: str, column: str | None = None) -> float:
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
-    previous work; who has no price is left out.
+    previous work; models without a price are left out.
 
-    As its code has them: 70000 for llama-7b under "ms" is ten times too much (7000 million
-    parameters), which makes its drafters look ten times
-    cheaper than they are.  Raises ValueError if there is no such list.
+    The prices are those of its code: 70000 for llama-7b under "ms" is ten times too much (7000
+    million parameters), which makes its drafters look ten times cheaper.
+    Raises ValueError if there is no such list.
     """
     table = published("cascade.text.prices").set_index("model")
     if name not in table.columns:

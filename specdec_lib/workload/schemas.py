@@ -1,8 +1,6 @@
-"""Published prompt sets in their published form: where each lies on the hub, and how one of its
-lines becomes the text of a prompt.
+"""Published prompt sets: where each lies on the hub, and how a line becomes the text of a prompt.
 
-No example is put before a question (zero-shot), and no chat template around it:
-`tokenizer.apply_chat_template` makes one of a prompt's text.
+Questions are zero-shot and without a chat template, which `tokenizer.apply_chat_template` can add.
 Sources: Chen et al. 2021 (HumanEval), Cobbe et al. 2021 (GSM8K), Hendrycks et al. 2021 (MMLU; its
 own wording, without the examples), Xia et al. 2024 (Spec-Bench).
 """
@@ -27,10 +25,10 @@ class Schema:
 
     hub       repository, configuration and split for `datasets.load_dataset`; or "json", the
               address of a JSONL file, and "train"
-    fields    that tell a line of this set from one of another
-    name      of a line's prompt, from where it stands, the line and its number from 0
-    text      what the model is given
-    category  a part of the set, where it says so
+    fields    by which a line of this set is recognised
+    name      of a line's prompt, from its place, the line and its number from 0
+    text      of the prompt
+    category  the part of the set that a line belongs to
     """
 
     hub: tuple[str, str, str]
@@ -66,7 +64,8 @@ def _mmlu(where: str, line: Line) -> str:
     listed = "\n".join(
         f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True)
     )
-    return f"The following is a multiple choice question (with answer) about {subject}.\n\n{field(where, line, 'question')}\n{listed}\nAnswer:"
+    heading = f"The following is a multiple choice question (with answer) about {subject}."
+    return f"{heading}\n\n{field(where, line, 'question')}\n{listed}\nAnswer:"
 
 
 def _spec_bench(where: str, line: Line) -> str:
@@ -103,10 +102,8 @@ SCHEMAS = {
 }
 
 
-def told(line: Line) -> str | None:
-    """The published set that a line belongs to by its fields, the most particular one; None for no
-    published set.
-    """
+def recognise(line: Line) -> str | None:
+    """The published set whose fields a line has, the one with most fields; None for none."""
     fitting = [name for name, schema in SCHEMAS.items() if set(schema.fields) <= line.keys()]
     return max(fitting, key=lambda name: len(SCHEMAS[name].fields), default=None)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, cluster_for
 from specdec_lib.measure.sweep.comparison import TEMPERATURES
 from specdec_lib.measure.sweep.recipe import Recipe
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 README = DATA.parent / "README.md"
-KEPT = DATA / "cache" / "sweep"
+KEPT = cache_folder() / "sweep"
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.measure.sweep.cluster import LADDER, cluster_for
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--cache",
         type=Path,
-        default=DATA / "cache" / "staged",
+        default=cache_folder() / "staged",
         help="where each prompt's rows are kept; remove it to begin anew",
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""A ladder from its files: the embedded one, or one of your own models."""
+"""Reads a ladder from its files: the embedded one, or one of your own models."""
 
 import json
 from itertools import product
@@ -35,13 +35,13 @@ def load_ladder(
     target, draft, middle    models of your own: folders in hub format or names on the hub, such as
                              "openai-community/gpt2-large"; target and draft at least. Such a ladder
                              has no Katz table, and the default match table
-    tokenizer                where the target's folder has none: a folder with it. It then counts
+    tokenizer                a folder with the tokenizer, if the target's has none; it then counts
                              for every model that has none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
-    runtime                  "reference"; "fast": float32 on the CPU, several times faster, and the
-                             very bits of a row whatever is computed beside it; or "auto", which
-                             measures once which is faster for each model
+    runtime                  "reference"; "fast", several times faster in float32 on the CPU, where
+                             a row has the same bits whatever is computed beside it; or "auto",
+                             which measures once which is faster for each model
 
     Own models must share the target's tokenizer, which is compared token by token; rows that their
     embeddings have beyond it may differ, see `resize_vocabulary`. The stop tokens are those of the
