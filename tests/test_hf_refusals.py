@@ -87,13 +87,13 @@ def used_cache() -> DynamicCache:
         ({"position_ids": torch.tensor([[4, 5, 6]])}, "position_ids=a tensor"),
         (
             {"attention_mask": torch.tensor([[1, 0, 1]])},
-            r"attention_mask=\[\[1, 0, 1\]\]; allowed is 1 for every token, and 0 before the text only",
+            r"attention_mask=\[\[1, 0, 1\]\]; allowed is 1 for every token",
         ),
         ({"attention_mask": torch.tensor([[1, 1, 0]])}, "attention_mask="),
         ({"given": ((1, 2, 3), (4, 5, 6))}, "the batch=2 prompts; allowed is 1 prompt per call"),
         (
             {"max_new_tokens": 60},
-            r"max_length=63 \(60 new tokens\); allowed is at most 38 new tokens after a prompt of 3",
+            r"max_length=63 \(60 new tokens\); allowed is at most 38 new tokens",
         ),
         ({"synced_gpus": True}, "synced_gpus=True; allowed is None"),
     ],
@@ -207,10 +207,7 @@ def test_the_text_may_fill_the_context(model):
 
 
 def test_a_target_that_is_given_reads_in_pieces_of_its_own(model):
-    with pytest.raises(
-        ValueError,
-        match="prefill_chunk_size=2; allowed is None: the target that was given reads in pieces of its own",
-    ):
+    with pytest.raises(ValueError, match="prefill_chunk_size=2; allowed is None"):
         ask(
             model,
             prefill_chunk_size=2,
@@ -234,8 +231,7 @@ def test_a_transformers_that_hides_what_is_restored_is_refused(model, monkeypatc
         lambda *given, **named: FunctionType(changed, right.__globals__)(*given),
     )
     with pytest.raises(
-        ValueError,
-        match=r"transformers \d.* streamer, synced_gpus and assistant_model would be lost; allowed is to be called",
+        ValueError, match=r"transformers \d.* would be lost; allowed is to be called"
     ):
         ask(model)
     monkeypatch.undo()

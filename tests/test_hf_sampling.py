@@ -1,5 +1,5 @@
-"""Sampled text through `custom_generate`: any warper, exactly, and the distribution of `generate` by how
-surprising its tokens are.
+"""Sampled text through `custom_generate`: any warper, exactly, and the distribution of `generate`
+by how surprising its tokens are.
 """
 
 import pytest
@@ -54,8 +54,8 @@ def test_a_sample_is_what_the_noise_chooses_from_generates_own_law(options, unch
 
 
 def test_samples_have_generates_distribution(unchecked):
-    """720 tokens are as surprising as their distribution says, within 3.5 standard deviations; the distribution of a
-    temperature of 0.9 for 0.6 is told apart by 5.
+    """720 tokens are as surprising as their distribution says, within 3.5 standard deviations; that
+    of a temperature of 0.9 in place of 0.6 is 5 away.
     """
     draft = drafts("gpt2")["a tree"]
     torch.manual_seed(5)

@@ -138,16 +138,8 @@ def damaged(text: str, *path: object, value: object = None, drop: bool = False) 
 @pytest.mark.parametrize(
     "path, change, message",
     [
-        (
-            ("schema",),
-            {"value": 2},
-            "schema: Input should be 1, got 2",
-        ),
-        (
-            ("colour",),
-            {"value": 1},
-            "colour: Unexpected keyword argument",
-        ),
+        (("schema",), {"value": 2}, "schema: Input should be 1, got 2"),
+        (("colour",), {"value": 1}, "colour: Unexpected keyword argument"),
         (("rule",), {"drop": True}, "rule: Field required"),
         (
             ("rule",),
@@ -186,11 +178,7 @@ def damaged(text: str, *path: object, value: object = None, drop: bool = False) 
         ),
         (("models", "draft", "kind"), {"drop": True}, "models.draft.kind: Field required"),
         (("sampler", "temperature"), {"value": -1.0}, "sampler: temperature must be 0 or"),
-        (
-            ("sampler",),
-            {"value": 0.7},
-            "sampler: Input should be .* got 0.7",
-        ),
+        (("sampler",), {"value": 0.7}, "sampler: Input should be .* got 0.7"),
     ],
 )
 def test_what_is_wrong_is_named(ladder, path, change, message):

@@ -94,10 +94,7 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
         (["--profile", "full"], "does not exist"),
         (["--refresh", "--set", "width=3"], "--refresh stores what the defaults give"),
         (["--jobs", "0"], "--jobs counts from 1, got 0"),
-        (
-            ["--list", "--set", "width=3"],
-            "--list runs nothing: it goes with --only",
-        ),
+        (["--list", "--set", "width=3"], "--list runs nothing: it goes with --only"),
         (["--list", "--jobs", "3"], "--list runs nothing: it goes with --only"),
         (["--check", "--refresh"], "not allowed with argument"),
         (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),

@@ -103,7 +103,10 @@ def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
     )
 
 
-RUNNER = "import sys; from pathlib import Path; from specdec_lib.suite.reproduce.command import main; main([], notebooks=Path(sys.argv[1]))"
+RUNNER = (
+    "import sys; from pathlib import Path; from specdec_lib.suite.reproduce.command import main;"
+    "main([], notebooks=Path(sys.argv[1]))"
+)
 
 
 def test_a_run_that_is_killed_is_resumed_and_swept_up(

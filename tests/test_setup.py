@@ -106,10 +106,7 @@ def test_a_download_that_fails_says_why(
 
 
 def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_line_each(
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused() -> str:
         with pytest.raises(SystemExit, match="2"):

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-GOOD = "from pathlib import Path\nimport os\nPath(os.environ['SPECDEC_FIGURES'], '{number}_toy.csv').write_text(str(width))\nprint(width)"
+GOOD = (
+    "from pathlib import Path\nimport os\n"
+    "Path(os.environ['SPECDEC_FIGURES'], '{number}_toy.csv').write_text(str(width))\nprint(width)"
+)
 
 
 def write_toy(

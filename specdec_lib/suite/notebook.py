@@ -91,7 +91,5 @@ def read_introduction(notebook: Path) -> Introduction:
     question = re.search(r"^\*\*(.+)\*\*$", text, re.MULTILINE)
     run_time = re.search(r"\b(About|Half|A few|An?) [^.]*\b(second|minute|hour)s?\b[^.]*\.", text)
     return Introduction(
-        title[1] if title else "",
-        question[1] if question else "",
-        run_time[0] if run_time else "",
+        title[1] if title else "", question[1] if question else "", run_time[0] if run_time else ""
     )

@@ -9,12 +9,7 @@ from specdec_lib.core.files import NOTEBOOKS, write_whole
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
 from specdec_lib.suite.gallery.page import Card, Chapter, render_page
-from specdec_lib.suite.notebook import (
-    Parameter,
-    read_cells,
-    read_introduction,
-    read_parameters,
-)
+from specdec_lib.suite.notebook import Parameter, read_cells, read_introduction, read_parameters
 
 KINDS = ("html", "png", "csv")
 UNDESCRIBED = Description("", "Not described in specdec_lib/suite/gallery/figures.toml yet.")
