@@ -1,5 +1,8 @@
 """A table in, a plotly figure out; the only writer of figure files.
 
+Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
+an interval does not hold its value.
+
 Figure functions are pure and return a figure in the screen template, legible on a light and on a
 dark page; `save` writes it as HTML, as an image on white paper and as the table behind it. Colour
 never carries a meaning alone.

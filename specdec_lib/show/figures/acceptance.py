@@ -30,9 +30,6 @@ def acceptance(table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False
     table    a row per dot: the column that `x` names, `rate`, `low` and `high` (ends of the
              interval), `at_risk` (tokens tried), `series`
     log_x    whether equal factors of `x` are equally far apart
-
-    Raises ValueError if the table lacks a column or a row, an interval does not hold its rate, or
-    `x` is not above 0 and `log_x` is set.
     """
     check(table, (x, *RATES))
     if log_x and not table[x].min() > 0:
@@ -54,8 +51,6 @@ def kinds(table: pd.DataFrame, *, x_title: str) -> go.Figure:
 
     table    a row per dot: `kind`, `rate`, `low`, `high`, `at_risk` (tokens tried), `series`; a NaN
              rate draws nothing
-
-    Raises ValueError if the table lacks a column or a row, or an interval does not hold its rate.
     """
     check(table, ("kind", *RATES))
     place = lanes(table["kind"], table["series"], room=0.6)
@@ -73,8 +68,6 @@ def calibration(table: pd.DataFrame) -> go.Figure:
 
     table    a row per bin: `confidence` (mean of the bin), `rate`, `low`, `high`, `at_risk` (tokens
              tried), `series`
-
-    Raises ValueError if the table lacks a column or a row, or an interval does not hold its rate.
     """
     check(table, ("confidence", *RATES))
     rows = _rates(table.sort_values("confidence", kind="stable"), "confidence")
@@ -94,9 +87,6 @@ def predicted(table: pd.DataFrame) -> go.Figure:
 
     table    a row per dot: `name`, `predicted`, `measured`, `low` and `high` (interval of the
              measured), optionally `series`
-
-    Raises ValueError if the table lacks a column or a row, or an interval does not hold its
-    measured value.
     """
     check(table, ("name", "predicted", "measured", "low", "high"))
     series = table["series"] if "series" in table else "measured, with interval"
@@ -176,8 +166,6 @@ def gaps(table: pd.DataFrame) -> go.Figure:
 
     table    a row per cell: `gap` (the bin's name, in order), `rank` from 0, `rate`; a missing cell
              stays empty
-
-    Raises ValueError if the table lacks a column or a row, or a cell is there twice.
     """
     check(table, ("gap", "rank", "rate"), once=("gap", "rank"))
     grid = table.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
@@ -199,8 +187,6 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     table    a row per series, as of `acceptance.tokens`: `series`, `rounds`, `tokens_per_round` and
              `accepted_per_round`, both with `_low` and `_high` (NaN: no interval)
     bonus    False leaves the target's token out, and shows the interval of what is left
-
-    Raises ValueError if the table lacks a column or a row, or has two rows for one series.
     """
     both = ("tokens_per_round", "accepted_per_round")
     ends = [f"{name}_{end}" for name in both for end in ("low", "high")]

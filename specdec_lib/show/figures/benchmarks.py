@@ -29,9 +29,6 @@ def versus(table: pd.DataFrame, *, prompt_set: str = "not looping") -> go.Figure
 
     table         as `make bench` writes it
     prompt_set    "not looping" or "all"
-
-    Raises ValueError if the table lacks a column or this set of prompts, has two rows for one dot,
-    or an interval does not hold its ratio.
     """
     ends = ("ratio_low", "ratio_high")
     keys = ("method", "baseline", "temperature", "top_k", "prompt_set", "runtime")

@@ -38,8 +38,6 @@ def break_even(
     points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
     here      an acceptance rate and a cost that a star marks
     title     the headline, if another
-
-    Raises ValueError if a table lacks a column or a row, or the grid a cell.
     """
     keys = ("acceptance_rate", "cost")
     check(table, (*keys, "speed_up"), once=keys)
@@ -129,9 +127,6 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
 
     table     a row per bar: `length` from 1, `speed_up`, `tokens_per_round`
     length    the chosen one
-
-    Raises ValueError if the table lacks a column or a row, has a length twice, or lacks the chosen
-    one.
     """
     check(table, ("length", "speed_up", "tokens_per_round"), once=("length",))
     if length not in set(table["length"]):

@@ -19,9 +19,6 @@ def position(table: pd.DataFrame) -> go.Figure:
 
     table    a row per point: `domain`, `drafter`, `position` from 1, `at_risk` (drafts that long),
              `rate`, `low`, `high`; a NaN rate draws nothing
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one point, or an
-    interval does not hold its rate.
     """
     check(table, ("at_risk", "rate"), once=("domain", "drafter", "position"))
     rows = marks(
@@ -55,9 +52,6 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
     table    a row per point: `domain`, `k00`, `ours`, `ours_low`, `ours_high` (SWI),
              `ours_relative`, `paper` (tokens per second), `paper_relative`; NaN where there is none
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one point, or an
-    interval does not hold its value.
     """
     columns = ("ours", "ours_low", "ours_high", "ours_relative", "paper", "paper_relative")
     check(table, ("domain", "k00", *columns), once=("domain", "k00"))
@@ -95,9 +89,6 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     the right, a line per domain.
 
     table    a row per point: `domain`, `lenience`, `swi`, `swi_low`, `swi_high`, `tokens_per_round`
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one point, or an
-    interval does not hold its value.
     """
     check(table, ("tokens_per_round",), once=("domain", "lenience"))
     speed, length = "SWI (plain decoding is 1)", "tokens per round"
@@ -131,9 +122,6 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
     table           a row per cell of the full grid: `k1`, `k2`, `swi` (NaN: an empty cell)
     best            the optimum's k1 and k2
     across, down    what k1 and k2 count, for the axes
-
-    Raises ValueError if the table lacks a column, a row or a cell of the grid, has one twice, or
-    `best` has no SWI in it.
     """
     check(table, ("k1", "k2", "swi"), once=("k1", "k2"))
     check_grid(table, ("k1", "k2"))

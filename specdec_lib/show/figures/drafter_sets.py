@@ -31,8 +31,6 @@ def ewif(table: pd.DataFrame) -> go.Figure:
 
     table    a row per set: `data`, `drafters`, `lengths` (the printed k, as text), `paper`, `ours`,
              `best`, `best_lengths`
-
-    Raises ValueError if the table lacks a column or a row, or has two rows for one set.
     """
     columns = ("data", "drafters", "lengths", "paper", "ours", "best", "best_lengths")
     check(table, columns, once=("data", "drafters"))
@@ -85,9 +83,6 @@ def swi(table: pd.DataFrame) -> go.Figure:
     table    a row per dot: `data` (domain, or the paper's data set), `prices`, `method`,
              `drafters`, and `ours`, `ours_low`, `ours_high` or `paper`, NaN where there is none;
              rows whose method is "autoregressive" are the line at 1
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one dot, or an interval
-    does not hold its value.
     """
     keys = ("data", "prices", "method", "drafters")
     columns = (*keys, "paper", "ours", "ours_low", "ours_high")

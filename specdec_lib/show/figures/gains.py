@@ -34,9 +34,6 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     table    a row per bar: `domain`, `method`, `ours`, `ours_low`, `ours_high`, `paper` (tokens per
              second), and `ratio`, `ratio_low`, `ratio_high`, `paper_ratio` (to autoregressive
              decoding on the same machine); NaN where there is none
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one bar, or an interval
-    does not hold its value.
     """
     columns = ("ours", "ours_low", "ours_high", "paper", "paper_ratio")
     check(table, ("domain", "method", *columns, "ratio"), once=("domain", "method"))
@@ -77,9 +74,6 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
 
     table    a row per bar: `domain`, `variant`, `change_percent`, `low`, `high` (negative is
              slower), `paper` (percent, or NaN); the variant "full" is the line at 0
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one bar, or an interval
-    does not hold its value.
     """
     columns = ("domain", "variant", "change_percent", "low", "high", "paper")
     check(table, columns, once=("domain", "variant"))
@@ -144,9 +138,6 @@ def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     table    a row per setting, as of `replay.Replays.beside`: `setting` (its name), `swi`, `low`,
              `high`, `tokens_per_round`, `acceptance_rate` (NaN where nothing was tried), and per
              model `<model>_passes` and `<model>_price` per round, a target pass's price being 1
-
-    Raises ValueError if the table lacks a column or a row, has a setting twice, or an interval does
-    not hold its SWI.
     """
     columns = ("setting", "swi", "low", "high", "tokens_per_round", "acceptance_rate")
     check(table, (*columns, "target_passes", "target_price"), once=("setting",))

@@ -56,8 +56,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
              context; where there are several contexts, the least and the greatest are drawn, as
              lines of their own
 
-    The y axes differ.  Raises ValueError if the table lacks a column or a row, has a point twice,
-    or a band does not hold its line.
+    The y axes differ.
     """
     check(table, ("model", "runtime", *POINT), once=("model", "runtime", "rows", "context_tokens"))
     check_interval(table, "seconds", ENDS)
@@ -113,9 +112,6 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
                 dotted
     rows        of the pass that the star marks; words beside it say its milliseconds, and how many
                 times those of one row
-
-    Raises ValueError if a table lacks a column or a row, has a point twice, a band does not hold
-    its line, or the line has no such pass.
     """
     check(measured, POINT, once=("rows", "context_tokens"))
     check(line, ("rows", "seconds"), once=("rows",))
@@ -155,8 +151,7 @@ def ledger(table: pd.DataFrame) -> go.Figure:
     table    a row per piece: `draft`, `sampling`, `part`, `model` ("" where it is no model's),
              `round_seconds`, `share` of the wall time
 
-    Pieces of one part are told apart by model only when hovered over.  Raises ValueError if the
-    table lacks a column or a row, has a piece twice, or a part is another.
+    Pieces of one part are told apart by model only when hovered over.
     """
     columns = ("draft", "sampling", "part", "model", "round_seconds", "share")
     check(table, columns)

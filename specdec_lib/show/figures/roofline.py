@@ -28,9 +28,6 @@ def roofline(
                                         (FLOP/byte), `flops_per_second`, `kind` ("paper", "ours")
     bytes_per_second, flops_per_second  the most that the machine moves and computes
     name                                the machine's
-
-    Raises ValueError if the table lacks a column or a row, a number is not above 0, or a kind is
-    another.
     Source: Williams, Waterman and Patterson 2009.
     """
     check(table, ("point", "intensity", "flops_per_second", "kind"))

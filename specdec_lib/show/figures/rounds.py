@@ -21,8 +21,6 @@ def laws(table: pd.DataFrame) -> go.Figure:
 
     table    a row per token and distribution: `token` (its text), `law`, `probability`; shown in
              the table's order
-
-    Raises ValueError if the table lacks a column or a row.
     """
     check(table, ("token", "law", "probability"))
     rows = marks(
@@ -74,8 +72,6 @@ def origins(table: pd.DataFrame) -> go.Figure:
     round starts, the legend says each source's share.
 
     table    a row per token in order: `token` (its text), `source`, `round`
-
-    Raises ValueError if the table lacks a column or a row.
     """
     check(table, ("token", "source", "round"))
     tokens, sources, rounds = (table[name].tolist() for name in ("token", "source", "round"))

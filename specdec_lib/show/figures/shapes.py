@@ -57,9 +57,6 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
     table    a row per node: `shape` (its name), `node` (from 0, the root), `parent`, `probability`
              (of the path down to it), as `slots` makes it
-
-    Raises ValueError if the table lacks a column or a row, has a node twice, or a shape's nodes are
-    not those of a tree.
     """
     check(table, ("shape", "node", "parent", "probability"), once=("shape", "node"))
     heads, edges, places, hover = [], [], [], []
@@ -133,9 +130,6 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     table    a row per point: `budget` (nodes without the root), `tokens_per_round`, `shape` (its
              name), and optional `low` and `high` (a band), `measured` (True: a dot with its
              interval; False: a prediction, on the line); without `measured` lines have dots
-
-    Raises ValueError if the table lacks a column or a row, a budget is below 1, or an interval does
-    not hold its value.
     """
     _check_budgets(table, ("budget", "tokens_per_round", "shape"))
     ends = ("low", "high") if {"low", "high"} <= set(table.columns) else ()
@@ -156,9 +150,6 @@ def speed_ups(table: pd.DataFrame) -> go.Figure:
 
     table    a row per point: `budget` (nodes without the root), `depth` (the deepest guess
              allowed), `speed_up`
-
-    Raises ValueError if the table lacks a column or a row, has a point twice, or a budget is below
-    1.
     """
     _check_budgets(table, ("budget", "depth", "speed_up"), once=("budget", "depth"))
     named = table.sort_values(["depth", "budget"])

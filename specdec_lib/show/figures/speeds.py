@@ -36,9 +36,7 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     table    a row per setting: `name`, `predicted`, `measured`, `low` and `high` (interval of the
              measured), `series`, optionally `sampling`: a panel each, with the same axes
 
-    The headline has the median and the largest error, as shares of what was measured.  Raises
-    ValueError if the table lacks a column or a row, a speed is not above 0, or an interval does not
-    hold its measured value.
+    The headline has the median and the largest error, as shares of what was measured.
     """
     check(table, ("name", "predicted", "measured", "low", "high", "series"))
     values = table[["predicted", "measured", "low", "high"]].astype(float)
@@ -78,8 +76,7 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
     table    a row per cell: `budget` (nodes without the root), `depth` (the deepest guess allowed),
              `width` (children per node, at most), `speed_up`
 
-    A frame marks the best of all.  Raises ValueError if the table lacks a column, a row or a cell
-    of its grid, or has one twice.
+    A frame marks the best of all.
     """
     keys = ("budget", "depth", "width")
     check(table, (*keys, "speed_up"), once=keys)
@@ -124,8 +121,7 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
     table    a row per dot: `draft`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
 
-    Settings stand in the order of their mean.  Raises ValueError if the table lacks a column or a
-    row, has a dot twice, or an interval does not hold its value.
+    Settings stand in the order of their mean.
     """
     keys = ("draft", "sampling")
     check(table, (*keys, "speed_up", *SPEED_UP_ENDS), once=keys)
@@ -165,9 +161,6 @@ def speed_sweep(
 
     table    a row per dot: `sweep` (the panel, one of `over`), `value` (a number or a word),
              `draft`, `speed_up`, `speed_up_low`, `speed_up_high`
-
-    Raises ValueError if the table lacks a column or a row, has a dot twice, a sweep is another, or
-    an interval does not hold its value.
     """
     keys = ("sweep", "value", "draft")
     check(table, (*keys, "speed_up", *SPEED_UP_ENDS), once=keys)

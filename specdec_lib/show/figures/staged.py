@@ -30,9 +30,6 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
 
     table    a row per dot: `shape` ("chain", "tree"), `stages` (1, 2), `sampling`, `value`, `low`,
              `high`
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one dot, or an interval
-    does not hold its value.
     """
     check(
         table, ("shape", "stages", "sampling", "value", *ENDS), once=("shape", "stages", "sampling")
@@ -63,9 +60,6 @@ def stages(table: pd.DataFrame) -> go.Figure:
 
     table    a row per dot: `levels` (models in the stack, the target among them), `stack` (its
              name), `metric`, `value`, `low`, `high`
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one dot, or an interval
-    does not hold its value.
     """
     check(table, ("levels", "stack", "metric", "value", *ENDS), once=("stack", "metric"))
     table = table.sort_values("levels", kind="stable")
@@ -96,9 +90,6 @@ def passes(table: pd.DataFrame) -> go.Figure:
 
     table    a row per dot: `draft` (its name), `scout` ("none", "n-gram", …), `sampling` or
              `temperature`, `passes`, `low`, `high`
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one dot, or an interval
-    does not hold its value.
     """
     by = "temperature" if "sampling" not in table and "temperature" in table else "sampling"
     check(table, ("draft", "scout", by, "passes", *ENDS), once=("draft", "scout", by))
@@ -136,9 +127,6 @@ def paper_and_ours(
 
     table    a row per sampling and method: `sampling`, `method`, `paper`, `ours`, optionally
              `ours_low` and `ours_high` (an interval)
-
-    Raises ValueError if the table lacks a column or a row, has two rows for one bar, or an interval
-    does not hold its value.
     """
     check(table, ("sampling", "method", "paper", "ours"), once=("sampling", "method"))
     rows = _beside(table)
@@ -178,9 +166,6 @@ def relative_performance(table: pd.DataFrame) -> go.Figure:
 
     table    a row per sampling, prompt and method: `sampling`, `prompt`, `method`, `relative` (1 is
              plain decoding's)
-
-    Raises ValueError if the table lacks a column or a row, or a panel has not one row for each of
-    its prompts and methods.
     """
     keys = ("sampling", "prompt", "method")
     check(table, (*keys, "relative"), once=keys)
