@@ -201,7 +201,7 @@ VERSUS = rows(
     ("tree", "autoregressive", 0.0, nan, "all", "fast", 1.1, 1.0, 1.2),
 )
 LAWS = rows(
-    "token law probability",
+    "token distribution probability",
     (" a", "target", 0.75),
     ("\n", "target", 0.25),
     (" a", "draft", 1 / 3),
@@ -215,7 +215,7 @@ SHARE = ("low", "change_percent", "high")
 DOTS = {"once": False}
 
 CASES = {
-    "laws": Case(figures.laws, LAWS, ("target", "draft"), **DOTS),
+    "distributions": Case(figures.distributions, LAWS, ("target", "draft"), **DOTS),
     "budget_curves": Case(figures.budget_curves, BUDGETS, ("tree", "&lt;chain&gt;"), **DOTS),
     "speed_ups": Case(figures.speed_ups, GROWN, ("depth ≤ 1", "depth ≤ 2", "the best")),
     "acceptance": Case(
@@ -231,8 +231,8 @@ CASES = {
     "calibration": Case(
         figures.calibration, RATES, ("perfectly calibrated", "draft", "n-gram"), ends=RATE, **DOTS
     ),
-    "predicted": Case(
-        figures.predicted,
+    "predictions": Case(
+        figures.predictions,
         PAIRS,
         ("within 5 %", "as predicted", "&lt;chain&gt;", "tree"),
         ends=("low", "measured", "high"),

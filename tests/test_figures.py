@@ -16,7 +16,7 @@ from specdec_lib.show.figures import saving, theme
 LAWS = pd.DataFrame(
     {
         "token": [" a", "\n", " a", "\n"],
-        "law": ["target", "target", "draft", "draft"],
+        "distribution": ["target", "target", "draft", "draft"],
         "probability": [0.75, 0.25, 1 / 3, 2 / 3],
     }
 )
@@ -135,14 +135,14 @@ def test_the_folder_is_the_repositorys_wherever_the_caller_stands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPECDEC_FIGURES")
-    assert figures.folder() == Path(__file__).resolve().parents[1] / "figures"
+    assert saving.folder() == Path(__file__).resolve().parents[1] / "figures"
     monkeypatch.setenv("SPECDEC_FIGURES", "here")
-    assert figures.folder() == tmp_path / "here"
+    assert saving.folder() == tmp_path / "here"
 
 
 def test_every_source_word_has_its_own_colour_and_strangers_share_four() -> None:
     assert len(set(theme.SOURCES.values())) == 8
-    given = figures.colours(["x", "draft", "y", "x"])
+    given = theme.colours(["x", "draft", "y", "x"])
     assert (
         list(given) == ["x", "draft", "y"]
         and given["draft"] == "#0072B2"
@@ -155,7 +155,7 @@ def test_white_space_is_visible_and_long_labels_are_cut() -> None:
     assert theme.visible(" a\n\t") == "␣a⏎⇥"
     assert theme.visible("internal_function", 12) == "internal_fu…"
     assert theme.visible("") == "∅"
-    assert theme.escaped("$<b>&") == "&#36;&lt;b&gt;&amp;"
+    assert theme.escape("$<b>&") == "&#36;&lt;b&gt;&amp;"
 
 
 def test_tree_shows_labels_scores_sources_and_the_accepted_path(small: TokenTree) -> None:

@@ -58,15 +58,6 @@ def test_a_figure_has_a_headline_axis_titles_and_each_series_once(case: Case) ->
 
 
 @every_figure
-def test_the_same_series_give_the_same_kinds_of_traces(case: Case) -> None:
-    kinds = [
-        [(trace.type, sorted(trace.to_plotly_json())) for trace in case.draw(table).data]
-        for table in (case.table, case.table.copy())
-    ]
-    assert kinds[0] == kinds[1]
-
-
-@every_figure
 def test_a_table_without_a_column_or_a_row_is_refused(case: Case) -> None:
     for table in (case.table[:0], pd.DataFrame({"x": [1.0]})):
         with pytest.raises(ValueError, match=f"columns .* got {len(table)} rows"):

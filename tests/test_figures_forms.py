@@ -138,7 +138,7 @@ def test_changes_have_a_sign_and_quantities_a_prefix() -> None:
     assert [labels.short(value, signed=True) for value in (-3.0, 0.5)] == ["−3.0", "+0.5"]
     assert (
         labels.with_prefix(3.35e12, "B/s") == "3.35 TB/s"
-        and labels.wrapped("a<b c", 4) == "a&lt;b<br>c"
+        and labels.wrap("a<b c", 4) == "a&lt;b<br>c"
     )
 
 

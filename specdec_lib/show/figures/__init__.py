@@ -8,14 +8,13 @@ dark page; `save` writes it as HTML, as an image on white paper and as the table
 never carries a meaning alone.
 """
 
-from specdec_lib.core.files import figures_folder as folder
 from specdec_lib.show.figures.acceptance import (
     acceptance,
     calibration,
     gap_table,
     gaps,
     kinds,
-    predicted,
+    predictions,
     yields,
 )
 from specdec_lib.show.figures.benchmarks import versus
@@ -25,7 +24,7 @@ from specdec_lib.show.figures.drafter_sets import ewif, swi
 from specdec_lib.show.figures.gains import cascade_ablation, rivals, walltime
 from specdec_lib.show.figures.latency import latency, ledger, pass_at
 from specdec_lib.show.figures.roofline import roofline
-from specdec_lib.show.figures.rounds import laws, origins
+from specdec_lib.show.figures.rounds import distributions, origins
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.shapes import budget_curves, shapes, slots, speed_ups
 from specdec_lib.show.figures.speeds import (
@@ -42,13 +41,10 @@ from specdec_lib.show.figures.staged import (
     stages,
 )
 from specdec_lib.show.figures.steps import step
-from specdec_lib.show.figures.tables import compared, emitted, nodes, walk
-from specdec_lib.show.figures.theme import PAPER, SCREEN, colours
+from specdec_lib.show.figures.tables import emitted_tokens, nodes, outcomes, walk
 from specdec_lib.show.figures.trees import mask, tree
 
 __all__ = [
-    "PAPER",
-    "SCREEN",
     "ablation",
     "acceptance",
     "break_even",
@@ -56,27 +52,25 @@ __all__ = [
     "calibration",
     "cascade_ablation",
     "chain_lengths",
-    "colours",
-    "compared",
-    "emitted",
+    "distributions",
+    "emitted_tokens",
     "ewif",
-    "folder",
     "gap_table",
     "gaps",
     "kinds",
     "latency",
-    "laws",
     "ledger",
     "lenience",
     "mask",
     "nodes",
     "origins",
+    "outcomes",
     "paper_and_ours",
     "pass_at",
     "passes",
     "position",
-    "predicted",
     "predicted_speeds",
+    "predictions",
     "relative_performance",
     "rivals",
     "roofline",

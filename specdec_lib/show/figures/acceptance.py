@@ -12,15 +12,12 @@ from specdec_lib.show.figures.forms.cells import add_cells
 from specdec_lib.show.figures.forms.chart import PLAIN, open_chart
 from specdec_lib.show.figures.forms.dots import add_dots
 from specdec_lib.show.figures.forms.lines import add_diagonal
-from specdec_lib.show.figures.labels import beside
 from specdec_lib.show.figures.marks import check, ends_of, lanes, marks, names_of, shorts
 from specdec_lib.show.figures.theme import INK, SOURCES, Look, looks
 
 RATES = ("rate", "low", "high", "at_risk", "series")
 MOST_TICKS = 24
 WIDEST = 26  # pixels across the dot of the most tokens
-MOST_LABELS = 14  # dots with their name beside them
-SIDE = 480.0  # pixels of a square plot, about
 
 
 def acceptance(table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False) -> go.Figure:
@@ -81,9 +78,9 @@ def calibration(table: pd.DataFrame) -> go.Figure:
     return chart.titled("Is the draft's confidence right? Areas are numbers of tokens")
 
 
-def predicted(table: pd.DataFrame) -> go.Figure:
+def predictions(table: pd.DataFrame) -> go.Figure:
     """Measured tokens per round against predicted ones; on the line they agree, in the band they do
-    to 5 %. Up to 14 dots have their name beside them.
+    to 5 %.
 
     table    a row per dot: `name`, `predicted`, `measured`, `low` and `high` (interval of the
              measured), optionally `series`
@@ -103,8 +100,6 @@ def predicted(table: pd.DataFrame) -> go.Figure:
     ends = _span(table)
     add_diagonal(chart, ends, name="as predicted", near=0.05)
     add_dots(chart, rows, looks(rows["series"]))
-    if len(table) <= MOST_LABELS:
-        _name_dots(chart.figure, table, ends)
     _make_square(chart.figure, ends)
     return chart.titled("Measured against predicted: on the line they agree")
 
@@ -115,21 +110,6 @@ def _span(table: pd.DataFrame) -> tuple[float, float]:
     low, high = float(values.min().min()), float(values.max().max())
     room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     return low - room, high + room
-
-
-def _name_dots(figure: go.Figure, table: pd.DataFrame, ends: tuple[float, float]) -> None:
-    """Each name stands beside its dot, clear of the dots, of their intervals and of the line."""
-    values = table[["predicted", "measured", "low", "high"]].astype(float)
-    pixels = ((values - ends[0]) / (ends[1] - ends[0]) * SIDE).to_numpy().tolist()
-    bars = [(x - 3, start, x + 3, end) for x, _, start, end in pixels]
-    line = [(at - 4.0, at - 4.0, at + 4.0, at + 4.0) for at in range(0, int(SIDE), 8)]
-    names = [str(name) for name in table["name"]]
-    dots = [(x, y) for x, y, *_ in pixels]
-    places = beside(dots, names, size=(SIDE, SIDE), obstacles=[*bars, *line])
-    at = {"x": values["predicted"], "y": values["measured"]}
-    look = {"mode": "markers+text", "marker": {"opacity": 0, "size": 12}, "text": names}
-    look |= {"textposition": places, "textfont": {"size": 12}}
-    figure.add_scatter(**at, **look, cliponaxis=False, showlegend=False, hoverinfo="skip")
 
 
 def _make_square(figure: go.Figure, ends: tuple[float, float]) -> None:

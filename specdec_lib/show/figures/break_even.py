@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures.forms.bars import add_bars
 from specdec_lib.show.figures.forms.chart import PLAIN, Chart, open_chart
 from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.labels import PLACES, beside, wrapped
+from specdec_lib.show.figures.labels import PLACES, beside, wrap
 from specdec_lib.show.figures.marks import check, check_grid, marks, shorts
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint
 
@@ -102,7 +102,7 @@ def _name_pairs(
         )
         for spot in spots
     ]
-    texts = [*(wrapped(name, 24) for name in points["pair"]), *[HERE] * len(taken)]
+    texts = [*(wrap(name, 24) for name in points["pair"]), *[HERE] * len(taken)]
     sides = beside(pixels, texts, size=PLOT)[: len(points)]
     for (x, y), text, side in zip(spots, texts, sides, strict=False):
         right, up = PLACES[side]

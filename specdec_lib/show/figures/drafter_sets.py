@@ -5,9 +5,9 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.forms.chart import PLAIN, open_chart
 from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.labels import wrapped
+from specdec_lib.show.figures.labels import wrap
 from specdec_lib.show.figures.marks import check, check_interval, lanes, marks, names_of, shorts
-from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escaped, looks
+from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks
 
 EWIF_LOOKS = {
     "printed": PAPERS[0],
@@ -46,7 +46,7 @@ def ewif(table: pd.DataFrame) -> go.Figure:
     chart.figure.update_traces(textposition="bottom center", selector=star)
     for data in panels:
         lengths = table[table["data"].map(str) == data].set_index("drafters")["lengths"]
-        ticks = [f"{wrapped(name, 14)}<br>k = {escaped(lengths.get(name, '–'))}" for name in sets]
+        ticks = [f"{wrap(name, 14)}<br>k = {escape(lengths.get(name, '–'))}" for name in sets]
         chart.figure.update_xaxes(ticktext=ticks, **chart.panels[data])
     low, high = float(rows["y"].min()), float(rows["y"].max())
     room = 0.14 * ((high - low) or 1.0)
@@ -58,7 +58,7 @@ def _ewif_marks(table: pd.DataFrame) -> pd.DataFrame:
     """Three marks per set of drafters; the third only where another k is better."""
     better = table["best"] > table["ours"] + 1e-9
     best = [
-        f"{value:.3f}<br>k = {escaped(k)}"
+        f"{value:.3f}<br>k = {escape(k)}"
         for value, k in zip(table["best"], table["best_lengths"], strict=True)
     ]
     places, parts = pd.Series(lanes(table["drafters"]), table.index), []

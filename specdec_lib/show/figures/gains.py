@@ -20,7 +20,7 @@ from specdec_lib.show.figures.marks import (
     names_of,
     shorts,
 )
-from specdec_lib.show.figures.theme import INK, PAPERS, SOURCES, Look, escaped, looks
+from specdec_lib.show.figures.theme import INK, PAPERS, SOURCES, Look, escape, looks
 
 PANELS = ("SWI: yield ÷ price", "tokens per round", "price of a round", "acceptance rate")
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}
@@ -194,7 +194,7 @@ def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
     for model in models:
         price, count = table[f"{model}_price"].astype(float), table[f"{model}_passes"]
         notes = [f"{number:.2f} passes per round" for number in count]
-        piece = {"panel": PANELS[2], "series": escaped(model), "x": price, "base": base}
+        piece = {"panel": PANELS[2], "series": escape(model), "x": price, "base": base}
         parts.append(pd.DataFrame(piece | {"y": range(len(table)), "note": notes}))
         base = base + price
     return pd.concat(parts, ignore_index=True)

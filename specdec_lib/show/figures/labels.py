@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from specdec_lib.show.figures.theme import escaped
+from specdec_lib.show.figures.theme import escape
 
 CHARACTER, LINE, AWAY = (
     6.9,
@@ -46,12 +46,12 @@ def with_prefix(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}"
 
 
-def wrapped(text: object, longest: int) -> str:
+def wrap(text: object, longest: int) -> str:
     """Text that plotly shows as it stands, broken into lines of at most `longest` characters where
     it has spaces.
     """
     lines = textwrap.wrap(str(text), longest, break_long_words=False)
-    return "<br>".join(map(escaped, lines)) or escaped(text)
+    return "<br>".join(map(escape, lines)) or escape(text)
 
 
 def beside(

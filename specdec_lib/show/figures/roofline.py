@@ -11,7 +11,7 @@ from specdec_lib.show.figures.forms.chart import open_chart
 from specdec_lib.show.figures.forms.dots import add_dots
 from specdec_lib.show.figures.labels import Box, beside, with_prefix
 from specdec_lib.show.figures.marks import check, check_among, marks
-from specdec_lib.show.figures.theme import INK, SOURCES, Look, escaped
+from specdec_lib.show.figures.theme import INK, SOURCES, Look, escape
 
 KINDS = {"paper": Look(INK, symbol="diamond-open"), "ours": Look(SOURCES["draft"])}
 PLOT = (640.0, 350.0)  # pixels, about
@@ -72,7 +72,7 @@ def _name_points(
     for row, share in zip(table.itertuples(), share_of_roof(table, bandwidth, roof), strict=True):
         limit = "bandwidth line" if bandwidth * row.intensity < roof else "compute roof"
         digits = 0 if share >= 0.01 else 2
-        texts.append(f"{escaped(row.point)}<br>{100 * share:.{digits}f} % of the {limit}")
+        texts.append(f"{escape(row.point)}<br>{100 * share:.{digits}f} % of the {limit}")
     dots = [_pixels(row.intensity, row.flops_per_second, xs, ys) for row in table.itertuples()]
     places = beside(dots, texts, size=PLOT, obstacles=_line(bandwidth, roof, xs, ys))
     figure.add_scatter(

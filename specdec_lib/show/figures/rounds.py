@@ -9,28 +9,28 @@ from specdec_lib.show.figures.forms.bars import add_bars
 from specdec_lib.show.figures.forms.chart import open_chart
 from specdec_lib.show.figures.forms.sheet import Box, boxes_trace, path_trace, sheet, words_trace
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
-from specdec_lib.show.figures.theme import INK, colours, escaped, looks, visible
+from specdec_lib.show.figures.theme import INK, colours, escape, looks, visible
 
 CHARACTER, LINE = 8.2, 26.0  # pixels
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
 
 
-def laws(table: pd.DataFrame) -> go.Figure:
+def distributions(table: pd.DataFrame) -> go.Figure:
     """Bars show the probabilities of the same tokens under several distributions, side by side.
 
-    table    a row per token and distribution: `token` (its text), `law`, `probability`; shown in
-             the table's order
+    table    a row per token and distribution: `token` (its text), `distribution`, `probability`, in
+             the order in which they are shown
     """
-    check(table, ("token", "law", "probability"))
+    check(table, ("token", "distribution", "probability"))
     rows = marks(
-        table.assign(place=lanes(table["token"], table["law"], room=0.8)),
+        table.assign(place=lanes(table["token"], table["distribution"], room=0.8)),
         x="place",
         y="probability",
-        series="law",
+        series="distribution",
     )
     values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
-    tokens, names = names_of(table["token"]), names_of(table["law"])
+    tokens, names = names_of(table["token"]), names_of(table["distribution"])
     styles = looks(names)
     styles[names[0]] = replace(styles[names[0]], full=True)
     size = (max(560, 120 + 34 * len(tokens) * len(names)), 320)
@@ -80,7 +80,7 @@ def origins(table: pd.DataFrame) -> go.Figure:
     for source, colour in colours(sources).items():
         count = sources.count(source)
         boxes = [piece.box for piece in pieces if sources[piece.token] == source]
-        share = f"{escaped(source)} {count / len(tokens):.0%} ({count})"
+        share = f"{escape(source)} {count / len(tokens):.0%} ({count})"
         traces.append(boxes_trace(boxes, colour, name=share))
     starts = [
         [(piece.box[0] - 0.6, piece.box[1] - 3), (piece.box[0] - 0.6, piece.box[3] + 3)]
@@ -89,10 +89,10 @@ def origins(table: pd.DataFrame) -> go.Figure:
     ]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
     said = [
-        f"{escaped(visible(str(token)))}<br>{escaped(source)}, round {number}"
+        f"{escape(visible(str(token)))}<br>{escape(source)}, round {number}"
         for token, source, number in zip(tokens, sources, rounds, strict=True)
     ]
-    texts = [escaped(piece.text.strip()) for piece in pieces]
+    texts = [escape(piece.text.strip()) for piece in pieces]
     hover = [said[piece.token] for piece in pieces]
     traces.append(words_trace([piece.middle for piece in pieces], texts, hover=hover))
     width = max(640.0, max(piece.box[2] for piece in pieces) + INSET)

@@ -32,8 +32,8 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     """
     if not NAME.fullmatch(name):
         raise ValueError(
-            'a figure is called like "00_laws" (two digits, then small letters and digits joined'
-            f' by "_"), got {name!r}'
+            'a figure is called like "00_mask" (two digits, then small letters and digits joined by'
+            f' "_"), got {name!r}'
         )
     place = folder()
     place.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from specdec_lib.show.figures.forms.dots import add_dots
 from specdec_lib.show.figures.forms.lines import add_lines
 from specdec_lib.show.figures.forms.sheet import THIN, leaf_rows, path_trace, sheet, words_trace
 from specdec_lib.show.figures.marks import check, groups, marks
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, Look, escaped, looks
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, Look, escape, looks
 from specdec_lib.theory import Rates, expected_tokens
 
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
@@ -64,7 +64,7 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     for name, rows in groups(table.sort_values("node", kind="stable"), "shape"):
         shape, own = _shape_of(name, rows), rows["probability"].tolist()
-        head = f"<b>{escaped(name)}</b>  {sum(own):.2f} tokens"
+        head = f"<b>{escape(name)}</b>  {sum(own):.2f} tokens"
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
@@ -72,7 +72,7 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         heads.append((left, top + 10, head))
         edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
         hover += [
-            f"{escaped(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
+            f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
             for depth, rank, value in zip(shape.depths, shape.ranks, own, strict=True)
         ]
         places, probabilities = places + spots, probabilities + own

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escaped, visible
+from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, visible
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around
 LABEL = 16  # characters
@@ -52,7 +52,7 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         template=SCREEN,
         width=WIDTH,
         height=ROW * len(names) + AROUND,
-        title={"text": escaped(title)},
+        title={"text": escape(title)},
         margin={"t": 84},
         barmode="overlay",
         dragmode=False,
@@ -67,8 +67,8 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 def _name(row: dict[str, object]) -> str:
     """A candidate in words: bold where chosen, with the number of the guess that holds it."""
-    name = escaped(visible(str(row["text"]), LABEL))
-    after = f"{escaped(visible(str(row['after']), LABEL))} → " if "after" in row else ""
+    name = escape(visible(str(row["text"]), LABEL))
+    after = f"{escape(visible(str(row['after']), LABEL))} → " if "after" in row else ""
     marks = f"  child {row['child']}" if row.get("child") else ""
     return f"{after}<b>{name}</b>{marks}" if row.get("chosen") else f"{after}{name}{marks}"
 

@@ -58,7 +58,7 @@ def walk(
     return pd.DataFrame(rows)
 
 
-def emitted(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
+def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
     """A row per generated token: its text, who guessed it, and in which round."""
     rows = [
         {"token": text(token), "source": source, "round": number}
@@ -68,18 +68,16 @@ def emitted(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def compared(
-    laws: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
+def outcomes(
+    distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
 ) -> pd.DataFrame:
-    """A row per outcome and law, for `laws`: outcomes are tuples of tokens, written as words."""
-    outcomes = sorted({outcome for law in laws.values() for outcome in law})
+    """A row per outcome and distribution, for `distributions`: outcomes are tuples of tokens, and
+    stand in the table as words.
+    """
+    found = sorted({outcome for one in distributions.values() for outcome in one})
     rows = [
-        {
-            "token": "·".join(words[token] for token in outcome),
-            "law": name,
-            "probability": law.get(outcome, 0.0),
-        }
-        for name, law in laws.items()
-        for outcome in outcomes
+        ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
+        for name, one in distributions.items()
+        for outcome in found
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["token", "distribution", "probability"])

@@ -109,7 +109,7 @@ def _parts(colour: str) -> list[int]:
     return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-def escaped(text: object) -> str:
+def escape(text: object) -> str:
     """Text that plotly shows as it stands, be it code, markup or a dollar sign."""
     return html.escape(str(text), quote=False).replace("$", "&#36;")
 

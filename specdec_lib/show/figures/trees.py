@@ -21,7 +21,7 @@ from specdec_lib.show.figures.theme import (
     SCREEN,
     SOURCES,
     colours,
-    escaped,
+    escape,
     visible,
 )
 
@@ -69,12 +69,12 @@ def tree(
         traces.append(path_trace(_edges(tree, boxes, path), thick, name="accepted path"))
     for source, colour in colours(tree.sources).items():
         own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
-        traces.append(boxes_trace(own, colour, name=escaped(source)))
+        traces.append(boxes_trace(own, colour, name=escape(source)))
     if path:
         traces.append(boxes_trace([boxes[node] for node in (0, *path)], INK))
     hover = [_describe(tree, node, labels[node]) for node in range(len(tree))]
     middles = [((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in boxes]
-    traces.append(words_trace(middles, list(map(escaped, shown)), hover=hover))
+    traces.append(words_trace(middles, list(map(escape, shown)), hover=hover))
     beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
     scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
     traces.append(words_trace(beside, scores, size=10.5, code=False))
@@ -101,7 +101,7 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     for node in range(size):
         sees[node][node] = 2
     names = [
-        f"{escaped(visible(label, LABEL))}  <b>{tree.position(node)}</b>"
+        f"{escape(visible(label, LABEL))}  <b>{tree.position(node)}</b>"
         for node, label in enumerate(labels)
     ]
     hover = [
@@ -123,7 +123,7 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
     figure.update_layout(
         template=SCREEN,
-        title={"text": escaped(title or f"{size} rows in one pass of the target")},
+        title={"text": escape(title or f"{size} rows in one pass of the target")},
         width=max(440, cell * size + 190),
         height=cell * size + 224,
         margin={"t": 80},
@@ -172,8 +172,8 @@ def _edges(
 def _describe(tree: TokenTree, node: int, label: str) -> str:
     """The words that stand over a node when hovered over."""
     place = f"at position {tree.position(node)}, depth {tree.depths[node]}"
-    source, score = escaped(tree.sources[node]), f"{tree.scores[node]:.3g}"
+    source, score = escape(tree.sources[node]), f"{tree.scores[node]:.3g}"
     said = f"token {tree.tokens[node]} {place}<br>guessed by {source}, score {score}"
     if tree.sources[node] == EMITTED:
         said = f"{place}<br>the target's own token: it was not guessed here"
-    return f"{escaped(visible(label))}<br>{said}"
+    return f"{escape(visible(label))}<br>{said}"

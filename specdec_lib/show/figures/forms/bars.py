@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.forms.chart import Chart, error_bars, hover, words_beside
 from specdec_lib.show.figures.marks import groups
-from specdec_lib.show.figures.theme import DARK, INK, Look, escaped, tint
+from specdec_lib.show.figures.theme import DARK, INK, Look, escape, tint
 
 
 def add_bars(
@@ -36,7 +36,7 @@ def add_bars(
                 orientation="h" if lying else "v",
                 base=list(own["base"]) if "base" in own else None,
                 marker=_paint(own_looks),
-                name=escaped(name),
+                name=escape(name),
                 hovertext=hover(own, value),
                 hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
             )
@@ -46,7 +46,7 @@ def add_bars(
                 font = {"color": DARK, "size": 11}
                 bars.update(text=list(own["inside"]), textfont=font, **place)
             chart.add(bars, panel)
-            words_beside(chart, _stacked(own, value), lying=lying, panel=panel, name=escaped(name))
+            words_beside(chart, _stacked(own, value), lying=lying, panel=panel, name=escape(name))
     chart.figure.update_layout(bargap=0, barmode="overlay")
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures.forms.chart import Chart
-from specdec_lib.show.figures.theme import DARK, escaped
+from specdec_lib.show.figures.theme import DARK, escape
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], [1, "#5BA6D1"]]  # slower and faster
@@ -31,8 +31,8 @@ def add_cells(
     """
     values = grid.to_numpy(dtype=float)
     cells = go.Heatmap(
-        x=[escaped(column) for column in grid.columns],
-        y=[escaped(row) for row in grid.index],
+        x=[escape(column) for column in grid.columns],
+        y=[escape(row) for row in grid.index],
         z=values,
         zmin=ends[0],
         zmax=ends[1],

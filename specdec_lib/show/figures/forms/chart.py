@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from specdec_lib.show.figures.labels import wrapped
+from specdec_lib.show.figures.labels import wrap
 from specdec_lib.show.figures.marks import ends_of
-from specdec_lib.show.figures.theme import INK, SCREEN, escaped
+from specdec_lib.show.figures.theme import INK, SCREEN, escape
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
 WIDEST = 1160  # pixels of a figure: it fits a page
@@ -48,7 +48,7 @@ class Chart:
         top += 30 if any(self.panels) else 8
         height = layout.height + top
         return self.figure.update_layout(
-            title={"text": "<br>".join(map(escaped, lines))},
+            title={"text": "<br>".join(map(escape, lines))},
             height=height,
             margin={"t": top},
             showlegend=bool(names),
@@ -60,7 +60,7 @@ class Chart:
         count = len(names)
         ends = (-0.5, count - 0.5) if axis == "x" else (count - 0.5, -0.5)
         ticks = {"tickvals": list(range(count)), "tickangle": 0}
-        ticks["ticktext"] = [wrapped(name, longest) for name in names]
+        ticks["ticktext"] = [wrap(name, longest) for name in names]
         self.update_axes(axis, ticks | {"range": ends, "showgrid": False, "showline": True})
 
     def count_in_powers(self, axis: str, values: Iterable[float]) -> None:
@@ -97,15 +97,15 @@ def open_chart(
     figure = make_subplots(
         rows=down,
         cols=across,
-        subplot_titles=[escaped(name) for name in names],
+        subplot_titles=[escape(name) for name in names],
         shared_yaxes=shared_y,
         horizontal_spacing=gap,
         vertical_spacing=100 / size[1] if down > 1 else 0,
     )
     figure.update_annotations(font={"size": 14})
     figure.update_layout(template=SCREEN, width=min(WIDEST, round(size[0])), height=round(size[1]))
-    figure.update_xaxes(title=wrapped(x, max(20, int(size[0] / across / 8))))
-    figure.update_yaxes(title=wrapped(y, max(16, int(size[1] / down / 10))), col=1)
+    figure.update_xaxes(title=wrap(x, max(20, int(size[0] / across / 8))))
+    figure.update_yaxes(title=wrap(y, max(16, int(size[1] / down / 10))), col=1)
     places = {
         name: {"row": number // across + 1, "col": number % across + 1}
         for number, name in enumerate(names)
@@ -120,7 +120,7 @@ def hover(rows: pd.DataFrame, value: str) -> list[str]:
         words = f"{row[value]:.4g}"
         if row.get("low", float("nan")) == row.get("low"):
             words += f" ({row['low']:.4g} to {row['high']:.4g})"
-        said.append(words + (f"<br>{escaped(row['note'])}" if row.get("note") else ""))
+        said.append(words + (f"<br>{escape(row['note'])}" if row.get("note") else ""))
     return said
 
 
@@ -150,7 +150,7 @@ def words_beside(
 
 def error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:
     """The intervals around the values, as plotly wants them; none where an end is NaN."""
-    if "low" not in rows:
+    if "low" not in rows or rows["low"].isna().all():
         return {"visible": False}
     middle = rows[value].astype(float)
     ends = {"array": list(rows["high"] - middle), "arrayminus": list(middle - rows["low"])}

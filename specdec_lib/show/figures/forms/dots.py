@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.forms.chart import Chart, error_bars, hover, words_beside
 from specdec_lib.show.figures.marks import groups
-from specdec_lib.show.figures.theme import Look, escaped
+from specdec_lib.show.figures.theme import Look, escape
 
 
 def add_dots(
@@ -35,7 +35,7 @@ def add_dots(
                 mode="lines+markers" if joined else "markers",
                 line=look.line | {"width": joined},
                 marker=look.marker(size),
-                name=escaped(name),
+                name=escape(name),
                 cliponaxis=False,
                 hovertext=hover(own, value),
                 hovertemplate=place + "%{hovertext}<extra>%{fullData.name}</extra>",
@@ -44,4 +44,4 @@ def add_dots(
             if "size" in own:
                 dots.marker.update(size=list(own["size"]), opacity=0.75)
             chart.add(dots, panel)
-            words_beside(chart, own, lying=lying, panel=panel, name=escaped(name), away=size)
+            words_beside(chart, own, lying=lying, panel=panel, name=escape(name), away=size)

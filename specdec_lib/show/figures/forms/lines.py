@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.forms.chart import Chart, hover
 from specdec_lib.show.figures.marks import groups
-from specdec_lib.show.figures.theme import INK, Look, escaped, faint
+from specdec_lib.show.figures.theme import INK, Look, escape, faint
 
 
 def add_lines(
@@ -33,7 +33,7 @@ def add_lines(
                 mode="lines+markers" if dots else "lines",
                 line=looks[name].line | {"width": width},
                 marker=looks[name].marker(dots),
-                name=escaped(name),
+                name=escape(name),
                 hovertext=hover(own, "y"),
                 hovertemplate="%{x}: %{hovertext}<extra>%{fullData.name}</extra>",
             )
@@ -43,7 +43,7 @@ def add_lines(
 def _add_band(chart: Chart, rows: pd.DataFrame, colour: str, panel: str, name: str) -> None:
     rows = rows.dropna(subset=["low", "high"])
     xs, lows, highs = (rows[column].tolist() for column in ("x", "low", "high"))
-    add_area(chart, [*xs, *xs[::-1]], [*lows, *highs[::-1]], colour, panel, name=escaped(name))
+    add_area(chart, [*xs, *xs[::-1]], [*lows, *highs[::-1]], colour, panel, name=escape(name))
 
 
 def add_area(

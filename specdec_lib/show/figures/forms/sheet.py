@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escaped, tint
+from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escape, tint
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 BENDS = ((0.0, 1.0), (0.076, 0.617), (0.293, 0.293), (0.617, 0.076), (1.0, 0.0))
@@ -19,7 +19,7 @@ def sheet(traces: Sequence[go.Scatter], size: tuple[float, float], title: str) -
     hidden = {"visible": False, "fixedrange": True}
     return go.Figure(list(traces)).update_layout(
         template=SCREEN,
-        title={"text": escaped(title)},
+        title={"text": escape(title)},
         width=width + 48,
         height=height + top + 24,
         margin={"t": top},
