@@ -1,7 +1,7 @@
 """One small table per figure function, and how it is drawn: what the tests of figures share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import nan
@@ -19,10 +19,10 @@ class Case:
 
     draw: Callable[[pd.DataFrame], go.Figure]
     table: pd.DataFrame
-    series: tuple[str, ...] = ()
-    panels: tuple[str, ...] = ()
+    series: str = ""  # divided by "|", as are panels
+    panels: str = ""
+    ends: str = ""  # the columns of an interval's low end, value and high end
     once: bool = True  # whether a row that is there twice is refused
-    ends: tuple[str, ...] = field(default=())  # low, value, high
 
 
 def rows(columns: str, *values: tuple[object, ...]) -> pd.DataFrame:
@@ -209,169 +209,161 @@ LAWS = rows(
 )
 GAPS = rows("gap rank rate", ("0–1", 0, 0.5), ("1 and more", 0, 0.9), ("0–1", 1, 0.2))
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
-RATE, SPEED = ("low", "rate", "high"), ("speed_up_low", "speed_up", "speed_up_high")
-VALUE, OURS = ("low", "value", "high"), ("ours_low", "ours", "ours_high")
-SHARE = ("low", "change_percent", "high")
-DOTS = {"once": False}
 
 CASES = {
-    "distributions": Case(figures.distributions, LAWS, ("target", "draft"), **DOTS),
-    "budget_curves": Case(figures.budget_curves, BUDGETS, ("tree", "&lt;chain&gt;"), **DOTS),
-    "speed_ups": Case(figures.speed_ups, GROWN, ("depth ≤ 1", "depth ≤ 2", "the best")),
+    "distributions": Case(figures.distributions, LAWS, "target|draft", once=False),
+    "budget_curves": Case(figures.budget_curves, BUDGETS, "tree|&lt;chain&gt;", once=False),
+    "speed_ups": Case(figures.speed_ups, GROWN, "depth ≤ 1|depth ≤ 2|the best"),
     "acceptance": Case(
         partial(figures.acceptance, x="depth", x_title="<d>"),
         RATES,
-        ("draft", "n-gram"),
-        ends=RATE,
-        **DOTS,
+        "draft|n-gram",
+        ends="low rate high",
+        once=False,
     ),
     "kinds": Case(
-        partial(figures.kinds, x_title="text"), RATES, ("draft", "n-gram"), ends=RATE, **DOTS
+        partial(figures.kinds, x_title="text"),
+        RATES,
+        "draft|n-gram",
+        ends="low rate high",
+        once=False,
     ),
     "calibration": Case(
-        figures.calibration, RATES, ("perfectly calibrated", "draft", "n-gram"), ends=RATE, **DOTS
+        figures.calibration,
+        RATES,
+        "perfectly calibrated|draft|n-gram",
+        ends="low rate high",
+        once=False,
     ),
     "predictions": Case(
         figures.predictions,
         PAIRS,
-        ("within 5 %", "as predicted", "&lt;chain&gt;", "tree"),
-        ends=("low", "measured", "high"),
-        **DOTS,
+        "within 5 %|as predicted|&lt;chain&gt;|tree",
+        ends="low measured high",
+        once=False,
     ),
     "gaps": Case(figures.gaps, GAPS),
     "yields": Case(
         figures.yields,
         YIELDS,
-        ("accepted guesses", "the target's own token"),
-        ends=("tokens_per_round_low", "tokens_per_round", "tokens_per_round_high"),
+        "accepted guesses|the target's own token",
+        ends="tokens_per_round_low tokens_per_round tokens_per_round_high",
     ),
     "ablation": Case(
         partial(figures.ablation, value_title="tokens"),
         SQUARE,
-        ("chain", "tree"),
-        ("greedy",),
-        ends=VALUE,
+        "chain|tree",
+        "greedy",
+        ends="low value high",
     ),
-    "stages": Case(figures.stages, STACKS, (), ("tokens per round", "MB &amp; more"), ends=VALUE),
-    "passes": Case(
-        figures.passes,
-        PASSES,
-        ("none", "n-gram"),
-        ("greedy", "T = 1"),
-        ends=("low", "passes", "high"),
+    "stages": Case(
+        figures.stages, STACKS, "", "tokens per round|MB &amp; more", ends="low value high"
     ),
+    "passes": Case(figures.passes, PASSES, "none|n-gram", "greedy|T = 1", ends="low passes high"),
     "paper_and_ours": Case(
         partial(figures.paper_and_ours, y_title="speed"),
         BARS,
-        ("paper", "ours"),
-        ("greedy", "T = 1"),
-        ends=OURS,
+        "paper|ours",
+        "greedy|T = 1",
+        ends="ours_low ours ours_high",
     ),
     "relative_performance": Case(
-        figures.relative_performance, PROMPTS, ("staged", "speculative"), ("greedy",)
+        figures.relative_performance, PROMPTS, "staged|speculative", "greedy"
     ),
-    "roofline": Case(partial(figures.roofline, **ROOF), POINTS, ("paper", "ours"), **DOTS),
+    "roofline": Case(partial(figures.roofline, **ROOF), POINTS, "paper|ours", once=False),
     "ewif": Case(
         figures.ewif,
         EWIF,
-        ("printed", "recomputed for the same k", "at the best k, where another is better"),
-        ("CNNDM",),
+        "printed|recomputed for the same k|at the best k, where another is better",
+        "CNNDM",
     ),
     "position": Case(
-        figures.position, POSITION, ("middle", "Max-Gram"), ("code", "math"), ends=RATE
+        figures.position, POSITION, "middle|Max-Gram", "code|math", ends="low rate high"
     ),
     "swi": Case(
         figures.swi,
         SWI,
-        ("code", "paper, GSM8K"),
-        ("prices: parameters", "prices: measured"),
-        ends=OURS,
+        "code|paper, GSM8K",
+        "prices: parameters|prices: measured",
+        ends="ours_low ours ours_high",
     ),
     "walltime": Case(
-        figures.walltime,
-        WALLTIME,
-        ("code", "math", "paper"),
-        ends=("ratio_low", "ratio", "ratio_high"),
+        figures.walltime, WALLTIME, "code|math|paper", ends="ratio_low ratio ratio_high"
     ),
     "sensitivity": Case(
-        figures.sensitivity, SENSITIVITY, ("code", "paper (tokens per second)"), ends=OURS
+        figures.sensitivity,
+        SENSITIVITY,
+        "code|paper (tokens per second)",
+        ends="ours_low ours ours_high",
     ),
     "cascade_ablation": Case(
-        figures.cascade_ablation, ABLATION, ("paper",), ("code", "math"), ends=SHARE
+        figures.cascade_ablation, ABLATION, "paper", "code|math", ends="low change_percent high"
     ),
     "lenience": Case(
         figures.lenience,
         LENIENCE,
-        ("math", "code"),
-        ("SWI (plain decoding is 1)", "tokens per round"),
-        ends=("swi_low", "swi", "swi_high"),
+        "math|code",
+        "SWI (plain decoding is 1)|tokens per round",
+        ends="swi_low swi swi_high",
     ),
     "surface": Case(partial(figures.surface, best=(2, 1), across="k1", down="k2"), SURFACE),
     "rivals": Case(
         figures.rivals,
         RIVALS,
-        ("target", "middle"),
-        ("SWI: yield ÷ price", "tokens per round", "price of a round", "acceptance rate"),
-        ends=("low", "swi", "high"),
+        "target|middle",
+        "SWI: yield ÷ price|tokens per round|price of a round|acceptance rate",
+        ends="low swi high",
     ),
     "latency": Case(
         figures.latency,
         CURVES,
-        (
-            "reference, context 64",
-            "reference, context 448",
-            "fast, context 64",
-            "fast, context 448",
-            "roofline, reference",
-            "roofline, fast",
-        ),
-        ("target", "draft"),
-        ends=("low_seconds", "seconds", "high_seconds"),
+        "reference, context 64|reference, context 448|fast, context 64|fast, context 448|"
+        "roofline, reference|roofline, fast",
+        "target|draft",
+        ends="low_seconds seconds high_seconds",
     ),
     "pass_at": Case(
         lambda table: figures.pass_at(table, ONE_CURVE[:4], rows=2),
         ONE_CURVE,
-        (
-            "context 64",
-            "context 256",
-            "context 448",
-            "at the chosen context",
-            "what the machine would allow",
-            "this pass",
-        ),
-        ends=("low_seconds", "seconds", "high_seconds"),
+        "context 64|context 256|context 448|at the chosen context|what the machine would allow|"
+        "this pass",
+        ends="low_seconds seconds high_seconds",
     ),
-    "ledger": Case(figures.ledger, BOOKED, ("verify", "draft passes", "host"), ("greedy",)),
+    "ledger": Case(figures.ledger, BOOKED, "verify|draft passes|host", "greedy"),
     "predicted_speeds": Case(
         figures.predicted_speeds,
         PAIRS,
-        ("within 10 %", "as predicted", "&lt;chain&gt;", "tree"),
-        ("greedy", "T = 1"),
-        ends=("low", "measured", "high"),
-        **DOTS,
+        "within 10 %|as predicted|&lt;chain&gt;|tree",
+        "greedy|T = 1",
+        ends="low measured high",
+        once=False,
     ),
-    "speed_surface": Case(figures.speed_surface, GRID, (), ("width 1", "width ≤ 4")),
+    "speed_surface": Case(figures.speed_surface, GRID, "", "width 1|width ≤ 4"),
     "setting_speed_ups": Case(
         figures.setting_speed_ups,
         GAINS,
-        ("slower than plain decoding", "too close to tell", "faster"),
-        ("greedy", "T = 1"),
-        ends=SPEED,
+        "slower than plain decoding|too close to tell|faster",
+        "greedy|T = 1",
+        ends="speed_up_low speed_up speed_up_high",
     ),
     "speed_sweep": Case(
-        figures.speed_sweep, SWEPT, ("chain",), ("by temperature", "by domain"), ends=SPEED
+        figures.speed_sweep,
+        SWEPT,
+        "chain",
+        "by temperature|by domain",
+        ends="speed_up_low speed_up speed_up_high",
     ),
     "versus": Case(
         figures.versus,
         VERSUS,
-        ("plain decoding", "transformers generate"),
-        ("greedy", "T = 1, top-k 50"),
-        ends=("ratio_low", "ratio", "ratio_high"),
+        "plain decoding|transformers generate",
+        "greedy|T = 1, top-k 50",
+        ends="ratio_low ratio ratio_high",
     ),
     "break_even": Case(
         lambda table: figures.break_even(table, MAPPED, here=(0.4, 0.5)),
         MAP,
-        ("break-even", "our pairs", "here"),
+        "break-even|our pairs|here",
     ),
     "chain_lengths": Case(partial(figures.chain_lengths, length=2), LENGTHS),
 }
