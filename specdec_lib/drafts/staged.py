@@ -18,7 +18,8 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.trees.growing import ChainDraft, Child, TreeDraft
+from specdec_lib.drafts.trees.children import Child
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
 

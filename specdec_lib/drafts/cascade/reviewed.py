@@ -21,7 +21,7 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, follow_choices
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.growing import Child, add_children
+from specdec_lib.drafts.trees.children import Child, add_children
 
 VIA = " via "
 
