@@ -15,23 +15,18 @@ LOCK = Path(__file__).resolve().parents[1] / "requirements.lock"
 def _remedy() -> str:
     """What to type where a package is missing; "" where none is."""
     notebook = "ipykernel" in sys.modules
-    missing = [
-        name for name in (*CORE, *(IN_NOTEBOOKS if notebook else ())) if find_spec(name) is None
-    ]
+    needed = (*CORE, *(IN_NOTEBOOKS if notebook else ()))
+    missing = [name for name in needed if find_spec(name) is None]
     if not missing:
         return ""
-    pins = (
-        [
-            line
-            for line in LOCK.read_text(encoding="utf-8").splitlines()
-            if line.partition("==")[0] in missing
-        ]
-        if LOCK.is_file()
-        else []
+    lines = LOCK.read_text(encoding="utf-8").splitlines() if LOCK.is_file() else []
+    pins = [line for line in lines if line.partition("==")[0] in missing]
+    pip = "%pip" if notebook else f"{sys.executable} -m pip"
+    return (
+        f"specdec_lib needs {', '.join(missing)}, not installed for {sys.executable}. Install with:"
+        f"\n{pip} install -q {' '.join(pins or missing)}"
     )
-    install = f"{'%pip' if notebook else f'{sys.executable} -m pip'} install -q {' '.join(pins or missing)}"
-    return f"specdec_lib needs {', '.join(missing)}, not installed for {sys.executable}. Install with:\n{install}"
 
 
-if _told := _remedy():
-    raise ModuleNotFoundError(_told)
+if _missing := _remedy():
+    raise ModuleNotFoundError(_missing)
