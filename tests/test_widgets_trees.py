@@ -17,7 +17,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer
 from specdec_lib.show.widgets.explore_trees import guessers_of
-from specdec_lib.show.widgets.trying import GUESSERS, PassTimes, TreeSize, Trial
+from specdec_lib.show.widgets.trying import GUESSERS, DraftTrial, PassTimes, TreeSize
 from specdec_lib.theory import Overhead, PassTable, Work
 from specdec_lib.workload import Prompt, load_ladder
 
@@ -180,7 +180,7 @@ def test_the_stored_times_know_the_ladder():
 
 
 def test_a_trial_remembers_and_what_it_remembers_is_what_is_decoded(ladder, prompts):
-    trial, name = Trial(ladder, prompts[:1], 8), prompts[0].name
+    trial, name = DraftTrial(ladder, prompts[:1], 8), prompts[0].name
     at = {"prompt": name, "text": "", "temperature": 1.0, "seed": 1}
     make = lambda ladder, sampler, budget: TreeDraft(ladder.draft, budget=budget)  # noqa: E731
     one, two = (trial.generation(at, make, 3) for _ in range(2))

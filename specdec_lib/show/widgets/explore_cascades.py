@@ -14,7 +14,7 @@ from specdec_lib.drafts.cascade import converted
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.cascade_knobs import TARGET, CascadeKnobs, Prices
-from specdec_lib.show.widgets.panel import Panel, Shown, refusal, status
+from specdec_lib.show.widgets.panel import Panel, Shown, refusal_html, status
 
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 Tune = Callable[..., Tuned]
@@ -142,7 +142,7 @@ def _turn_to_best(
     except _TimeUpError:
         turned, end = knobs.values_of(report.best), "stopped there: press again to go on"
     except ValueError as problem:
-        panel.words.value = refusal(problem)
+        panel.words.value = refusal_html(problem)
         return
     finally:
         button.disabled = False

@@ -18,7 +18,7 @@ from specdec_lib.show import figures
 from specdec_lib.show.steps import Step, steps_of
 from specdec_lib.show.widgets.knobs import LABEL_WIDTH, choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import Trial, sampler_of
+from specdec_lib.show.widgets.trying import DraftTrial, knob_sampler
 from specdec_lib.workload import Ladder, Prompt
 
 RULES = {"look_up": look_up, "reject": reject}
@@ -53,11 +53,11 @@ def round_steps(
     `reject` it draws them without replacement.
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial = Trial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
+    trial = DraftTrial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
 
     @lru_cache(64)
     def steps(**at: Any) -> list[Step]:
-        chance, siblings = Chance(at["seed"], sampler_of(at)), SIBLINGS[at["rule"]]
+        chance, siblings = Chance(at["seed"], knob_sampler(at)), SIBLINGS[at["rule"]]
         match = ladder.match("draft", chance.sampler, siblings=siblings)
         size = {"budget": at["budget"], "depth": at["depth"]}
         draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)

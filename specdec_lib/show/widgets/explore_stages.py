@@ -20,7 +20,7 @@ from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import Trial, model_named
+from specdec_lib.show.widgets.trying import DraftTrial, model_named
 from specdec_lib.theory import ModelShape, bytes_moved
 from specdec_lib.workload import Ladder, Prompt
 
@@ -57,7 +57,7 @@ def stage_explorer(
     Raises ValueError if there is no prompt, a model is not of GPT-2's kind, whose bytes alone are
     counted, or a knob starts where it cannot stand.
     """
-    trial, scouts = Trial(ladder, prompts, max_new_tokens), _scouts(ladder)
+    trial, scouts = DraftTrial(ladder, prompts, max_new_tokens), _scouts(ladder)
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(

@@ -18,11 +18,11 @@ from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import (
     FITTED_KINDS,
     GUESSERS,
+    DraftTrial,
     Guesser,
     PassTimes,
     TreeSize,
-    Trial,
-    sampler_of,
+    knob_sampler,
 )
 from specdec_lib.theory import Work
 from specdec_lib.workload import Ladder, Prompt
@@ -73,7 +73,7 @@ def tree_explorer(
 
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial = Trial(ladder, prompts, max_new_tokens)
+    trial = DraftTrial(ladder, prompts, max_new_tokens)
     guessers = guessers_of(ladder) if guessers is None else guessers
     times = (PassTimes.read() if times is None else times).of(ladder)
 
@@ -83,7 +83,7 @@ def tree_explorer(
         if number > (count := len(generation.rounds)):
             raise ValueError(f"this text has {count} rounds, there is no round {number}")
         one = generation.rounds[number - 1]
-        kind = FITTED_KINDS.get(type(guesser(ladder, size, sampler_of(at))))
+        kind = FITTED_KINDS.get(type(guesser(ladder, size, knob_sampler(at))))
         work = work_of(generation, ladder.target.name)
         words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
         mask = figures.mask(one.tree, labels=_labels(ladder, one))

@@ -119,11 +119,11 @@ def make_knobs(
     Raises ValueError for a knob that does not exist, or a start that it does not offer.
     """
     at = {name: knob.start for name, knob in knobs.items()} | dict(start or {})
-    check_names(at, knobs)
+    check_knobs(at, knobs)
     return {name: knob.widget(name, at[name]) for name, knob in knobs.items()}
 
 
-def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+def check_knobs(given: Iterable[str], known: Iterable[str]) -> None:
     """Raises ValueError for a knob that does not exist."""
     if unknown := sorted(set(given) - set(known)):
         raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(known)}")

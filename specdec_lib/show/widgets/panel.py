@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from traitlets import TraitError
 
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import check_names, make_knobs, slider
+from specdec_lib.show.widgets.knobs import check_knobs, make_knobs, slider
 from specdec_lib.show.widgets.surface import frame, replace_figure, send
 
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
@@ -59,7 +59,7 @@ class Panel(ipywidgets.VBox):
         }
         self._draw, self._turning = draw, False
         for values in (presets or {}).values():
-            check_names(values, self._valued)
+            check_knobs(values, self._valued)
         shown = draw(**self.values())
         count = len(shown.figures)
         if heights and len(heights) != count:
@@ -90,7 +90,7 @@ class Panel(ipywidgets.VBox):
         Raises ValueError for a knob that does not exist, or a value that it does not have; all
         knobs then stay as they were.
         """
-        check_names(values, self._valued)
+        check_knobs(values, self._valued)
         before, self._turning = self.values(), True
         try:
             self._set(values)
@@ -134,7 +134,7 @@ class Panel(ipywidgets.VBox):
         try:
             shown = self._draw(**self.values())
         except ValueError as problem:
-            self.words.value = refusal(problem)
+            self.words.value = refusal_html(problem)
             return
         self.words.value, self._last = status(shown.words), shown.figures
         for surface, figure in zip(self.figures, shown.figures, strict=True):
@@ -176,7 +176,7 @@ def status(words: str) -> str:
     return f"<div {style}>{words}</div>" if words else ""
 
 
-def refusal(problem: ValueError) -> str:
+def refusal_html(problem: ValueError) -> str:
     """Why there is nothing new to show, as HTML."""
     style = f'role="alert" style="white-space:pre-wrap;{TEXT_COLOUR}"'
     return f"<pre {style}>{html.escape(str(problem))}</pre>"

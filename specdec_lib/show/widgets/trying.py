@@ -108,7 +108,7 @@ def model_named(ladder: Ladder, name: str) -> LanguageModel:
     return next(model for model in ladder.models if model.name == name)
 
 
-class Trial:
+class DraftTrial:
     """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
 
     max_new_tokens    of a text, at most
@@ -157,7 +157,7 @@ class Trial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        chance = Chance(at["seed"], sampler_of(at))
+        chance = Chance(at["seed"], knob_sampler(at))
         return self._remembered(self.context(at), chance, make, *setting)
 
     def _follow(
@@ -169,7 +169,7 @@ class Trial:
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
 
 
-def sampler_of(at: Mapping[str, Any]) -> Sampler:
+def knob_sampler(at: Mapping[str, Any]) -> Sampler:
     """The sampler that the knobs are at."""
     return Sampler(at["temperature"], top_k=at.get("top_k"))
 
