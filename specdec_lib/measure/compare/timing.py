@@ -67,8 +67,7 @@ def compare_methods(
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
         contenders = compared_contenders(ladder, drafts, sampler)
         texts = target_texts(ladder, missing, sampler, tokens=max_new_tokens, seed=seed)
-        limits = {"seed": seed, "repeats": repeats, "strict": False}
-        timings = race(contenders, texts, ladder.target, **limits)
+        timings = race(contenders, texts, ladder.target, seed=seed, repeats=repeats, strict=False)
         bar = tqdm(missing, desc="compare", disable=not progress)
         for prompt, made in zip(bar, timings, strict=True):
             found[prompt] = list(map(_row, made))

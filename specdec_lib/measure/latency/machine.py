@@ -6,6 +6,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def peak_flops(
     """Operations per second of the fastest of some products of two large matrices in float32."""
     matrix = torch.ones(MULTIPLIED, MULTIPLIED, device=device)
     to = torch.empty_like(matrix)
-    multiply = lambda: torch.matmul(matrix, matrix, out=to)  # noqa: E731
+    multiply = partial(torch.matmul, matrix, matrix, out=to)
     return 2 * MULTIPLIED**3 / _least_seconds(multiply, int(repeats), device, clock)
 
 
