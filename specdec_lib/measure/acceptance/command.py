@@ -31,10 +31,7 @@ WIDE = (6, 3, 2, 1, 1, 1)
 COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high"]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    import pandas as pd
-
+def _parser() -> Parser:
     parser = Parser("measure acceptance", __doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts",
@@ -47,7 +44,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the table and leave data/measured alone"
     )
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    import pandas as pd
+
+    given = _parser().parse_args(arguments)
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
     draft = TreeDraft(ladder.draft, widths=QUICK)

@@ -71,8 +71,7 @@ def replace_table(text: str, page: Path = README) -> None:
     write_whole(page, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
+def _parser() -> Parser:
     parser = Parser("measure table", __doc__.partition(": ")[2])
     parser.add_argument(
         "--prompts",
@@ -93,6 +92,12 @@ def main(arguments: list[str] | None = None) -> None:
         default=2,
         help="processes that share the prompts; the table is the same for any number",
     )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    parser = _parser()
     given = parser.parse_args(arguments)
     usual = parser.parse_args([])
     if given.jobs < 1:
