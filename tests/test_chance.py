@@ -1,5 +1,5 @@
-"""The sampler's laws, the shared noise and its goodness of fit, and the independence of coins and
-draws.
+"""The sampler's distributions, the shared noise and its goodness of fit, and the independence
+of coins and draws.
 """
 
 import itertools
@@ -34,7 +34,7 @@ def test_a_sampler_refuses_values_out_of_range(wrong, message):
 
 @pytest.mark.parametrize("bad", [[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_logits_that_are_no_law_are_refused(bad, temperature):
+def test_logits_that_are_no_distribution_are_refused(bad, temperature):
     with pytest.raises(ValueError, match="NaN or \\+inf"):
         Chance(0, Sampler(temperature)).choose(torch.tensor(bad), 3)
 
@@ -51,7 +51,7 @@ def test_top_k_keeps_ties_and_top_p_the_smallest_set_that_holds_the_mass():
     assert Sampler(1.0, top_p=1e-9).probs(LOGITS).tolist() == [1, 0, 0, 0]
 
 
-def test_the_law_is_computed_in_float64_for_float64_and_in_float32_otherwise():
+def test_the_distribution_is_computed_in_float64_for_float64_and_in_float32_otherwise():
     assert Sampler(1.0).probs(LOGITS).dtype == torch.float64
     assert Sampler(1.0).probs(LOGITS.bfloat16()).dtype == torch.float32
 
@@ -91,21 +91,21 @@ def test_noise_on_a_gpu_equals_the_cpus():
 
 
 def test_noise_is_gumbel():
-    """Kolmogorov–Smirnov on 200,000 values: finds any law at a distance of .0059 with power .95 at
-    α = 1e-4.
+    """Kolmogorov–Smirnov on 200,000 values: finds any distribution at a distance of .0059 with
+    power .95 at α = 1e-4.
     """
     values = torch.cat([gumbel_noise(3, position, 2_000) for position in range(100)]).numpy()
     assert stats.kstest(values, "gumbel_r").pvalue > 1e-4
     assert stats.kstest(1.01 * values + 0.01, "gumbel_r").pvalue < 1e-4
 
 
-def test_choices_follow_the_law_jointly_over_two_positions(unchecked):
+def test_choices_follow_the_distribution_jointly_over_two_positions(unchecked):
     """A G-test of 16 cells: 15 degrees of freedom at α = 1e-4, 8,000 samples find a total-variation
     distance of .05 with power over .95.
     """
     assert stats.ncx2.sf(stats.chi2.isf(1e-4, 15), 15, 4 * 0.05**2 * 8_000) > 0.95
-    law = LOGITS.softmax(-1)
-    expected = (law[:, None] * law[None, :] * 8_000).flatten().numpy()
+    distribution = LOGITS.softmax(-1)
+    expected = (distribution[:, None] * distribution[None, :] * 8_000).flatten().numpy()
     assert (
         stats.power_divergence(
             joint_counts(lambda seed, position: position), expected, lambda_="log-likelihood"
@@ -185,14 +185,14 @@ def test_an_inner_chance_shares_the_noise_and_nothing_else():
     assert [inner.choose(LOGITS, position) for position in range(99)] == [
         outer.choose(LOGITS, position) for position in range(99)
     ]
-    law = LOGITS.softmax(-1)
-    assert [inner.draw("emit", law, at, ()) for at in range(99)] != [
-        outer.draw("emit", law, at, ()) for at in range(99)
+    distribution = LOGITS.softmax(-1)
+    assert [inner.draw("emit", distribution, at, ()) for at in range(99)] != [
+        outer.draw("emit", distribution, at, ()) for at in range(99)
     ]
 
 
 def test_a_draw_never_returns_a_token_without_probability():
-    law = torch.tensor([0.0, 0.5, 0.0, 0.5, 0.0])
+    distribution = torch.tensor([0.0, 0.5, 0.0, 0.5, 0.0])
 
     class Edge(Chance):
         uniform = 0.0
@@ -200,9 +200,9 @@ def test_a_draw_never_returns_a_token_without_probability():
         def _uniform(self, *key):
             return self.uniform
 
-    assert Edge(0).draw("emit", law, 0, ()) == 1
+    assert Edge(0).draw("emit", distribution, 0, ()) == 1
     Edge.uniform = 1 - 2.0**-53
-    assert Edge(0).draw("emit", law, 0, ()) == 3
+    assert Edge(0).draw("emit", distribution, 0, ()) == 3
 
 
 def test_a_draw_for_an_unknown_use_is_refused():
@@ -211,7 +211,7 @@ def test_a_draw_for_an_unknown_use_is_refused():
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
-def test_ranks_among_a_few_tokens_are_those_of_the_law_that_only_they_have(temperature):
+def test_ranks_among_a_few_tokens_are_those_of_the_distribution_that_only_they_have(temperature):
     tokens, few = [7, 3, 11, 0], torch.tensor([0.5, 1.5, -0.3, 1.0], dtype=torch.float64)
     dense = torch.full((12,), -torch.inf, dtype=torch.float64)
     dense[tokens] = few

@@ -1,4 +1,4 @@
-"""Which trees a draft makes: shapes, best-first budgets, honest rows, and who pays how many passes."""
+"""Which trees a draft makes: shapes, best-first budgets, honest rows, and each model's passes."""
 
 import itertools
 from types import SimpleNamespace
@@ -214,7 +214,7 @@ def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
     assert trees[0] == trees[1]
 
 
-def test_a_fixed_shape_ends_where_the_context_is_full_or_the_law_does():
+def test_a_fixed_shape_ends_where_the_context_is_full_or_the_distribution_does():
     assert places(
         TreeDraft(table_model(5, 1, max_positions=3), shape=ODD).propose(CONTEXT, SAMPLED)
     ) == {(), (0,), (1,)}
@@ -289,19 +289,19 @@ def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
     assert len(shapes) == 1 and len(next(iter(shapes))) == 10
 
 
-def test_rows_are_the_laws_that_tokens_were_drawn_from():
+def test_rows_are_the_distributions_that_tokens_were_drawn_from():
     model = table_model(5, 1)
     tree = TreeDraft(model, widths=(3,), siblings="distinct").propose(CONTEXT, SAMPLED)
-    law = Sampler(1.0).probs(model.logits(CONTEXT.tokens))
+    distribution = Sampler(1.0).probs(model.logits(CONTEXT.tokens))
     for node in tree.children(0):
-        assert torch.allclose(tree.rows[node], law)
-        law = law.clone()
-        law[tree.tokens[node]] = 0
-        law = law / law.sum()
+        assert torch.allclose(tree.rows[node], distribution)
+        distribution = distribution.clone()
+        distribution[tree.tokens[node]] = 0
+        distribution = distribution / distribution.sum()
     assert len(set(tree.tokens[1:])) == 3
 
 
-def test_distinct_siblings_end_where_the_law_does():
+def test_distinct_siblings_end_where_the_distribution_does():
     tree = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3, 1), siblings="distinct").propose(
         CONTEXT, SAMPLED
     )

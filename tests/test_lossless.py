@@ -83,7 +83,7 @@ DRAFTS = {
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("case", DRAFTS.values(), ids=DRAFTS)
-def test_reject_gives_the_targets_own_joint_law(case, sampler, unchecked):
+def test_reject_gives_the_targets_own_joint_distribution(case, sampler, unchecked):
     vocabulary, support, make = case
     target, draft = (
         table_model(vocabulary, 1, support=support),
@@ -187,8 +187,8 @@ def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChai
 def one_round_law(
     target: TableModel, draft: Draft, sampler: Sampler, length: int = 3
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of one round's tokens, the rest of `length` left to the target."""
-    law: dict[tuple[int, ...], float] = {}
+    """The exact distribution of one round's tokens, the rest of `length` left to the target."""
+    distribution: dict[tuple[int, ...], float] = {}
     one = every_outcome(
         lambda chance: first_round(target, draft, PROMPT, chance, rule=reject, room=length), sampler
     )
@@ -196,15 +196,17 @@ def one_round_law(
         for more, after in joint_distribution(
             target, PROMPT + emitted, sampler, length - len(emitted)
         ).items():
-            law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
-    return law
+            distribution[emitted + more] = (
+                distribution.get(emitted + more, 0.0) + probability * after
+            )
+    return distribution
 
 
 @pytest.mark.parametrize(
     "kind", ["chain", "tree without replacement", "point mass", "staged chain"]
 )
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-def test_reject_over_a_staged_chain_gives_the_targets_own_joint_law(kind, sampler):
+def test_reject_over_a_staged_chain_gives_the_targets_own_joint_distribution(kind, sampler):
     target, chain = staged_chain(kind, support=2 if sampler == T1 else None)
     assert (
         distance(
@@ -225,8 +227,8 @@ def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kin
 
 @pytest.mark.parametrize("sampler", [Sampler(0), T1], ids=["T=0", "T=1"])
 @pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
-def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sampler):
-    for law_of, support, shape in (
+def test_reject_over_a_staged_tree_gives_the_targets_own_joint_distribution(siblings, sampler):
+    for distribution_of, support, shape in (
         (speculative_law, 2, {"widths": (2, 1)}),
         (one_round_law, None, {"budget": 3, "depth": 2}),
     ):
@@ -236,16 +238,21 @@ def test_reject_over_a_staged_tree_gives_the_targets_own_joint_law(siblings, sam
             TreeDraft(scout, widths=(2, 1), siblings="top"),
         )
         assert (
-            distance(law_of(target, tree, sampler), joint_distribution(target, PROMPT, sampler, 3))
+            distance(
+                distribution_of(target, tree, sampler),
+                joint_distribution(target, PROMPT, sampler, 3),
+            )
             < 1e-12
         )
 
 
-def test_the_chain_that_the_draft_decodes_has_the_drafts_own_law():
+def test_the_chain_that_the_draft_decodes_has_the_drafts_own_distribution():
     _, draft, scout = words(support=2)
     chain = StagedChain(draft, ChainDraft(scout, 2, siblings="iid"), 3, siblings="iid")
-    law = every_outcome(lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1)
-    assert distance(law, joint_distribution(draft, PROMPT, T1, 3)) < 1e-12
+    distribution = every_outcome(
+        lambda chance: chain.propose(Context.of(PROMPT), chance).tokens[1:], T1
+    )
+    assert distance(distribution, joint_distribution(draft, PROMPT, T1, 3)) < 1e-12
 
 
 def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():

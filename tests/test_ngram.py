@@ -105,26 +105,34 @@ def contexts(streams: list[np.ndarray], vocabulary: int, order: int) -> list[tup
 
 
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
-def test_every_law_is_the_slow_references_and_a_distribution(streams, vocabulary, order):
+def test_every_distribution_is_the_slow_references_and_a_distribution(streams, vocabulary, order):
     table, slow = Katz.fit(streams, vocabulary, order), SlowKatz(streams, vocabulary, order)
     for context in contexts(streams, vocabulary, order):
-        law = table.probs(context)
-        assert law.dtype == np.float64 and law.min() >= 0 and abs(law.sum() - 1) < 1e-9
-        np.testing.assert_allclose(law, slow.probs(context), rtol=1e-9, atol=1e-12)
+        distribution = table.probs(context)
+        assert (
+            distribution.dtype == np.float64
+            and distribution.min() >= 0
+            and abs(distribution.sum() - 1) < 1e-9
+        )
+        np.testing.assert_allclose(distribution, slow.probs(context), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
-def test_top_is_the_largest_of_the_law(streams, vocabulary, order):
+def test_top_is_the_largest_of_the_distribution(streams, vocabulary, order):
     table = Katz.fit(streams, vocabulary, order)
     for context in contexts(streams, vocabulary, order):
-        law = table.probs(context)
+        distribution = table.probs(context)
         for m in (1, 3, 16):
             tokens, probabilities = table.top(context, m)
-            assert probabilities == [p for p in sorted(law.tolist(), reverse=True)[:m] if p > 0]
-            assert law[tokens].tolist() == probabilities and len(set(tokens)) == len(tokens)
+            assert probabilities == [
+                p for p in sorted(distribution.tolist(), reverse=True)[:m] if p > 0
+            ]
+            assert distribution[tokens].tolist() == probabilities and len(set(tokens)) == len(
+                tokens
+            )
 
 
-def test_a_tiny_law_is_the_one_computed_by_hand():
+def test_a_tiny_distribution_is_the_one_computed_by_hand():
     table = Katz.fit([np.array([0, 1, 0, 1, 0, 2])], 3, order=2)  # N_1 = 1, N_2 = 2: D = 1/5
     assert table.probs([0]) == pytest.approx([0.4 / 3, 1.8 / 3, 0.8 / 3], abs=1e-6)
     assert table.probs([1]) == pytest.approx([0.9, 0.18 * 3 / 9, 0.18 * 2 / 9], abs=1e-6)

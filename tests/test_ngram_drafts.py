@@ -24,7 +24,7 @@ def large() -> Katz:
     return Katz.fit([np.minimum(np.random.default_rng(2).zipf(1.3, 20000) - 1, 299)], 300)
 
 
-def test_score_is_the_log_of_the_law_after_each_node(small):
+def test_score_is_the_log_of_the_distribution_after_each_node(small):
     context = Context((0, 2, 1), 2)
     tree = TokenTree.rooted(context).grown([1, 2, 0], [0, 0, 2], source="test", scores=[0.5] * 3)
     logits = small.score(context, tree)
@@ -80,7 +80,7 @@ def test_a_sampled_draft_looks_at_sixteen_candidates(large):
     assert drawn <= set(table.top([0], 16)[0]) and len(drawn) > 8
 
 
-def test_a_draft_is_as_narrow_as_the_law():
+def test_a_draft_is_as_narrow_as_the_distribution():
     table = Katz.fit([np.array([0, 1, 0])], 2)
     assert len(NgramDraft(table, (5,)).propose(Context.of([0]), Chance(0))) == 3
 
@@ -143,18 +143,21 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
 
 
 def test_a_text_counted_at_another_temperature_is_sharpened(small):
-    context, law = Context.of([3, 1, 0]), small.probs([3, 1, 0])
-    laws = {
+    context, distribution = Context.of([3, 1, 0]), small.probs([3, 1, 0])
+    distributions = {
         one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0))
         for one in (1.0, 1.5)
     }
-    for counted_at, tree in laws.items():
-        sharp = law**counted_at / (law**counted_at).sum()
+    for counted_at, tree in distributions.items():
+        sharp = distribution**counted_at / (distribution**counted_at).sum()
         assert tree.scores[1:] == pytest.approx([sharp[token] for token in tree.tokens[1:]])
-    assert laws[1.0].tokens == laws[1.5].tokens and laws[1.0].scores[1] < laws[1.5].scores[1]
+    assert (
+        distributions[1.0].tokens == distributions[1.5].tokens
+        and distributions[1.0].scores[1] < distributions[1.5].scores[1]
+    )
 
 
-def test_a_draft_ranks_as_its_sharpened_law_would(small):
+def test_a_draft_ranks_as_its_sharpened_distribution_would(small):
     chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
     for position in range(20):
         tokens, gaps = chance.rank(torch.from_numpy(small.probs([1, 0]) ** 1.5).log(), position, 4)

@@ -186,7 +186,7 @@ def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
         )
 
 
-@pytest.mark.parametrize("bug", ["scout's law as row", "no correction"])
+@pytest.mark.parametrize("bug", ["scout's distribution as row", "no correction"])
 def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
     target, draft, scout = (
         fixed_model((0.5, 0.3, 0.2)),

@@ -249,10 +249,10 @@ def test_the_best_tree_grows_like_the_logarithm_of_its_budget(top):
     root out.
     """
     entropy, exact = EXACT[top]
-    law = [top, *((1 - top) * 0.5**rank for rank in range(1, 50))]
-    unknown = -sum(mass * math.log(mass) for mass in law)
+    distribution = [top, *((1 - top) * 0.5**rank for rank in range(1, 50))]
+    unknown = -sum(mass * math.log(mass) for mass in distribution)
     assert unknown == pytest.approx(entropy, abs=0.006)
-    tokens = tokens_by_budget([sorted(law, reverse=True)], 256)
+    tokens = tokens_by_budget([sorted(distribution, reverse=True)], 256)
     budgets = [2**power for power in range(2, 9)]
     assert [tokens[budget] for budget in budgets] == pytest.approx(exact, abs=0.06)
 
