@@ -87,7 +87,8 @@ def main() -> None:
     given = parser.parse_args()
     table = np.arange(VOCABULARY)[::-1].copy()
     print(
-        f"{'text':26}{'asked':13}{'window':>7}{'calls':>7}{'first ms':>10}{'mean µs':>9}{'median':>8}{'99 %':>8}{'slowest':>9}"
+        f"{'text':26}{'asked':13}{'window':>7}{'calls':>7}{'first ms':>10}"
+        f"{'mean µs':>9}{'median':>8}{'99 %':>8}{'slowest':>9}"
     )
     for name, text in texts(given.tokens).items():
         for way in (growing, branching, alternating):
@@ -108,7 +109,8 @@ def main() -> None:
                     for number, width in zip(numbers, (9, 8, 8, 9), strict=True)
                 )
                 print(
-                    f"{name:26}{way.__name__:13}{window or '-':>7}{len(rest):7}{1e3 * first:10.1f}{shown}",
+                    f"{name:26}{way.__name__:13}{window or '-':>7}{len(rest):7}"
+                    f"{1e3 * first:10.1f}{shown}",
                     flush=True,
                 )
 

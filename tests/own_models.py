@@ -38,8 +38,10 @@ def llama(
     """A Llama of one layer with random weights, and the tokenizer."""
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=rows, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=positions, tie_word_embeddings=tied, bos_token_id=None, eos_token_id=0, pad_token_id=None, initializer_range=0.5,
+        vocab_size=rows, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=positions,
+        tie_word_embeddings=tied, bos_token_id=None, eos_token_id=0, pad_token_id=None,
+        initializer_range=0.5,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)

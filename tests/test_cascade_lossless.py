@@ -73,9 +73,11 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
 def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecked):
     target = table_model(3, 3, name="target")
     law: Counter = Counter()
-    run = lambda chance: first_round(
-        target, cascades(lenient, "iid", None)[kind], PROMPT, chance, rule=reject, room=3
-    )
+
+    def run(chance):
+        draft = cascades(lenient, "iid", None)[kind]
+        return first_round(target, draft, PROMPT, chance, rule=reject, room=3)
+
     for emitted, probability in every_outcome(run, T1).items():
         for more, after in joint_distribution(
             target, PROMPT + emitted, T1, 3 - len(emitted)
@@ -152,7 +154,10 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
         < 1e-12
     )
     monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
-    run = lambda chance: first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
+
+    def run(chance):
+        return first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
+
     naive = every_outcome(run, T1)
     assert [naive[(token,)] for token in range(3)] == pytest.approx(
         [0.40667, 0.06, 0.53333], abs=5e-6

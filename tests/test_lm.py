@@ -155,9 +155,11 @@ def test_a_position_that_is_the_row_number_is_caught():
     model = network("gpt2")
     cached = CachedModel(model, "target")
     forward = cached._forward
-    rows = lambda tokens: [
-        row % POSITIONS for row in range(cached._cache.used, cached._cache.used + len(tokens))
-    ]
+
+    def rows(tokens):
+        used = cached._cache.used
+        return [row % POSITIONS for row in range(used, used + len(tokens))]
+
     cached._forward = lambda parents, tokens, positions, keep: forward(
         parents, tokens, rows(tokens), keep
     )

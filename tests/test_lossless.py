@@ -130,9 +130,10 @@ def test_no_match_table_and_no_merging_changes_a_token(sampler):
     by_gap = TreeDraft(draft, budget=6, depth=3, match=BY_GAP)
     by_table = NgramDraft(table, budget=6, depth=3, match=BY_GAP, counted_at=1.5)
     for seed in range(4):
-        run = lambda guesser, seed=seed: decode(
-            target, guesser, PROMPT, Chance(seed, sampler), max_new_tokens=16
-        )
+
+        def run(guesser, seed=seed):
+            return decode(target, guesser, PROMPT, Chance(seed, sampler), max_new_tokens=16)
+
         plain = run(NoDraft())
         for guesser in (
             by_gap,
@@ -258,5 +259,8 @@ def test_the_chain_that_the_draft_decodes_has_the_drafts_own_distribution():
 def test_two_rounds_of_a_staged_chain_enumerated_whole_ask_no_key_twice():
     target, draft, scout = words(support=2)
     chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
-    run = lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens
+
+    def run(chance):
+        return decode(target, chain, PROMPT, chance, max_new_tokens=2, rule=reject).tokens
+
     assert distance(every_outcome(run, T1), joint_distribution(target, PROMPT, T1, 2)) < 1e-12

@@ -76,7 +76,8 @@ def test_a_source_is_a_function_without_its_docstring_and_the_answer_its_first_p
 def test_examples_are_within_their_limits_and_an_answer_ends_unless_it_was_cut(tokenizer):
     long = SourceFile(
         "x/y.py",
-        f'def f(x):\n    """{"many words here " * 60}"""\n    y = {"[" + "1, " * 300 + "]"}\n    return y\n',
+        f'def f(x):\n    """{"many words here " * 60}"""\n'
+        f"    y = {'[' + '1, ' * 300 + ']'}\n    return y\n",
     )
     function, copied = pairing.examples([long], tokenizer)
     assert (len(function.source), len(function.answer), len(copied.source)) == (

@@ -162,7 +162,10 @@ def test_threads_change_no_bit() -> None:
     ],
 )
 def test_its_threads_leave_pytorch_the_number_it_had(step: str) -> None:
-    code = f"import torch; torch.set_num_threads(1); torch.get_num_threads()\n{step}\nraise SystemExit(torch.get_num_threads() != 1)"
+    code = (
+        "import torch; torch.set_num_threads(1); torch.get_num_threads()\n"
+        f"{step}\nraise SystemExit(torch.get_num_threads() != 1)"
+    )
     told = subprocess.run(
         [sys.executable, "-c", code],
         cwd=Path(__file__).parent,

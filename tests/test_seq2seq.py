@@ -73,7 +73,7 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
-    """A text that begins otherwise leaves entries before its own: distances of what is not seen must
+    """A text that begins otherwise leaves entries before its own: distances of the unseen must
     not leave the table.
     """
     model = network(KINDS[0])
@@ -120,7 +120,10 @@ seq2seq_distances = seq2seq.distances
 def test_a_wrong_relative_bias_is_caught(bug):
     model = network("gated tied")
     cached = Seq2SeqModel(model, "target")
-    wrong = lambda sees: BUGS[bug](sees).astype(np.int64)
+
+    def wrong(sees):
+        return BUGS[bug](sees).astype(np.int64)
+
     with mock.patch.object(seq2seq, "distances", wrong):
         assert largest_error(model, cached, 8) > 1e-4
 

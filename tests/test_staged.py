@@ -194,9 +194,10 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
         fixed_model((0.6, 0.2, 0.2), "scout"),
     )
     if bug == "no correction":
-        accept_all = lambda tree, logits, chance: staged.look_up(
-            tree, logits, Chance(0, Sampler(0))
-        )
+
+        def accept_all(tree, logits, chance):
+            return staged.look_up(tree, logits, Chance(0, Sampler(0)))
+
         monkeypatch.setattr(staged, "reject", accept_all)
     else:
         monkeypatch.setattr(staged.StagedChain, "_longer", _with_row_of(scout))

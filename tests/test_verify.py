@@ -1,4 +1,4 @@
-"""The golden values of both rules, from exact enumeration, and the G-test of the real keyed coins."""
+"""Golden values of both rules, from exact enumeration, and the G-test of the real keyed coins."""
 
 import math
 from collections import Counter

@@ -79,7 +79,7 @@ def test_the_match_tables_of_own_models_are_the_default_one(own):
     )
     with pytest.raises(
         ValueError,
-        match="no match table of n-gram for draft, ranked, was measured; there are: draft for target",
+        match=r"no match table of n-gram for draft, ranked, .*: draft for target",
     ):
         stacks.scout(own, Sampler(1.0))
 
@@ -241,7 +241,7 @@ def test_pickled_weights_are_refused(tmp_path, folders):
 def test_a_path_that_is_no_folder_is_not_looked_for_on_the_hub(missing):
     with pytest.raises(
         ValueError,
-        match=f"a local folder in hub format, or the name of one on the hub .*; {missing} is neither",
+        match=f"a local folder in hub format, or .* on the hub .*; {missing} is neither",
     ):
         load_model(missing, "target", device="cpu")
 

@@ -22,7 +22,7 @@ def copy(tmp_path):
 def test_tokenizers_that_swap_two_tokens_are_told_apart(copy):
     with pytest.raises(
         ValueError,
-        match=r"share the target's tokenizer: token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096 tokens",
+        match=r"token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096",
     ):
         check_tokenizers(tokenizer(), changed(copy, swap))
 
@@ -42,7 +42,7 @@ def test_a_longer_tokenizer_and_another_end_of_text_are_told_apart():
     longer.add_tokens(["<|more|>"])
     with pytest.raises(
         ValueError,
-        match=r"has 4,096 tokens and the draft 4,097; '<\|more\|>', token 4096, is the first that only the draft knows",
+        match=r"4,096 .* the draft 4,097; '<\|more\|>', token 4096, .* only the draft knows",
     ):
         check_tokenizers(tokenizer(), longer)
     with pytest.raises(ValueError, match="eos_token_id is 0 to the target and 5 to the middle"):
@@ -102,7 +102,7 @@ def test_tokens_above_a_hole_are_compared_too(copy):
 def test_a_hole_that_only_one_tokenizer_has_is_told(copy):
     with pytest.raises(
         ValueError,
-        match=r"has 4,096 tokens and the draft 4,096; '.+', token 3000, is the first that only the target knows",
+        match=r"4,096 .* the draft 4,096; '.+', token 3000, .* only the target knows",
     ):
         check_tokenizers(tokenizer(), changed(copy, holed))
 

@@ -98,7 +98,7 @@ class Maker:
     def model(
         self, name: str, stream: np.ndarray, *, teacher: GPT2LMHeadModel | None = None
     ) -> GPT2LMHeadModel:
-        """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
+        """One model, trained from its checkpoint on, and saved in hub format in bfloat16."""
         recipe = self.recipe(name)
         model = train(recipe, stream, self.cache / f"{name}.safetensors", device=self.device)
         if teacher is not None and recipe.taught_tokens:

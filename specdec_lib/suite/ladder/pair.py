@@ -86,7 +86,7 @@ class PairMaker:
         *,
         teacher: T5ForConditionalGeneration | None = None,
     ) -> T5ForConditionalGeneration:
-        """One model, trained as far as its checkpoint is not, and saved in hub format in bfloat16."""
+        """One model, trained from its checkpoint on, and saved in hub format in bfloat16."""
         recipe = self.recipe(name)
         model = self._fitted(build(recipe), recipe, examples, self.cache / f"{name}.safetensors")
         if teacher is not None and recipe.taught_tokens:

@@ -12,7 +12,10 @@ NAMES = (
     "Ada Ben Carla Dan Eva Femi Gita Hugo Ines Jack Kofi Lena Maya Nils Olga Pablo Quinn Rosa Sami"
     " Tara Uma Vera Will Xiu Yara Zoe"
 ).split()
-THINGS = "apples books coins marbles pencils stamps cards shells eggs ribbons tickets stickers bottles cookies flowers".split()
+THINGS = (
+    "apples books coins marbles pencils stamps cards shells"
+    " eggs ribbons tickets stickers bottles cookies flowers"
+).split()
 PLACES = "a shop, a school, a farm, a library, a market, a museum, a bakery, a garage".split(", ")
 
 
@@ -38,7 +41,10 @@ def _change(random: Random) -> tuple[str, str, int]:
     bought = random.randint(2, 40)
     left = had - given
     total = left + bought
-    question = f"{name} has {had} {thing}. {name} gives {given} {thing} to {other} and then buys {bought} more. How many {thing} does {name} have now?"
+    question = (
+        f"{name} has {had} {thing}. {name} gives {given} {thing} to {other} and then buys {bought}"
+        f" more. How many {thing} does {name} have now?"
+    )
     steps = (
         f"{name} starts with {had} {thing}. After giving {given} to {other}, {name} has {had} -"
         f" {given} = {left} {thing}."
@@ -110,8 +116,14 @@ def _boxes(random: Random) -> tuple[str, str, int]:
     place, thing = random.choice(PLACES), random.choice(THINGS)
     boxes, each, broken = random.randint(3, 12), random.randint(4, 24), random.randint(1, 11)
     total = boxes * each
-    question = f"There are {boxes} boxes in {place}. Each box holds {each} {thing}. {broken} of the {thing} are broken. How many {thing} are not broken?"
-    steps = f"The boxes hold {boxes} * {each} = {total} {thing}. Without the broken ones there are {total} - {broken} = {total - broken} {thing}."
+    question = (
+        f"There are {boxes} boxes in {place}. Each box holds {each} {thing}. {broken} of the"
+        f" {thing} are broken. How many {thing} are not broken?"
+    )
+    steps = (
+        f"The boxes hold {boxes} * {each} = {total} {thing}. Without the broken ones there are"
+        f" {total} - {broken} = {total - broken} {thing}."
+    )
     return question, steps, total - broken
 
 
@@ -119,6 +131,12 @@ def _ages(random: Random) -> tuple[str, str, int]:
     name, other = random.sample(NAMES, 2)
     age, times, years = random.randint(3, 15), random.randint(2, 4), random.randint(2, 12)
     older = age * times
-    question = f"{name} is {age} years old. {other} is {times} times as old as {name}. How old will {other} be in {years} years?"
-    steps = f"{other} is {times} * {age} = {older} years old now. In {years} years {other} will be {older} + {years} = {older + years} years old."
+    question = (
+        f"{name} is {age} years old. {other} is {times} times as old as {name}."
+        f" How old will {other} be in {years} years?"
+    )
+    steps = (
+        f"{other} is {times} * {age} = {older} years old now. In {years} years {other} will be"
+        f" {older} + {years} = {older + years} years old."
+    )
     return question, steps, older + years

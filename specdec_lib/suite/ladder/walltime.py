@@ -1,4 +1,4 @@
-"""`specdec measure walltime`: cascades by the clock, into data/measured/cascade_walltime.csv; run it
+"""`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
 where nothing else runs.
 
 The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), racing on the
