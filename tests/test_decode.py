@@ -11,7 +11,7 @@ from test_lm import network
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode, models_in, rounds
 from specdec_lib.core.verify import reject
-from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
@@ -275,7 +275,7 @@ def test_models_in_dictionaries_and_slots_are_found():
         ({"prompt": (1, 2.5)}, "tokens are whole numbers, got 2.5"),
         (
             {"target": "gpt2"},
-            "the target is a language model such as workload.load_model gives, got 'gpt2'",
+            "the target is a language model such as models.loading.load_model gives, got 'gpt2'",
         ),
         (
             {"draft": table_model(5, 2, name="draft")},
@@ -331,3 +331,43 @@ class Listing:
 def test_a_proposal_that_is_no_tree_is_refused_by_name():
     with pytest.raises(ValueError, match=r"a draft proposes a TokenTree, .* got a list"):
         decode(table_model(5, 1), Listing(), PROMPT, Chance(0), max_new_tokens=4)
+
+
+class Prepared(ChainDraft):
+    """A dataclass that sets an attribute of its own beside its fields."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "helper", TableModel.fixed((0.5, 0.5, 0.0, 0.0), "helper"))
+
+
+def test_models_that_a_dataclass_sets_beside_its_fields_are_found() -> None:
+    assert set(models_in(Prepared(table_model(4, 0), 2))) == {"table", "helper"}
+
+
+@dataclass(frozen=True)
+class Sized:
+    vocabulary: int
+
+    def propose(self, context, chance):
+        raise AssertionError("refused before anything is proposed")
+
+
+def test_every_part_of_another_vocabulary_is_refused() -> None:
+    target = TableModel.fixed((0.25,) * 4, "target")
+    for sizes in ((3, 4), (4, 3)):
+        draft = MergedDraft(tuple(map(Sized, sizes)))
+        with pytest.raises(ValueError, match="Sized has 3 tokens, target 4"):
+            decode(target, draft, (0,), Chance(0), max_new_tokens=1)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_target_that_lacks_members_is_refused_by_their_names() -> None:
+    class Scorer:
+        name, vocabulary, max_positions = "mine", 4, 16
+
+        def score(self, context, tree):
+            raise AssertionError("refused before anything is scored")
+
+    with pytest.raises(ValueError, match=r"Scorer without forget, runtime, usage"):
+        decode(Scorer(), NoDraft(), (0,), Chance(0), max_new_tokens=1)

@@ -12,6 +12,8 @@ from specdec_lib.core.decode.parts import vocabularies_in
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.tree import TokenTree
 
+MODEL_MEMBERS = ("name", "vocabulary", "max_positions", "runtime", "usage", "score", "forget")
+
 
 def check_arguments(
     target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max_new_tokens: int
@@ -34,7 +36,7 @@ def check_arguments(
         raise ValueError(
             f"the prompt has {len(context)} tokens, the target reads at most {target.max_positions}"
         )
-    for name, size in vocabularies_in(draft).items():
+    for name, size in vocabularies_in(draft):
         if size != target.vocabulary:
             raise ValueError(
                 f"a draft must share the target's vocabulary: {name} has {size} tokens,"
@@ -56,8 +58,11 @@ def checked_tree(proposed: Any) -> TokenTree:
 def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:
     """Raises ValueError naming what is of another kind than the loop works with."""
     if not isinstance(target, LanguageModel):
+        missing = sorted(set(MODEL_MEMBERS) - set(dir(target)))
+        lacking = f" without {', '.join(missing)}" if len(missing) < len(MODEL_MEMBERS) else ""
         raise ValueError(
-            f"the target is a language model such as workload.load_model gives, got {_kind(target)}"
+            "the target is a language model such as models.loading.load_model gives, got"
+            f" {_kind(target)}{lacking}"
         )
     if not isinstance(draft, Draft):
         remedy = (

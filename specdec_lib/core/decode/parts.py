@@ -26,15 +26,14 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
 
 
 def _attributes(draft: Draft) -> list[object]:
-    """The values of a draft's dataclass fields, or of any other object's dictionary and slots, in
-    the order of their names.
+    """The values of a draft's attributes in the order of their names.
+
+    They are its dataclass fields, if it has any, what its dictionary holds, and its slots.
     """
-    if is_dataclass(draft):
-        names = {field.name for field in fields(draft)}
-    else:
-        slots = [vars(kind).get("__slots__", ()) for kind in type(draft).__mro__]
-        names = {name for its in slots for name in ([its] if isinstance(its, str) else its)}
-        names |= set(getattr(draft, "__dict__", ()))
+    slots = [vars(kind).get("__slots__", ()) for kind in type(draft).__mro__]
+    names = {name for its in slots for name in ([its] if isinstance(its, str) else its)}
+    names |= {field.name for field in (fields(draft) if is_dataclass(draft) else ())}
+    names |= set(getattr(draft, "__dict__", ()))
     return [getattr(draft, name, None) for name in sorted(names)]  # a slot may be empty
 
 
@@ -50,12 +49,13 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
     return found
 
 
-def vocabularies_in(*parts: object) -> dict[str, int]:
-    """The number of tokens of every model and table among `parts_of` these, by the model's name or
-    the draft's type; drafts that fit any vocabulary are left out.
+def vocabularies_in(*parts: object) -> list[tuple[str, int]]:
+    """The name and the number of tokens of every model and table among `parts_of` these.
+
+    A model has its own name, a draft that of its type. Drafts that fit any vocabulary are left out.
     """
-    return {
-        part.name if isinstance(part, LanguageModel) else type(part).__name__: part.vocabulary
+    return [
+        (part.name if isinstance(part, LanguageModel) else type(part).__name__, part.vocabulary)
         for part in parts_of(*parts)
         if isinstance(part, HasVocabulary) and part.vocabulary is not None
-    }
+    ]

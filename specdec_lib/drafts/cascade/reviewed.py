@@ -154,12 +154,12 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
     model's name is a source of Max-Gram's guesses, which a review tells apart by their source.
     """
     sizes = vocabularies_in(*parts)
-    if len(set(sizes.values())) > 1:
+    if len({size for _, size in sizes}) > 1:
         raise ValueError(
             "the drafts of a cascade share one vocabulary, got"
-            f" {', '.join(f'{name} with {size} tokens' for name, size in sizes.items())}"
+            f" {', '.join(f'{name} with {size} tokens' for name, size in sizes)}"
         )
-    if taken := sorted(sizes.keys() & set(ORIGINS)):
+    if taken := sorted({name for name, _ in sizes} & set(ORIGINS)):
         raise ValueError(
             f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r}"
             " otherwise"
