@@ -201,12 +201,9 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
     """The same draft over a model that cannot grow trees itself."""
 
     class Plain:
-        name, vocabulary, max_positions, score = (
-            model.name,
-            model.vocabulary,
-            model.max_positions,
-            staticmethod(model.score),
-        )
+        name, vocabulary, max_positions = model.name, model.vocabulary, model.max_positions
+        runtime, usage = model.runtime, model.usage
+        score, forget = staticmethod(model.score), staticmethod(model.forget)
 
     return TreeDraft(
         Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match

@@ -32,21 +32,21 @@ class CrookedMask(CachedModel):
 
     def __init__(self, model: CachedModel) -> None:
         super().__init__(model.model, "target")
-        mask = self._slots.mask
-        self._slots.mask = lambda new: (
+        mask = self._cache.mask
+        self._cache.mask = lambda new: (
             mask(new)
-            | (len(set(self._slots.parents[slot] for slot in new)) < len(new)) * self._among(new)
+            | (len(set(self._cache.parents[entry] for entry in new)) < len(new)) * self._among(new)
         )
 
     def _among(self, new: range) -> np.ndarray:
         seen = np.zeros((len(new), new.stop), bool)
-        for row, slot in enumerate(new):
+        for row, entry in enumerate(new):
             seen[
                 row,
                 [
                     other
                     for other in new
-                    if other <= slot and self._slots.parents[other] == self._slots.parents[slot]
+                    if other <= entry and self._cache.parents[other] == self._cache.parents[entry]
                 ],
             ] = True
         return seen
@@ -74,22 +74,22 @@ class Cousins(CachedModel):
 
     def __init__(self, model: CachedModel) -> None:
         super().__init__(model.model, "target")
-        mask = self._slots.mask
-        self._slots.mask = lambda new: mask(new) | self._cousins(new)
+        mask = self._cache.mask
+        self._cache.mask = lambda new: mask(new) | self._cousins(new)
 
     def _cousins(self, new: range) -> np.ndarray:
-        parents, seen = self._slots.parents, np.zeros((len(new), new.stop), bool)
+        parents, seen = self._cache.parents, np.zeros((len(new), new.stop), bool)
         above = {
-            slot: (parents[slot], parents[parents[slot]] if parents[slot] >= 0 else None)
-            for slot in new
+            entry: (parents[entry], parents[parents[entry]] if parents[entry] >= 0 else None)
+            for entry in new
         }
-        for row, slot in enumerate(new):
+        for row, entry in enumerate(new):
             seen[
                 row,
                 [
                     other
                     for other in new
-                    if above[other][1] == above[slot][1] and above[other][0] != above[slot][0]
+                    if above[other][1] == above[entry][1] and above[other][0] != above[entry][0]
                 ],
             ] = True
         return seen
@@ -113,8 +113,8 @@ class Rolled(CachedModel):
     def _forward(self, parents, tokens, positions, keep):
         new = super()._forward(parents, tokens, positions, keep)
         if len(tokens) > 1:
-            self._slots.logits |= {
-                slot: self._slots.logits[slot].roll(7) for slot in new[len(new) - keep :]
+            self._cache.logits |= {
+                entry: self._cache.logits[entry].roll(7) for entry in new[len(new) - keep :]
             }
         return new
 
