@@ -13,10 +13,12 @@ from fakes import fixed_model, table_model
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode, loop
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.lineup import tune
 from specdec_lib.measure.race.table import COLUMNS, ratio_table, with_memory, write_table
+from specdec_lib.measure.ties import BUG, ROUNDING, NearTie
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
@@ -201,6 +203,64 @@ def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
     assert found.margin == pytest.approx(8e-5, rel=1e-3) and found.rounding and not found.same
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.405 nats below the best"):
         run([contender], given, far)
+
+
+def tie(margin: float, verdict: str) -> NearTie:
+    """A tie of this margin that is judged so."""
+    moves = {ROUNDING: margin, BUG: 0.0}
+    return NearTie(1, (0, 1), (0.0, margin), {"2 at a time": moves[verdict]})
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, *ties: NearTie, **options) -> Timing:
+    """A contender that writes a text with each of these ties, one per repeat."""
+    texts = {(0, number): found for number, found in enumerate(ties, start=1)}
+    written = iter(texts)
+    monkeypatch.setattr(harness, "near_tie", lambda *given, **_: texts[given[3]])
+
+    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        return Continuation(next(written), count, 1.0, count)
+
+    exact = replace(fake("x", 1.0), run=write, exact=True)
+    return run([exact], text(tokens=(0, 0)), repeats=len(ties), **options)[0]
+
+
+def test_rounding_of_more_than_two_programs_stops_a_strict_race(monkeypatch) -> None:
+    wide = tie(0.02, ROUNDING)
+    assert wide.verdict == ROUNDING
+    with pytest.raises(ValueError, match=r"token 1 of a lies 0\.02 nats below the best"):
+        judged(monkeypatch, wide)
+    found = judged(monkeypatch, wide, strict=False)
+    assert found.rounding and found.margin == 0.02
+
+
+def test_a_bug_in_one_repeat_is_not_hidden_by_wider_rounding_in_another(monkeypatch) -> None:
+    wide, wrong = tie(0.02, ROUNDING), tie(0.01, BUG)
+    assert (wide.verdict, wrong.verdict) == (ROUNDING, BUG)
+    for ties in ((wide, wrong), (wrong, wide)):
+        found = judged(monkeypatch, *ties, strict=False)
+        assert (found.margin, found.rounding, found.same) == (0.01, False, False)
+
+
+def test_contenders_are_warm_on_a_text_of_their_own_if_there_is_one() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        seen.append((*prompt, count, seed))
+        return Continuation((0,) * count, count, 1.0, count)
+
+    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
+    [_] = race([replace(fake("x", 1.0), run=write)], [text()], fixed_model([0.0]), warm_up=own)
+    assert seen == [(2, 2, 30, 9), (*PROMPT, 6, 3)]
+
+
+def test_what_is_written_to_get_warm_is_checked_in_a_strict_race() -> None:
+    target = fixed_model([0.6, 0.4, 0.0])
+    odd = replace(fake("x", 1.0, (0, 1)), exact=True)
+    own = TargetText("own", PROMPT, (0, 0), seed=9)
+    with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
+        next(race([odd], [text(tokens=(0, 0))], target, warm_up=own))
+    with pytest.raises(ValueError, match="wrote 2 tokens of own, 3 were asked for"):
+        next(race([odd], [text()], target, warm_up=replace(own, tokens=(0, 0, 0))))
 
 
 def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:

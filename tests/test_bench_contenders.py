@@ -16,14 +16,14 @@ from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import bench, command, memory
 from specdec_lib.measure.race.bench import SAMPLERS, Plan
-from specdec_lib.measure.race.contenders import Contender, ours
+from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import race, target_texts
 from specdec_lib.measure.race.hugging import HF, assisted, every_setting, generates
-from specdec_lib.measure.race.lineup import calibrated, thinned
+from specdec_lib.measure.race.lineup import Lineup, calibrated, thinned
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 GREEDY, SAMPLED = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -106,6 +106,26 @@ def test_calibration_names_the_slower_precision(ladder: Ladder, prompts: list[Pr
     assert note.endswith("times as long on 4 tokens")
     assert note.startswith({torch.float32: "bfloat16", torch.bfloat16: "float32"}[model.dtype])
     assert ladder.target.model.dtype == torch.float32
+
+
+def test_a_benchmark_gets_warm_on_a_whole_development_text(
+    ladder: Ladder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[tuple[int, ...], int]] = []
+
+    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        seen.append((prompt, count))
+        return Continuation((0,) * count, count, 1.0, count)
+
+    one = Contender("chain", "none", "any", GREEDY, write, exact=False)
+    monkeypatch.setattr(bench, "lineup", lambda *given, **_: Lineup((one,), "staged"))
+    monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
+    plan = Plan(prompts=(1,), development=1, tokens=14)
+    [_] = bench.benchmark({"reference": ladder}, plan, progress=False)
+    [development], [held_out] = (
+        load_prompts("code", kind, 1) for kind in ("development", "held-out")
+    )
+    assert seen == [(ladder.encode(development), 14), (ladder.encode(held_out), 14)]
 
 
 def stored() -> dict[Path, int]:

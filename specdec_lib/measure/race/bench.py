@@ -68,7 +68,7 @@ def benchmark(
         found = lineup(ladders, sampler, development, on_method=report, **tuning)
         name = sampling_of(sampler.temperature, sampler.top_k)
         texts = tqdm(held_out, desc=f"{name}, prompts", disable=not progress, mininterval=1)
-        limits = {"seed": plan.seed, "repeats": plan.repeats}
+        limits = {"seed": plan.seed, "repeats": plan.repeats, "warm_up": development[0]}
         timings = race(found.contenders, texts, ladder.target, **limits)
         yield found, [timing for group in timings for timing in group]
 

@@ -6,7 +6,7 @@ import math
 import random
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psutil
 
@@ -91,15 +91,17 @@ def race(
     *,
     seed: int = 0,
     repeats: int = 1,
-    warm_up: int = WARM_UP,
+    warm_up: TargetText | int = WARM_UP,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
     """Per text the timings of all contenders, in their order; a text is run when its timings are
     taken.
 
     repeats    of every contender on each text, in a new order each time
-    warm_up    untimed tokens that each contender first writes of the first text
-    strict     refuse a text that is not the target's own by more than rounding
+    warm_up    what each contender first writes, untimed and, where `strict`, checked: another text,
+               or so many tokens of the first
+    strict     refuse a text that is not the target's own by more than rounding, or by more than
+               `TWO_PROGRAMS` nats
 
     Raises ValueError if there is no repeat, a contender writes another number of tokens, or, where
     `strict`, an exact one another text: it would be timed for other work.
@@ -108,8 +110,8 @@ def race(
         raise ValueError(f"at least 1 repeat is needed, got {repeats}")
     places = range(len(contenders))
     for number, text in enumerate(texts):
-        for contender in contenders if number == 0 and warm_up else ():
-            contender.run(text.prompt, min(warm_up, len(text.tokens)), text.seed)
+        if number == 0:
+            _warm(contenders, _opening(text, warm_up), target, strict)
         order = random.Random(f"{seed}/{text.name}")
         made: list[list[Continuation]] = [[] for _ in places]
         for _ in range(repeats):
@@ -122,6 +124,21 @@ def race(
         ]
 
 
+def _opening(first: TargetText, warm_up: TargetText | int) -> TargetText:
+    if isinstance(warm_up, TargetText):
+        return warm_up
+    return replace(first, tokens=first.tokens[:warm_up])
+
+
+def _warm(
+    contenders: Sequence[Contender], text: TargetText, target: LanguageModel, strict: bool
+) -> None:
+    for contender in contenders if text.tokens else ():
+        found = contender.run(text.prompt, len(text.tokens), text.seed)
+        if strict:
+            _difference(contender, text, [found], target, strict)
+
+
 def _difference(
     contender: Contender,
     text: TargetText,
@@ -129,8 +146,8 @@ def _difference(
     target: LanguageModel,
     strict: bool,
 ) -> NearTie | None:
-    """The widest difference from the target's text among the repeats; None where there is none, or
-    none is to be found.
+    """The worst difference from the target's text among the repeats: one that is no rounding before
+    one that is, then the widest; None where there is none, or none is to be found.
     """
     for one in found:
         if len(one.tokens) != len(text.tokens):
@@ -143,8 +160,9 @@ def _difference(
         near_tie(target, text.prompt, text.tokens, tokens, chance, floor=TWO_PROGRAMS)
         for tokens in (written if contender.exact else ())
     ]
-    worst = max(filter(None, ties), key=lambda tie: tie.margin, default=None)
-    if strict and worst and worst.verdict != ROUNDING:
+    found_ties = [tie for tie in ties if tie]
+    worst = max(found_ties, key=lambda tie: (tie.verdict != ROUNDING, tie.margin), default=None)
+    if strict and worst and (worst.verdict != ROUNDING or worst.margin > TWO_PROGRAMS):
         raise ValueError(
             f"{contender.name} does not write what the target does: token {worst.place} of"
             f" {text.name} lies {worst.margin:.3g} nats below the best"
