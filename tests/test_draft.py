@@ -1,6 +1,7 @@
 """Which trees a draft makes: shapes, best-first budgets, honest rows, and each model's passes."""
 
 import itertools
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -212,6 +213,31 @@ def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
         for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
     ]
     assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
+@pytest.mark.parametrize("floor, longest", [(0.05, 1000), (0.3, 1000), (0.0, 4), (0.05, 4)])
+def test_widths_end_at_the_floor_and_at_a_full_context_as_a_shape_does(siblings, floor, longest):
+    model, widths = table_model(5, 1, max_positions=longest), (3, 2, 2)
+    match = MatchTable((0.5, 0.3, 0.2))
+    trees = [
+        TreeDraft(model, siblings=siblings, floor=floor, match=match, **given).propose(
+            CONTEXT, chance
+        )
+        for chance in (GREEDY, SAMPLED)
+        for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
+    ]
+    assert trees[0] == trees[1] and trees[2] == trees[3]
+
+
+def test_widths_cost_no_more_than_the_nodes_above_the_floor():
+    draft = TreeDraft(fixed_model((0.6, 0.4, 0.0)), widths=(2,) * 14, floor=0.2)
+    tracemalloc.start()
+    try:
+        assert draft.propose(CONTEXT, GREEDY).guesses < 20
+        assert tracemalloc.get_traced_memory()[1] < 1e6  # bytes; 32,766 slots take more
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_fixed_shape_ends_where_the_context_is_full_or_the_distribution_does():

@@ -109,7 +109,7 @@ class TreeDraft:
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:
-            return self._fill_slots(tree, slots_of(Shape.of_widths(self.widths)), reach, expand)
+            return self._fill_widths(tree, self.widths[:reach], expand)
         if self.shape is not None:
             return self._fill_slots(tree, slots_of(self.shape), reach, expand)
         drawn = self.siblings in ("iid", "distinct")
@@ -129,6 +129,19 @@ class TreeDraft:
     def as_tree(self) -> "TreeDraft":
         """This draft itself; see `ChainDraft.as_tree`."""
         return self
+
+    def _fill_widths(
+        self, tree: TokenTree, widths: Sequence[int], expand: ExpandNodes
+    ) -> TokenTree:
+        """Every node of a level gets the same number of children; what falls below the floor gets
+        none.
+        """
+        for level, width in enumerate(widths):
+            nodes = [node for node in range(len(tree)) if tree.depths[node] == level]
+            if not nodes:
+                break
+            tree = add_children(tree, expand(tree, dict.fromkeys(nodes, width)), floor=self.floor)
+        return tree
 
     def _fill_slots(
         self, tree: TokenTree, slots: SlotWidths, depth: int, expand: ExpandNodes
