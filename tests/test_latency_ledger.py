@@ -285,6 +285,18 @@ def test_a_target_that_counts_nothing_is_all_passes():
     )
 
 
+@pytest.mark.parametrize(
+    "scout", [NoDraft(), SlowGuess(Clock(), 1.0), ChainDraft(table_model(5, 2), 2)]
+)
+def test_a_staged_tree_over_a_model_that_counts_nothing_is_timed(scout):
+    staged, context = StagedTree(TreeDraft(table_model(5, 1), widths=(2, 1)), scout), (1, 0, 2)
+    watch = Stopwatch()
+    _, seen = timed_parts(table_model(5, 0), staged, watch)
+    tree = seen.propose(Context.of(context), Chance(0))
+    assert tree == staged.propose(Context.of(context), Chance(0)) and tree.guesses == 4
+    assert ("n-gram", "") in watch.lap().seconds
+
+
 def test_a_draft_that_cannot_be_made_anew_is_timed_whole():
     class Plain:
         def propose(self, context, chance):

@@ -27,6 +27,7 @@ from specdec_lib.core.protocols import (
 )
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.measure.race.contenders import Clock
 
 PARTS = VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
@@ -227,6 +228,8 @@ def timed_parts(
             return part
         old = {one.name: getattr(part, one.name) for one in fields(part) if one.init}
         new = {name: made for name, value in old.items() if (made := timed(value)) is not value}
+        if isinstance(part, StagedTree) and isinstance(new.get("draft"), TimedDraft):
+            del new["draft"]  # the staged tree grows it itself, so this time is the tree's
         return replace(part, **new) if new else TimedDraft(part, (TABLES, ""), watch)
 
     return timed(target), TimedDraft(timed(draft), (TREE, ""), watch)
