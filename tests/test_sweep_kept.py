@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from fakes import Table
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import from_matrix
@@ -282,6 +284,18 @@ def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts,
         assert len(sweep(odd, prompts[:1], ladder, max_new_tokens=2, progress=False)) == 2
         with pytest.raises(ValueError, match="cannot be told apart"):
             sweep(odd, prompts[:1], ladder, keep=tmp_path, **LENGTH)
+
+
+def test_a_model_over_another_kind_of_network_is_named():
+    class Foreign(Table):
+        name, vocabulary, max_positions, model = "foreign", 5, 10, object()
+
+        def score(self, context, tree):
+            raise NotImplementedError
+
+    assert isinstance(Foreign(), LanguageModel)
+    with pytest.raises(ValueError, match="Foreign cannot be told apart"):
+        fingerprint(Foreign())
 
 
 @dataclass(frozen=True)

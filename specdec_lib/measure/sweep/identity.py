@@ -11,7 +11,6 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -176,13 +175,6 @@ def _described(thing: object, known: Known) -> object:
     return known[id(thing)]
 
 
-@runtime_checkable
-class _RunsNetwork(LanguageModel, Protocol):
-    """A language model that computes with a network of transformers."""
-
-    model: PreTrainedModel
-
-
 def _composed(thing: object, known: Known) -> object:
     if isinstance(thing, PreTrainedTokenizerFast):
         return ["tokenizer", digest(thing.backend_tokenizer.to_str())]
@@ -195,8 +187,8 @@ def _composed(thing: object, known: Known) -> object:
         counted = [field.name for field in fields(thing) if field.repr]
         values = [[name, _described(getattr(thing, name), known)] for name in counted]
         return [_named(type(thing)), values]
-    if isinstance(thing, _RunsNetwork):
-        network = thing.model
+    network = getattr(thing, "model", None)
+    if isinstance(thing, LanguageModel) and isinstance(network, PreTrainedModel):
         config = network.config.to_dict().items()
         config = {key: value for key, value in config if not key.startswith("_")}
         called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]
