@@ -1,4 +1,4 @@
-"""Test doubles: tables of random laws, and a chance that follows a script."""
+"""Test doubles: tables of random distributions, and a chance that follows a script."""
 
 import functools
 import zlib
@@ -16,7 +16,7 @@ fixed_model = TableModel.fixed
 PROMPT = (1, 0)
 
 
-def random_laws(
+def random_distributions(
     vocabulary: int, seed: int, support: int | None = None
 ) -> Callable[[tuple[int, ...]], torch.Tensor]:
     """float64 logits that depend on every token so far; with `support` only so many tokens are
@@ -24,7 +24,7 @@ def random_laws(
     """
     known: dict[tuple[int, ...], torch.Tensor] = {}
 
-    def laws(tokens: tuple[int, ...]) -> torch.Tensor:
+    def distributions(tokens: tuple[int, ...]) -> torch.Tensor:
         if tokens not in known:
             generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, tokens)).encode()))
             logits = 1.5 * torch.randn(vocabulary, dtype=torch.float64, generator=generator)
@@ -35,7 +35,7 @@ def random_laws(
             known[tokens] = logits
         return known[tokens]
 
-    return laws
+    return distributions
 
 
 def table_model(
@@ -46,8 +46,10 @@ def table_model(
     name: str = "table",
     max_positions: int = 1000,
 ) -> TableModel:
-    """A `TableModel` of random laws."""
-    return TableModel(random_laws(vocabulary, seed, support), vocabulary, name, max_positions)
+    """A `TableModel` of random distributions."""
+    return TableModel(
+        random_distributions(vocabulary, seed, support), vocabulary, name, max_positions
+    )
 
 
 class Table:
@@ -70,7 +72,7 @@ class Scripted(Chance):
 
 
 def distance(one: dict, other: dict) -> float:
-    """The largest difference of two laws."""
+    """The largest difference of two distributions."""
     return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
 
 
@@ -80,22 +82,24 @@ def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]
     return played.emitted
 
 
-def speculative_law(
+def speculative_distribution(
     target, draft, sampler: Sampler, rule=reject, *, prompt=PROMPT, length=3
 ) -> dict[tuple[int, ...], float]:
-    """The exact joint law of `length` tokens: each round enumerated whole, rounds composed by what
-    is committed.
+    """The exact joint distribution of `length` tokens: each round enumerated whole, rounds
+    composed by what is committed.
     """
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     one = every_outcome(
         functools.partial(first_round, target, draft, prompt, rule=rule, room=length), sampler
     )
     for emitted, probability in one.items():
         rest = {(): 1.0}
         if len(emitted) < length:
-            rest = speculative_law(
+            rest = speculative_distribution(
                 target, draft, sampler, rule, prompt=prompt + emitted, length=length - len(emitted)
             )
         for more, after in rest.items():
-            law[emitted + more] = law.get(emitted + more, 0.0) + probability * after
-    return law
+            distribution[emitted + more] = (
+                distribution.get(emitted + more, 0.0) + probability * after
+            )
+    return distribution

@@ -1,5 +1,5 @@
 """Acceptance counted from records: hand-made rounds worked out by hand, and real ones against plain
-loops and exact laws.
+loops and exact distributions.
 """
 
 import math
@@ -285,7 +285,7 @@ def test_tables_of_real_runs_count_what_the_records_hold(rule, draft):
         assert (row.at_risk, row.accepted) == (len(reached), sum(reached))
 
 
-def test_rates_of_records_hold_the_exact_law():
+def test_rates_of_records_hold_the_exact_distribution():
     """A chain under `reject` has the hazard Σ min(target, draft) = 0.8 at every depth: within 4
     standard errors (σ ≤ 0.04), unlike 0.64.
     """

@@ -104,7 +104,7 @@ def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice
                 assert (found == token) == (gap <= torch.tensor(lenient, dtype=torch.float64).log())
 
 
-def test_gaps_below_the_choice_are_those_of_the_warped_law():
+def test_gaps_below_the_choice_are_those_of_the_warped_distribution():
     logits = torch.tensor([0.0, 2.0, 1.0, -1.0])
     assert GREEDY.gaps(logits, 3, [1, 2, 0]) == [0.0, 1.0, 2.0]
     assert Chance(0, Sampler(1.0, top_k=2)).gaps(logits, 3, [0, 3]) == [float("inf")] * 2

@@ -6,7 +6,15 @@ import itertools
 from collections import Counter
 
 import pytest
-from fakes import PROMPT, Scripted, distance, first_round, fixed_model, speculative_law, table_model
+from fakes import (
+    PROMPT,
+    Scripted,
+    distance,
+    first_round,
+    fixed_model,
+    speculative_distribution,
+    table_model,
+)
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
@@ -55,13 +63,15 @@ KINDS = tuple(cascades(1.0, "iid", None))
 @pytest.mark.parametrize("lenient", LENIENCES)
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, lenient, unchecked):
+def test_reject_over_a_cascade_gives_the_targets_own_joint_distribution(
+    kind, sampler, lenient, unchecked
+):
     support = 2 if sampler.temperature else None
     target = table_model(3, 3, support=support, name="target")
     cascade = cascades(lenient, "iid", support)[kind]
     assert (
         distance(
-            speculative_law(target, cascade, sampler, length=2),
+            speculative_distribution(target, cascade, sampler, length=2),
             joint_distribution(target, PROMPT, sampler, 2),
         )
         < 1e-12
@@ -72,7 +82,7 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_law(kind, sampler, le
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("mixed", "a comb")])
 def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecked):
     target = table_model(3, 3, name="target")
-    law: Counter = Counter()
+    distribution: Counter = Counter()
 
     def run(chance):
         draft = cascades(lenient, "iid", None)[kind]
@@ -82,8 +92,8 @@ def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecke
         for more, after in joint_distribution(
             target, PROMPT + emitted, T1, 3 - len(emitted)
         ).items():
-            law[emitted + more] += probability * after
-    assert distance(law, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
+            distribution[emitted + more] += probability * after
+    assert distance(distribution, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("lenient", LENIENCES)
@@ -137,9 +147,9 @@ def test_the_row_of_a_lenient_review_is_the_law_it_samples_from():
         assert row.sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypatch):
+def test_the_reviewers_own_distribution_handed_up_by_a_lenient_review_is_caught(monkeypatch):
     """The naive reading of the paper, and its published counter-example: lenience 3 keeps
-    everything, so the tokens follow the draft's law.
+    everything, so the tokens follow the draft's distribution.
     """
     target = fixed_model((0.5, 0.3, 0.2), "target")
     chain = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
@@ -148,7 +158,7 @@ def test_the_reviewers_own_law_handed_up_by_a_lenient_review_is_caught(monkeypat
     )
     assert (
         distance(
-            speculative_law(target, reviewed, T1, length=1),
+            speculative_distribution(target, reviewed, T1, length=1),
             joint_distribution(target, PROMPT, T1, 1),
         )
         < 1e-12
@@ -170,7 +180,7 @@ def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch):
     monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
     assert (
         distance(
-            speculative_law(target, cascade, T1, length=2),
+            speculative_distribution(target, cascade, T1, length=2),
             joint_distribution(target, PROMPT, T1, 2),
         )
         > 1e-3
@@ -191,8 +201,8 @@ def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
         )
 
 
-# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance
-# of .05 with power over .95 (test_verify).
+# At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a
+# total-variation distance of .05 with power over .95 (test_verify).
 SAMPLES, ALPHA = 5_000, 1e-4
 WANTED = (0.5, 0.3, 0.2)
 
@@ -205,8 +215,8 @@ class WithoutInner(Chance):
 
 
 def p_value(chance_class) -> float:
-    """Of a G-test of pairs of neighbouring tokens under a two-level cascade; every law is the same
-    everywhere, so pairs are independent.
+    """Of a G-test of pairs of neighbouring tokens under a two-level cascade; every distribution is
+    the same everywhere, so pairs are independent.
     """
     middle, small = fixed_model((0.2, 0.5, 0.3), "middle"), fixed_model((0.3, 0.2, 0.5), "small")
     cascade = Reviewed(middle, ChainDraft(small, 1, siblings="iid"), siblings="iid")
@@ -235,7 +245,7 @@ def test_enumeration_catches_levels_that_share_their_keys(monkeypatch):
     """The same bug where every branch is visited: two reviews of one place ask for one key."""
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): self)
     with pytest.raises(ValueError, match="asked twice"):
-        speculative_law(
+        speculative_distribution(
             table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"], T1, length=2
         )
 
@@ -246,15 +256,16 @@ def test_the_children_of_a_comb_follow_their_rows():
         ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid"),
     )
     comb = Reviewed(reviewer, chain, lenience=2.0, siblings="iid", width=2)
-    law: Counter = Counter()
+    distribution: Counter = Counter()
     for tokens, probability in every_outcome(
         lambda chance: comb.propose(Context.of(PROMPT), chance).tokens, T1
     ).items():
-        law[tokens[1:3]] += probability
+        distribution[tokens[1:3]] += probability
     one, two = comb.propose(Context.of(PROMPT), Chance(1, T1)).rows[1:3]
     assert (
         distance(
-            law, {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)}
+            distribution,
+            {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)},
         )
         < 1e-12
     )

@@ -43,7 +43,7 @@ WARPERS = {
 
 
 @pytest.mark.parametrize("options", WARPERS.values(), ids=WARPERS)
-def test_a_sample_is_what_the_noise_chooses_from_generates_own_law(options, unchecked):
+def test_a_sample_is_what_the_noise_chooses_from_generates_own_distribution(options, unchecked):
     for seed, name in enumerate((TREE, "a cascade", "drawn siblings")):
         for length in (3, 20):
             wanted, draft = plainly_sampled(seed, length, **options), drafts("gpt2")[name]

@@ -140,7 +140,7 @@ def test_in_a_world_as_simple_as_that_predictions_are_exact():
     assert (wrong < 0.8 * table.predicted).all(), "with the wrong table they are not"
 
 
-def test_every_pass_is_observe(ladder, prompts):
+def test_every_pass_is_observed(ladder, prompts):
     asked, chances = [ladder.encode(prompt) for prompt in prompts[:2]], [Chance(1), Chance(2)]
     draft, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 12}
     first, second = (

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from fakes import PROMPT, Scripted, distance, first_round, speculative_law, table_model
+from fakes import PROMPT, Scripted, distance, first_round, speculative_distribution, table_model
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.context import Context
@@ -91,7 +91,7 @@ def test_reject_gives_the_targets_own_joint_distribution(case, sampler, unchecke
     )
     wanted = joint_distribution(target, PROMPT, sampler, 3)
     assert math.isclose(sum(wanted.values()), 1, abs_tol=1e-12)
-    assert distance(speculative_law(target, make(draft), sampler), wanted) < 1e-12
+    assert distance(speculative_distribution(target, make(draft), sampler), wanted) < 1e-12
 
 
 @pytest.mark.parametrize("kind", ["iid", "distinct", "top"])
@@ -102,7 +102,7 @@ def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
         lambda chance: decode(target, chain, PROMPT, chance, max_new_tokens=3, rule=reject).tokens,
         sampler,
     )
-    assert distance(whole, speculative_law(target, chain, sampler)) < 1e-12
+    assert distance(whole, speculative_distribution(target, chain, sampler)) < 1e-12
     assert distance(whole, joint_distribution(target, PROMPT, sampler, 3)) < 1e-12
 
 
@@ -185,7 +185,7 @@ def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChai
     return target, StagedChain(draft, scouts[kind], 2, siblings="iid")
 
 
-def one_round_law(
+def one_round_distribution(
     target: TableModel, draft: Draft, sampler: Sampler, length: int = 3
 ) -> dict[tuple[int, ...], float]:
     """The exact distribution of one round's tokens, the rest of `length` left to the target."""
@@ -211,7 +211,8 @@ def test_reject_over_a_staged_chain_gives_the_targets_own_joint_distribution(kin
     target, chain = staged_chain(kind, support=2 if sampler == T1 else None)
     assert (
         distance(
-            speculative_law(target, chain, sampler), joint_distribution(target, PROMPT, sampler, 3)
+            speculative_distribution(target, chain, sampler),
+            joint_distribution(target, PROMPT, sampler, 3),
         )
         < 1e-12
     )
@@ -221,7 +222,9 @@ def test_reject_over_a_staged_chain_gives_the_targets_own_joint_distribution(kin
 def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kind):
     target, chain = staged_chain(kind, support=None)
     assert (
-        distance(one_round_law(target, chain, T1), joint_distribution(target, PROMPT, T1, 3))
+        distance(
+            one_round_distribution(target, chain, T1), joint_distribution(target, PROMPT, T1, 3)
+        )
         < 1e-12
     )
 
@@ -230,8 +233,8 @@ def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kin
 @pytest.mark.parametrize("siblings", ["iid", "distinct", "top"])
 def test_reject_over_a_staged_tree_gives_the_targets_own_joint_distribution(siblings, sampler):
     for distribution_of, support, shape in (
-        (speculative_law, 2, {"widths": (2, 1)}),
-        (one_round_law, None, {"budget": 3, "depth": 2}),
+        (speculative_distribution, 2, {"widths": (2, 1)}),
+        (one_round_distribution, None, {"budget": 3, "depth": 2}),
     ):
         target, draft, scout = words(support)
         tree = StagedTree(

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from fakes import PROMPT, distance, fixed_model, speculative_law, table_model
+from fakes import PROMPT, distance, fixed_model, speculative_distribution, table_model
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -44,9 +44,10 @@ def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
                     else wanted
                 )
             else:
-                law = bonus(tree, wanted) if bonus and path else wanted
+                distribution = bonus(tree, wanted) if bonus and path else wanted
                 return Verdict(
-                    tuple(path), chance.draw("emit", law, tree.root_position, tree.slots(node))
+                    tuple(path),
+                    chance.draw("emit", distribution, tree.root_position, tree.slots(node)),
                 )
 
     return rule
@@ -97,7 +98,7 @@ def without_the_unlikely(tree: TokenTree) -> TokenTree:
 
 
 def first_rows_everywhere(tree: TokenTree) -> TokenTree:
-    """The law not renormalised after a sibling was removed."""
+    """The distribution not renormalised after a sibling was removed."""
     rows = tuple(
         None if node == ROOT else tree.rows[tree.children(tree.parents[node])[0]]
         for node in range(len(tree))
@@ -105,25 +106,27 @@ def first_rows_everywhere(tree: TokenTree) -> TokenTree:
     return rebuilt(tree, lambda tree, node: True, rows)
 
 
-def soft_rows(laws, sampler):
+def soft_rows(distributions, sampler):
     """Soft probabilities reported for tokens that were chosen, not drawn."""
 
     def change(tree: TokenTree) -> TokenTree:
-        rows = tuple(None if node == ROOT else sampler.probs(laws) for node in range(len(tree)))
+        rows = tuple(
+            None if node == ROOT else sampler.probs(distributions) for node in range(len(tree))
+        )
         return rebuilt(tree, lambda tree, node: True, rows)
 
     return change
 
 
-def likeliest_first(law):
+def likeliest_first(distribution):
     """Siblings without replacement put in order of their probability, as if they had been drawn in
     it.
     """
-    law = torch.tensor(law, dtype=torch.float64)
+    distribution = torch.tensor(distribution, dtype=torch.float64)
 
     def change(tree: TokenTree) -> TokenTree:
-        tokens = sorted(tree.tokens[1:], key=lambda token: -law[token])
-        rows = [law]
+        tokens = sorted(tree.tokens[1:], key=lambda token: -distribution[token])
+        rows = [distribution]
         for token in tokens[:-1]:
             left = rows[-1].clone()
             left[token] = 0
@@ -136,7 +139,7 @@ def likeliest_first(law):
 
 
 class Beside:
-    """Drawn guesses of two drafts under one root, each with the law it was drawn from."""
+    """Drawn guesses of two drafts under one root, each with the distribution it was drawn from."""
 
     def __init__(self, one, other):
         self.parts = one, other
@@ -164,26 +167,29 @@ IID, DISTINCT, TOP = (
 PAIR = fixed_model(P4), fixed_model(Q4, "draft")
 BESIDE = Beside(
     *(
-        ChainDraft(fixed_model(law, name), 1, siblings="iid")
-        for law, name in ((Q4, "draft"), ((0.25,) * 4, "other"))
+        ChainDraft(fixed_model(distribution, name), 1, siblings="iid")
+        for distribution, name in ((Q4, "draft"), ((0.25,) * 4, "other"))
     )
 )
 BUGS = {
-    "residual drawn from the whole law": (IID(PAIR[1]), buggy_rule(residual=lambda wanted: wanted)),
+    "residual drawn from the whole distribution": (
+        IID(PAIR[1]),
+        buggy_rule(residual=lambda wanted: wanted),
+    ),
     "ratio 10 % too large": (IID(PAIR[1]), buggy_rule(ratio=lambda kept: 1.1 * kept)),
-    "bonus drawn from the draft's law": (
+    "bonus drawn from the draft's distribution": (
         IID(PAIR[1]),
         buggy_rule(bonus=lambda tree, wanted: tree.rows[1]),
     ),
     "duplicates merged": (Changed(IID(PAIR[1]), without_twins), reject),
     "drawn guesses of two drafts merged": (Changed(BESIDE, without_twins), reject),
-    "law not renormalised after a sibling": (
+    "distribution not renormalised after a sibling": (
         Changed(DISTINCT(PAIR[1]), first_rows_everywhere),
         reject,
     ),
     "drawn tokens pruned": (Changed(IID(PAIR[1]), without_the_unlikely), reject),
     "siblings tried likeliest first": (Changed(DISTINCT(PAIR[1]), likeliest_first(Q4)), reject),
-    "soft law for chosen siblings": (
+    "soft distribution for chosen siblings": (
         Changed(TOP(PAIR[1]), soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)),
         reject,
     ),
@@ -195,15 +201,15 @@ BUGS = {
 @pytest.mark.parametrize("draft,rule", BUGS.values(), ids=BUGS)
 def test_enumeration_catches_the_bug(draft, rule):
     target = PAIR[0]
-    law = speculative_law(target, draft, T1, rule, length=2)
-    assert distance(law, joint_distribution(target, PROMPT, T1, 2)) > 1e-3
+    distribution = speculative_distribution(target, draft, T1, rule, length=2)
+    assert distance(distribution, joint_distribution(target, PROMPT, T1, 2)) > 1e-3
 
 
 def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
     """The control: what `MergedDraft` refuses is the merging, not the guesses."""
     assert (
         distance(
-            speculative_law(PAIR[0], BESIDE, T1, length=2),
+            speculative_distribution(PAIR[0], BESIDE, T1, length=2),
             joint_distribution(PAIR[0], PROMPT, T1, 2),
         )
         < 1e-12
@@ -214,7 +220,7 @@ def test_the_buggy_rule_without_a_bug_is_exact():
     for draft in (IID(PAIR[1]), DISTINCT(PAIR[1])):
         assert (
             distance(
-                speculative_law(PAIR[0], draft, T1, buggy_rule(), length=2),
+                speculative_distribution(PAIR[0], draft, T1, buggy_rule(), length=2),
                 joint_distribution(PAIR[0], PROMPT, T1, 2),
             )
             < 1e-12
@@ -225,7 +231,11 @@ def test_the_buggy_rule_without_a_bug_is_exact():
     "bug,four,three",
     [
         ("duplicates merged", (0.37321, 0.32679, 0.2, 0.1), (0.5, 0.3, 0.2)),
-        ("law not renormalised after a sibling", (0.35663, 0.34337, 0.2, 0.1), (0.5, 0.3, 0.2)),
+        (
+            "distribution not renormalised after a sibling",
+            (0.35663, 0.34337, 0.2, 0.1),
+            (0.5, 0.3, 0.2),
+        ),
         (
             "siblings tried likeliest first",
             (0.43775, 0.22535, 0.15794, 0.17897),
@@ -233,15 +243,15 @@ def test_the_buggy_rule_without_a_bug_is_exact():
         ),
     ],
 )
-def test_wrong_variants_have_their_published_laws(bug, four, three):
-    for target_probs, draft_probs, law in (
+def test_wrong_variants_have_their_published_distributions(bug, four, three):
+    for target_probs, draft_probs, distribution in (
         (P4, Q4, four),
         ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), three),
     ):
         draft = fixed_model(draft_probs, "draft")
         variants = {
             "duplicates merged": (Changed(IID(draft), without_twins), reject),
-            "law not renormalised after a sibling": (
+            "distribution not renormalised after a sibling": (
                 Changed(DISTINCT(draft), first_rows_everywhere),
                 reject,
             ),
@@ -251,12 +261,12 @@ def test_wrong_variants_have_their_published_laws(bug, four, three):
             ),
         }
         guesser, rule = variants[bug]
-        pairs = speculative_law(fixed_model(target_probs), guesser, T1, rule, length=2)
+        pairs = speculative_distribution(fixed_model(target_probs), guesser, T1, rule, length=2)
         found = [
             sum(probability for tokens, probability in pairs.items() if tokens[0] == token)
-            for token in range(len(law))
+            for token in range(len(distribution))
         ]
-        assert found == pytest.approx(law, abs=5e-6)
+        assert found == pytest.approx(distribution, abs=5e-6)
 
 
 class NoiseByRow(Chance):
@@ -288,4 +298,4 @@ def test_a_key_asked_twice_is_an_error():
         return look_up(tree, target_logits, chance)
 
     with pytest.raises(ValueError, match="asked twice"):
-        speculative_law(PAIR[0], IID(PAIR[1]), T1, twice)
+        speculative_distribution(PAIR[0], IID(PAIR[1]), T1, twice)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import PROMPT, Table, distance, fixed_model, speculative_law, table_model
+from fakes import PROMPT, Table, distance, fixed_model, speculative_distribution, table_model
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.context import Context
@@ -204,7 +204,8 @@ def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
     chain = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
     assert (
         distance(
-            speculative_law(target, chain, T1, length=2), joint_distribution(target, PROMPT, T1, 2)
+            speculative_distribution(target, chain, T1, length=2),
+            joint_distribution(target, PROMPT, T1, 2),
         )
         > 1e-3
     )

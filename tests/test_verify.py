@@ -43,7 +43,8 @@ TOKENS_PER_ROUND = {
 def expected_tokens(pair: str, draft_of, rule=reject) -> float:
     """E[emitted] of one round, every branch visited."""
     target, draft = (
-        fixed_model(law, name) for law, name in zip(PAIRS[pair], ("target", "draft"), strict=True)
+        fixed_model(distribution, name)
+        for distribution, name in zip(PAIRS[pair], ("target", "draft"), strict=True)
     )
     guesser = draft_of(draft)
 
@@ -108,7 +109,9 @@ def test_no_rule_accepts_more_than_the_golden_optimum(pair, width):
 
 def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden():
     for pair, goldens in (("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))):
-        wanted, offered = (torch.tensor(law, dtype=torch.float64) for law in PAIRS[pair])
+        wanted, offered = (
+            torch.tensor(distribution, dtype=torch.float64) for distribution in PAIRS[pair]
+        )
         for width, golden in enumerate(goldens, 1):
             assert float((wanted * (1 - (1 - offered) ** width)).sum()) == pytest.approx(
                 golden, abs=1e-6
@@ -146,7 +149,9 @@ def match_rate(pair: str, shift: int) -> float:
     """How often target and draft choose the same token; with a shift, from the noise of different
     positions (the bug of unshared noise).
     """
-    wanted, offered = (torch.tensor(law, dtype=torch.float64).log() for law in PAIRS[pair])
+    wanted, offered = (
+        torch.tensor(distribution, dtype=torch.float64).log() for distribution in PAIRS[pair]
+    )
     chances = (Chance(seed, T1) for seed in range(MATCH_TRIALS))
     return (
         sum(chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
@@ -168,20 +173,20 @@ def test_a_token_of_probability_zero_is_never_accepted():
 
 
 def test_a_residual_without_mass_falls_back_to_the_target():
-    law = torch.tensor([0.5, 0.5, 0.0])
-    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[law])
+    distribution = torch.tensor([0.5, 0.5, 0.0])
+    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[distribution])
     asked = []
 
     class Never(Chance):
         def coin(self, probability, committed, slots):
             return False
 
-        def draw(self, use, law, committed, slots):
-            asked.append(law)
-            return super().draw(use, law, committed, slots)
+        def draw(self, use, distribution, committed, slots):
+            asked.append(distribution)
+            return super().draw(use, distribution, committed, slots)
 
-    assert reject(tree, law.log().expand(2, 3), Never(0, T1)).bonus in (0, 1)
-    assert torch.allclose(asked[0], law)
+    assert reject(tree, distribution.log().expand(2, 3), Never(0, T1)).bonus in (0, 1)
+    assert torch.allclose(asked[0], distribution)
 
 
 @pytest.mark.parametrize("row", [[0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3])
@@ -203,8 +208,8 @@ def test_a_missing_target_row_is_refused(rule):
 class SiblingKeyForTheBonus(Chance):
     """The bug of drawing the correction or bonus with the uniform of a sibling."""
 
-    def draw(self, use, law, committed, slots):
-        return super().draw("sibling", law, committed, slots or (0,))
+    def draw(self, use, distribution, committed, slots):
+        return super().draw("sibling", distribution, committed, slots or (0,))
 
 
 def pair_counts(chance_class, guesser, target, samples: int) -> Counter:
@@ -217,17 +222,17 @@ def pair_counts(chance_class, guesser, target, samples: int) -> Counter:
     )
 
 
-def g_test(counts: Counter, law: tuple[float, ...]) -> float:
-    """The p-value of the pair counts under independent draws of `law`."""
-    cells = [(one, two) for one in range(len(law)) for two in range(len(law))]
-    expected = [sum(counts.values()) * law[one] * law[two] for one, two in cells]
+def g_test(counts: Counter, distribution: tuple[float, ...]) -> float:
+    """The p-value of the pair counts under independent draws of `distribution`."""
+    cells = [(one, two) for one in range(len(distribution)) for two in range(len(distribution))]
+    expected = [sum(counts.values()) * distribution[one] * distribution[two] for one, two in cells]
     return stats.power_divergence(
         [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
     ).pvalue
 
 
-# At α = 1e-4, 5,000 samples find every law of a token pair (9 cells) at a total-variation distance
-# of .05 with power over .95.
+# At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a
+# total-variation distance of .05 with power over .95.
 SAMPLES, ALPHA = 5_000, 1e-4
 
 

@@ -3,6 +3,7 @@ unreachable.
 """
 
 import functools
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,9 @@ def locate(source: Source) -> Location:
 def why_offline(address: str | None = None) -> str:
     """Why the hub (or another address) cannot be reached, in words; "" if it can."""
     if constants.is_offline_mode():
-        return "HF_HUB_OFFLINE=1 is set (unset it, or set it to 0, for a download)"
+        names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+        name = next((name for name in names if os.environ.get(name)), names[0])
+        return f"{name}=1 is set (unset it, or set it to 0, and start Python anew for a download)"
     address = address or constants.ENDPOINT
     if _answers(address):
         return ""

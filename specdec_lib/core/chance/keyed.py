@@ -229,7 +229,7 @@ def gumbel_noise(
     seed: int, position: int, vocabulary: int, device: str = "cpu"
 ) -> Float[Tensor, " vocab"]:
     """Standard Gumbel noise, float64, for every token of one position; equal on every device."""
-    return torch.from_numpy(_whole_noise(seed, position, vocabulary)).to(device)
+    return torch.tensor(_whole_noise(seed, position, vocabulary), device=device)  # a copy
 
 
 def _key(*parts: object) -> int:
