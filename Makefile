@@ -48,7 +48,7 @@ measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/me
 bench: .venv/.stamp ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
 	$(SPECDEC) bench $(if $(SMOKE),--smoke) $(ARGS)
 
-setup: .venv/.stamp ## prepare the default target model, once: downloads 100 MB, takes 700 MB in data/cache
+setup: .venv/.stamp ## prepare the SmolLM2 target model, once: downloads 100 MB, takes 700 MB in data/cache
 	$(SPECDEC) setup $(ARGS)
 
 distil: setup ## let the target write text for its drafts to learn from, in data/text; hours, and it goes on where it stopped

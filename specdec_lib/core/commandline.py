@@ -1,4 +1,7 @@
-"""What all commands share: the parser, and one word and meaning for each common option."""
+"""What all commands share: the parser, and one word and meaning for each common option.
+
+Some `measure` verbs define `--prompts` themselves, as a number of prompts.
+"""
 
 import argparse
 from pathlib import Path
@@ -29,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; {self.prog} --help shows the options")
 
     def add_common(self, name: str, default: object = None, note: str = "") -> None:
-        """Add the option `name` with the meaning that it has for every verb.
+        """Add the option `name` with its meaning in `OPTIONS`.
 
         note    what this verb adds to its help text
         """

@@ -8,7 +8,8 @@ class Context:
     """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
     tokens           token numbers, oldest first; at least one
-    prompt_tokens    1 to len(tokens); for an encoder-decoder model 1, the decoder's start token
+    prompt_tokens    number of prompt tokens, 1…len(tokens); 1 for an encoder-decoder model (the
+                     decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
 
     Raises ValueError if there is no token, a token is negative, or `prompt_tokens` is out of range.

@@ -27,7 +27,7 @@ def figures_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where what can be made again lies: the folder that SPECDEC_CACHE names, else data/cache."""
+    """Return the folder of files that can be regenerated: SPECDEC_CACHE, else data/cache."""
     named = os.environ.get("SPECDEC_CACHE")
     return Path(named).expanduser().resolve() if named else REPOSITORY / "data" / "cache"
 
@@ -38,7 +38,9 @@ def partial(path: Path, suffix: str = "") -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file; if anything goes wrong the old one stays, and nothing else."""
+    """Replace a file atomically; after an error the old file is unchanged and no temporary file is
+    left.
+    """
     unfinished = partial(path)
     try:
         unfinished.write_bytes(content)
@@ -48,9 +50,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def sweep_partial(folder: Path) -> list[str]:
-    """Remove what processes that are gone left half-written in a folder; the names of what was
-    removed come back.
-    """
+    """Delete the unfinished files of ended processes in a folder, and return their names."""
     found = [
         path
         for path in folder.glob(".*.partial*")
@@ -64,8 +64,8 @@ def sweep_partial(folder: Path) -> list[str]:
 def check_writable(folder: Path) -> None:
     """Write a small file into a folder, which is made if need be, and remove it.
 
-    A folder made for the trial and not wanted stays away.  Raises ValueError, which names the
-    folder and what to do, if that does not work.
+    If the folder cannot be written to, the folders made for the trial are removed again, and
+    ValueError names the folder and the remedy. Otherwise the new folder stays.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -101,7 +101,8 @@ def _runs(process: int) -> bool:
 
 
 def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.npz")) -> dict:
-    """A folder's card, after every file it lists was found whole.
+    """Return a folder's card after checking that each listed file exists and has the listed
+    SHA-256.
 
     needed    files that it must list
 

@@ -1,4 +1,4 @@
-"""The protocols that everything composes by: models, drafts and rules.
+"""The protocols of models, drafts and rules.
 
 A language model turns a context and a tree into one row of logits per node; a draft turns a context
 into a tree of guesses; a rule turns a tree and the target's logits into a verdict.
@@ -109,7 +109,7 @@ class TreeGrower(Protocol):
         All its time counts as time of the model's passes.
 
         widths    children per node at each depth; with a budget, each width is the budget
-        budget    the best so many guesses are kept; None keeps all
+        budget    the maximum number of guesses; the best-scored are kept; None keeps all
         floor     lowest score of a guess
         match     turns ranks and gaps into scores above temperature 0
         """
@@ -123,8 +123,8 @@ class Draft(Protocol):
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on: a tree rooted at its last token.
 
-        Guesses may be bad, but rows must be true: each is the distribution that its token really
-        was drawn from, given its earlier siblings.
+        Guesses may be bad, but each row must be the exact distribution that its token was drawn
+        from, given its earlier siblings; otherwise `reject` is not exact.
         """
         ...
 
@@ -134,7 +134,8 @@ class Verdict:
     """What a rule decides about a tree.
 
     path     the accepted nodes, from the child of the root down; empty if none was accepted
-    bonus    one more token, the target's own: a correction, or a bonus after full acceptance
+    bonus    one more token, the target's own: a correction after a rejection, a bonus after full
+             acceptance
     """
 
     path: tuple[int, ...]

@@ -22,11 +22,14 @@ class Choice(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One child was tested against what is still wanted after its parent.
+    """One child was tested against the residual distribution after its parent.
 
-    wanted    the target's distribution over tokens [vocab], less what earlier siblings took of it
-    left      what is wanted after the test: `wanted` itself if the child was accepted
-    ratio     wanted ÷ offered probability of the child's token; the coin's probability, if below 1
+    wanted    the target's distribution over tokens [vocab]; after rejected siblings the residual
+              distribution max(0, target − draft), normalised
+    left      the residual distribution after the test; `wanted` itself if the child was accepted
+    ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target); the
+              child is accepted with probability min(1, ratio)
+    accepted  whether the child was accepted
     """
 
     child: int

@@ -37,11 +37,12 @@ def look_up(
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """Accept the path that survives one random test per child, and add a token drawn from what the
-    rejected children left of the target's distribution.
+    """Accept the path that survives one random test per child, and add a token drawn from the
+    residual distribution max(0, target − draft), normalised, after all rejected siblings.
 
-    A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token;
-    otherwise what is still wanted becomes (wanted − offered)₊, normalised. One update serves a
+    A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
+    where `wanted` is at first the target's distribution. After a rejection `wanted` becomes the
+    residual distribution max(0, wanted − offered), normalised. One update serves a
     chain, siblings with and without replacement, and a point mass.
 
     target_logits    row i: the target's logits after node i, root first
@@ -59,8 +60,9 @@ def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance:
 class Lenience:
     """How far a review by a draft model accepts guesses beyond the reviewer's own choice.
 
-    factors    per node, root included: 1 accepts the reviewer's own choice only, more accepts more
-    offered    per node: the probability that its drafter gave its token; used at temperature 0
+    factors    lenience l per node, root included: 1 accepts only the reviewer's own choice
+    offered    probability of each node's token under its drafter, per node; used at temperature 0
+               only
     """
 
     factors: Sequence[float]
@@ -103,7 +105,9 @@ def follow_choices(
     trace: Trace = ignore,
 ) -> Verdict:
     """Walk down while the target's own choice, or a child within its lenience, is among the
-    children: the walk of `look_up`, whose arguments and errors these are.
+    children: the walk of `look_up`.
+
+    Arguments and errors are those of `look_up`.
 
     trace    receives one `Choice` per node on the path
     """
@@ -129,8 +133,9 @@ def try_children(
     leniences: Sequence[float] | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Walk down through the children that pass their tests: the walk of `reject`, whose arguments
-    and errors these are.
+    """Walk down through the children that pass their tests: the walk of `reject`.
+
+    Arguments and errors are those of `reject`.
 
     leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered);
                  None is 1 everywhere
@@ -161,11 +166,12 @@ def try_children(
 def remaining(
     wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
 ) -> Float[Tensor, " vocab"]:
-    """(wanted − offered)₊, normalised: what is wanted after a token drawn from `offered` failed.
+    """Return the residual distribution max(0, wanted − offered), normalised, after a token drawn
+    from `offered` was rejected.
 
     offered    None is the point mass at `token`
 
-    Where nothing is left, which only rounding can bring about, `wanted` itself comes back.
+    Where the residual is zero, which only rounding can bring about, `wanted` itself is returned.
     """
     if offered is None:
         left = wanted.clone()

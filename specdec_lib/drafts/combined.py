@@ -48,7 +48,7 @@ class FirstDraft:
     """The guesses of the first of several drafts that has any: a copy where the text repeats
     itself, else a model's.
 
-    least    guesses that a part must have for its turn to be taken; the last part is always taken
+    least    minimum number of guesses for a part to be used; the last part is always used
 
     Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were
     drawn by chance would be passed over.
@@ -72,7 +72,7 @@ class FirstDraft:
                 return tree
             if tree.has_rows:
                 raise ValueError(
-                    "guesses that were drawn cannot be passed over (it would bias the ratio"
-                    f" rules): {tree.guesses} of part {number}"
+                    "guesses that were drawn cannot be passed over (it would bias"
+                    f" `reject`): {tree.guesses} of part {number}"
                 )
         return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

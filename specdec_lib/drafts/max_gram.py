@@ -39,7 +39,7 @@ class MaxGram:
     bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no
                table
     length     tokens in the chain, at most
-    window     the longest ending that is looked for, in tokens; None for no limit
+    window     longest suffix that is searched for, in tokens; None for no limit
     least      the shortest match that is copied from, in tokens
     index      what has been read; copies made by `dataclasses.replace` share it, and forgetting it
                changes no tree
@@ -81,7 +81,7 @@ class MaxGram:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain below the context's last token: copied nodes named "prompt" or "generation", then
-        "bigram" ones; chance plays no part.
+        "bigram" ones; deterministic.
 
         The encoder's tokens are searched in place of the prompt where there are any; the generation
         only where the prompt holds no match.

@@ -28,8 +28,9 @@ class NgramDraft:
     source        the name of its nodes
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
-    counted_at    temperature at which the table's text was sampled: the table's distribution is
-                  sharpened to that of temperature 1
+    counted_at    sampling temperature of the text that the table was counted on; probabilities are
+                  raised to this power and renormalised over the listed tokens, which approximates
+                  temperature 1
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     Else the likeliest continuations are ranked under the shared noise of their position, and

@@ -28,10 +28,10 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 class StagedTree:
     """The tree of `draft`, node for node, in fewer of the draft's passes.
 
-    draft     what is proposed
+    draft     the draft whose tree is proposed
     scout     guesses below the nodes that the draft is about to read; its guesses are read in the
               same pass
-    guided    the number of these nodes, best-scored first, below which the scout guesses
+    guided    number of unread nodes per pass, best-scored first, below which the scout guesses
 
     A node is named after the scout's source if the scout guessed it too, else after the draft's
     model. The scout's guesses decide nothing, so any rule and any siblings stay as exact as without
@@ -60,8 +60,8 @@ class StagedTree:
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The draft's tree: grown as far as is known, then one pass over all that was missing,
-        until nothing is.
+        """Propose the draft's tree: grow it from the known logits, score all missing nodes in one
+        pass, and repeat until none is missing.
         """
         reading = _Reading(self, self.draft.as_tree(), context, chance)
         while True:
@@ -131,8 +131,8 @@ class StagedChain:
     siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid":
                 accepted and corrected, and so drawn, by the model's distribution, which is each
                 node's row
-    match       turns the place in the chain into a score; but at temperature 0 a score is the
-                product of probabilities
+    match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
+                0 the model's probability of the token does so instead
 
     Raises ValueError if a value is out of range.
     Source: Spector and Ré 2023, section 3.2; the rules are those of the outer loop.

@@ -1,10 +1,10 @@
-"""Where the longest suffix of a context stood before, in microseconds: an index that grows, and
-goes back, with the context.
+"""Find the longest suffix of a context that occurred before, in microseconds: an index that grows
+with the context, and shrinks when tokens are dropped.
 
-A suffix automaton holds every n-gram of a region, and where each first ended. The prompt's is built
-once. The generation's takes a token at a time, and its last token can be dropped again: a caller
-may go back, branch, or turn to another prompt without saying so, because every question is compared
-with what is remembered. What an answer is depends on the context alone. In a text of 4,096 tokens
+A suffix automaton accepts every n-gram of a region, and stores where each first ended. The prompt's
+is built once. The generation's takes a token at a time, and its last token can be dropped again: a
+caller may go back, branch, or turn to another prompt without saying so, because every query is
+compared with what is remembered. An answer depends on the context alone. In a text of 4,096 tokens
 it takes some 20 to 40 µs with all of a proposal, because a context knows what it went on from and
 is not compared whole; some hundreds for a caller that branches where the text is one token over and
 over (`tests/max_gram_speed.py`).
@@ -26,16 +26,17 @@ Match = tuple[int, int]  # an n-gram: its state and how many tokens it has
 
 
 class Automaton:
-    """Every n-gram of a text, by state: n-grams that end at the same places share one.
+    """The suffix automaton of a text: n-grams that end at the same places share a state.
 
-    steps      per state, the state that each following token leads to
-    links      per state, that of its longest suffix that ends at more places; −1 for the empty
-               n-gram
-    lengths    per state, tokens of its longest n-gram; its shortest has one more than the link's
-               longest
-    ends       per state, how many tokens of the text stand up to the end of its first occurrence
-    wholes     the states of the text's first 0, 1, 2, … tokens
-    parted     per token of the text, the state that its coming parted in two, −1 for none
+    steps      transitions per state: the next state by token
+    links      suffix link per state: the state of its longest suffix that ends at more places; −1
+               for the empty n-gram
+    lengths    length of the longest n-gram of each state; the shortest is one longer than the
+               longest of its suffix link
+    ends       end of the first occurrence of each state, as the number of tokens up to there
+    wholes     states of the prefixes of 0, 1, 2, … tokens
+    parted     per token of the text, the state that was split (cloned) when it was appended, −1 for
+               none
     """
 
     __slots__ = ("ends", "lengths", "links", "parted", "steps", "wholes")
@@ -47,7 +48,7 @@ class Automaton:
         self.extend(tokens)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Let the text grow by some tokens."""
+        """Append tokens to the text."""
         steps, links, lengths, ends = self.steps, self.links, self.lengths, self.ends
         for token in tokens:
             state, new, size = self.wholes[-1], len(steps), len(self.wholes)
@@ -76,7 +77,9 @@ class Automaton:
             self.wholes.append(new)
 
     def drop(self, tokens: Sequence[int]) -> None:
-        """Take the text's last tokens back, which are these: all is as it was before they came."""
+        """Remove the text's last tokens, which are these, and restore the automaton to its state
+        before them.
+        """
         steps, links = self.steps, self.links
         for token in reversed(tokens):
             new, parted = self.wholes.pop(), self.parted.pop()
@@ -93,8 +96,8 @@ class Automaton:
                 del values[new:]
 
     def walk(self, match: Match, tokens: Sequence[int]) -> list[Match]:
-        """After each of some tokens, the longest n-gram that ends there, and does not begin before
-        `match`.
+        """Return, after each of these tokens, the longest n-gram of the text that ends there and
+        does not begin before `match`.
         """
         steps, (state, length), matches = self.steps, match, []
         for token in tokens:
@@ -106,8 +109,8 @@ class Automaton:
         return matches
 
     def end(self, match: Match, tokens: tuple[int, ...], window: int | None) -> int:
-        """Where the first occurrence ends of a match of the last of `tokens`, or of its last
-        `window` tokens if that is less.
+        """Return where the first occurrence of a match ends, which is a suffix of `tokens`; of its
+        last `window` tokens if that is less.
         """
         state, length = match
         if window is not None and window < length:

@@ -10,7 +10,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
     "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),
-    "setup": ("suite.setup.command", "prepare the default target model"),
+    "setup": ("suite.setup.command", "prepare the SmolLM2 target model"),
     "distil write": ("suite.distil.command", "let the target write text to learn from"),
     "distil describe": ("suite.distil.describing", "count what the target has written"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),

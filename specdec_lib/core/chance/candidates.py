@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 class Candidates(NamedTuple):
     """The tokens that a distribution allows, and the log-probability of each.
 
-    tokens    rising; None where the whole vocabulary is allowed
+    tokens       token numbers [kept], ascending; None where the whole vocabulary is allowed
+    log_probs    normalised, natural logarithm [kept]
     """
 
     tokens: Int[np.ndarray, " kept"] | None
@@ -26,7 +27,7 @@ class Candidates(NamedTuple):
 def warped(
     logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
 ) -> Candidates:
-    """The distribution of logits under a temperature above 0, then top-k, then top-p.
+    """Return the distribution of logits under a temperature above 0, then top-k, then top-p.
 
     Top-k keeps every token that ties with the last of the k.
     """
@@ -48,8 +49,8 @@ def warped(
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
-    """The places of the k largest values and the values, best first; a tie goes to the lower place,
-    −inf is left out.
+    """Return the indices of the k largest values, and the values, best first; ties go to the lower
+    index, and −inf is omitted.
     """
     if k == 1:
         place = int(values.argmax())

@@ -27,7 +27,7 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """The number of the branch taken for `key`, among branches of these probabilities.
+        """Return the index of the branch taken for `key`, among branches of these probabilities.
 
         Raises ValueError if the key was decided before: two decisions would share one draw.
         """
@@ -60,21 +60,23 @@ class EveryBranch(Chance):
     branches: Branches = field(default_factory=lambda: Branches([]))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The argmax."""
+        """Return the argmax.  Raises ValueError at a temperature above 0."""
         self._refuse_noise()
         return super().choose(logits, position)
 
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """The k largest logits."""
+        """Return the k largest logits.  Raises ValueError at a temperature above 0."""
         self._refuse_noise()
         return super().rank(logits, position, k)
 
     def gaps(
         self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
     ) -> list[float]:
-        """How far these tokens lie below the largest logit."""
+        """Return how far these tokens lie below the largest logit.  Raises ValueError at a
+        temperature above 0.
+        """
         self._refuse_noise()
         return super().gaps(logits, position, tokens)
 
@@ -87,12 +89,12 @@ class EveryBranch(Chance):
         *,
         vocabulary: int,
     ) -> tuple[list[int], list[float]]:
-        """The k likeliest of these tokens."""
+        """Return the k likeliest of these tokens.  Raises ValueError at a temperature above 0."""
         self._refuse_noise()
         return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Heads in one run and tails in another, where both are possible."""
+        """Return True in one run and False in another, where both are possible."""
         heads = min(1.0, max(0.0, probability))
         return bool(
             self.branches.decide(("coin", self.nesting, committed, slots), [1 - heads, heads])

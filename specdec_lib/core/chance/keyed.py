@@ -1,9 +1,9 @@
-"""A distribution, a position and a seed become a token.
+"""Choose tokens from a distribution, reproducibly for a seed and a position.
 
 All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by
 (seed, absolute position), the same for every model that looks at that position; and coins and draws
-for the ratio rules, keyed by (use, nesting, committed length, slots). Neither depends on the order
-of calls, on batch shape or on the device.
+for `reject`, keyed by (seed, use, nesting, position of the root, child ranks from the root).
+Neither depends on the order of calls, on batch shape or on the device.
 
 Source: the noise is the Gumbel-max trick with a counter-based generator (SplitMix64, Steele et al.
 2014).
@@ -33,8 +33,8 @@ class Chance:
     """A seed and a sampler, and every random decision that follows from them.
 
     seed       any whole number, NumPy's included; two prompts need two seeds, or they share noise
-    nesting    the parts of composite drafts that decide, from the outside in; empty for the
-               outermost draft and the target
+    nesting    path of (part, slots) names through nested drafts, outermost first, which separates
+               their coins and draws; empty for the outermost draft and the target
     """
 
     seed: Integral
@@ -49,7 +49,7 @@ class Chance:
         )  # a NumPy integer prints, and so hashes, differently
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token chosen at an absolute position: a sample of the warped distribution.
+        """Return the token chosen at an absolute position: a sample of the warped distribution.
 
         All models that have the same distribution there choose the same token.
         """
@@ -69,8 +69,8 @@ class Chance:
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, and each one's gap to the best in
-        nats.
+        """Return the k best tokens for `position` under the same noise, and each one's gap to the
+        best in nats.
 
         The first is what `choose` returns; fewer than k come back where the warped
         distribution has fewer tokens. Temperature 0 has noise 0, so these are the k largest logits,
@@ -86,8 +86,10 @@ class Chance:
     def gaps(
         self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
     ) -> list[float]:
-        """How many nats each of these tokens lies below what `choose` returns, under the same
-        noise; inf where the warped distribution excludes it.
+        """Return, for each token, how far its noisy log-probability lies below that of the chosen
+        token, in nats; inf if the warped distribution excludes it.
+
+        At temperature 0 these are gaps of unwarped log-probabilities.
         """
         allowed, perturbed = self._perturbed(logits, position)
         best_value = float(perturbed.max())
@@ -122,13 +124,13 @@ class Chance:
         return [token for token, _ in found], [found[0][1] - value for _, value in found]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Heads with this probability, for the child at `slots` under a root at position
-        `committed`; strict, so 0 is never heads.
+        """Return True with this probability, for the child at `slots` in the tree whose root is at
+        position `committed`; a probability of 0 is never True.
         """
         return self._uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """A token drawn from `probs`, by inversion of its cumulative sums.
+        """Return a token drawn from `probs`, by inversion of its cumulative sums.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
@@ -144,14 +146,16 @@ class Chance:
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
-        """The same noise for a part of a composite draft, with coins and draws of its own."""
+        """Return a Chance for a part of a composite draft: the same Gumbel noise, but independent
+        coins and draws.
+        """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
         return longer
 
     def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
-        """The noise that `choose` and `rank` add to these tokens' log-probabilities, in nats; 0 at
-        temperature 0.
+        """Return the noise that `choose` and `rank` add to these tokens' log-probabilities, in
+        nats; 0 at temperature 0.
         """
         return (
             [0.0] * len(tokens)
@@ -160,7 +164,7 @@ class Chance:
         )
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """The number in [0, 1) behind a "coin", or a draw for a "sibling" or to "emit".
+        """Return the uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit".
 
         Raises ValueError if `use` is another word.
         """
@@ -169,9 +173,9 @@ class Chance:
         return self._uniform(use, committed, slots)
 
     def noise_key(self, position: int) -> int:
-        """The 64 bits that all noise of a position follows from.
+        """Return the 64 bits that all noise of a position follows from.
 
-        A runtime of its own computes the noise from them as `gumbel_noise` does.
+        A compiled runtime derives the same noise from them as `gumbel_noise`.
         """
         return _key("noise", self.seed, int(position))
 

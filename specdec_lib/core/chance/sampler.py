@@ -24,6 +24,7 @@ class Sampler:
     top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0,
                    1]
 
+    Top-k is applied before top-p.
     Raises ValueError if a value is out of range.
     """
 
@@ -100,7 +101,7 @@ class Sampler:
 
 
 def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-    """Logits as float64 if they are, else float32, apart from gradients.
+    """Return the logits detached, in float64 if they are float64, else in float32.
 
     Raises ValueError if one is NaN or +inf, or if none is finite.
     """
@@ -111,7 +112,9 @@ def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
 
 
 def check_highest(highest: Real | Tensor | np.floating) -> None:
-    """Raises ValueError unless the largest of some logits is finite: it is NaN where one is."""
+    """Raise ValueError unless the largest logit is finite (a maximum is NaN if any logit is
+    NaN).
+    """
     if not math.isfinite(highest):
         raise ValueError(
             "logits must hold no NaN or +inf and at least one finite value, their maximum is"
@@ -120,7 +123,7 @@ def check_highest(highest: Real | Tensor | np.floating) -> None:
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The k tokens of the largest logits, and their unwarped probabilities.
+    """Return the k tokens of the largest logits, and their softmax probabilities at temperature 1.
 
     Raises ValueError as `Sampler.log_probs` does.
     """
@@ -130,7 +133,8 @@ def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[
 
 
 def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
-    """The unwarped probabilities of these tokens, to the bit those of `likeliest`.
+    """Return the softmax probabilities of these tokens at temperature 1, bit-identical to those of
+    `likeliest`.
 
     Raises ValueError as `Sampler.log_probs` does.
     """
@@ -152,7 +156,7 @@ def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
 
 
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The tokens of the k largest values and the values, best first; a tie goes to the lower token,
-    −inf is left out.
+    """Return the tokens of the k largest values, and the values, best first; ties go to the lower
+    token, and −inf is omitted.
     """
     return largest(values.detach().cpu().numpy(), k)

@@ -20,8 +20,8 @@ def check_arguments(
 ) -> Context:
     """Check what `decode` is given, and return the prompt as a context.
 
-    Raises ValueError if something is of another kind than the loop works with, the prompt is empty
-    or does not fit, or a draft's vocabulary is not the target's.
+    Raises ValueError if an argument has the wrong type, the prompt is empty or does not fit,
+    or a draft's vocabulary is not the target's.
     """
     _check_kinds(target, draft, chance, rule)
     context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
@@ -56,7 +56,7 @@ def checked_tree(proposed: Any) -> TokenTree:
 
 
 def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:
-    """Raises ValueError naming what is of another kind than the loop works with."""
+    """Raises ValueError naming the argument that has the wrong type."""
     if not isinstance(target, LanguageModel):
         missing = sorted(set(MODEL_MEMBERS) - set(dir(target)))
         lacking = f" without {', '.join(missing)}" if len(missing) < len(MODEL_MEMBERS) else ""

@@ -30,7 +30,8 @@ def decode(
     stop_tokens: Sequence[int] = (),
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
-    """Continue `prompt` as `target` alone would, with fewer of its passes.
+    """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
+    distribution (`reject`), in fewer target passes.
 
     on_round    called with each round as soon as it is done
 
@@ -61,19 +62,22 @@ def rounds(
     rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
-    """Yield the rounds of a generation as they are done, each with why it is the last, or None.
+    """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
+    "context"), else None.
 
-    Why is "stop token", "length" or "context"; the text streams as `played.emitted` of each round.
+    `Round.emitted` holds its tokens. Unlike `decode`, it neither clears the caches nor reads the
+    prompt; see `read_prompt`.
 
     prompt            tokens, or a context whose generated part is continued
     chance            the seed and the sampler
     max_new_tokens    at least 1
     rule              `look_up` gives the target's own tokens for the seed, and accepts most from
                       "ranked" siblings; `reject` gives tokens of its distribution, and accepts most
-                      from "iid" and "distinct" ones; the other way round is exact too, and slow
+                      from "iid" and "distinct" ones; other combinations are exact too, but accept
+                      less
     stop_tokens       each ends the generation when it is emitted
 
-    Raises ValueError, before any work, if one of these is of another kind, the prompt is empty or
+    Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or the draft's vocabulary is not the target's.
     """
     context = check_arguments(
@@ -86,8 +90,8 @@ def rounds(
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
     """Let every model forget all else and read the prompt, so that no round pays for it.
 
-    A model reads the source, if it has an encoder, and the prompt but for its last token. What that
-    took comes back, by model.
+    A model reads the source, if it has an encoder, and the prompt but for its last token. Return
+    the usage of each model by name.
     """
     return _read_prompt(models_in(target, draft).values(), prompt)
 

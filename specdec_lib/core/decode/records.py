@@ -47,7 +47,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Generation:
-    """A decoded continuation and its rounds; every count is a sum over them.
+    """A decoded continuation and its rounds; `tokens` and `tokens_per_round` are computed from
+    these.
 
     stop       "stop token", "length" or "context"
     prefill    per model: what reading the prompt took, before the first round

@@ -22,12 +22,12 @@ class Slot(NamedTuple):
 
 
 def by_level(slot: Slot) -> tuple:
-    """The order of equal scores: the shallower slot first, then the one of lower ranks."""
+    """Return a sort key for slots of equal score: shallower first, then lower ranks."""
     return len(slot.ranks), slot.ranks
 
 
 def by_parent(slot: Slot) -> tuple:
-    """The order of equal scores: the slot whose parent was chosen first, then the lower rank."""
+    """Return a sort key for slots of equal score: earlier-chosen parent first, then lower rank."""
     return slot.parent, slot.ranks[-1]
 
 
@@ -41,8 +41,8 @@ def grow_best_first(
 ) -> Iterator[Slot]:
     """Yield at most `budget` slots, the best score first, each after its parent.
 
-    factors    for a chosen slot (the root has no ranks): the score of each possible child by rank,
-               relative to the slot's own, in [0, 1]
+    factors    returns, for a chosen slot (the root has empty ranks), the conditional acceptance
+               probability of each child by rank, in [0, 1]
     depth      deepest slot; None for no limit
     floor      lowest score of a slot
     tie        orders slots of one score

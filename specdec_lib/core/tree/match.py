@@ -10,8 +10,9 @@ class MatchTable:
     """The probability that a child is accepted if its parent is, by rank and optionally gap.
 
     rates    by rank, for any gap; beyond the last rank each is half the one before
-    edges    gaps in nats that part the bins, rising; empty if gaps do not matter
-    binned   per bin, one more than there are edges, rates by rank
+    name     of the table, for people; it changes nothing
+    edges    bin edges of the gap in nats, ascending; empty if gaps do not matter
+    binned   rates [len(edges) + 1, len(rates)]: one row per gap bin, by rank
 
     The gap of a later sibling is how far its noisy log-probability lies below the first's; that of
     the first is how far the second lies below it.
@@ -61,8 +62,8 @@ class MatchTable:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k of at least two ranked tokens, the first's gap being its lead: how far the second
-    lies below it.
+    """Return the first k ranked tokens and their gaps as `MatchTable` defines them: the first
+    token's gap becomes its lead over the second (inf if there is none).
     """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

@@ -30,7 +30,8 @@ class TokenTree:
     scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never
                      above the parent's
     rows             per node the distribution [vocab] that its token was drawn from, given its
-                     earlier siblings; None for a token chosen without chance
+                     earlier siblings; None for a token chosen without chance. Not the logits rows
+                     of `LanguageModel.score`
 
     `len(tree)` counts the root, `tree.guesses` does not.
     Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or
@@ -88,9 +89,10 @@ class TokenTree:
 
     @classmethod
     def of_paths(cls, context: Context, paths: Iterable[Sequence[int]]) -> "TokenTree":
-        """The tree that holds these paths of tokens below the context's end, each beginning once.
+        """Return the prefix tree of these token paths below the context's last token; shared
+        prefixes become one node.
 
-        Its scores are 0 and its sources empty: it is made to be read, not to be verified.
+        Scores are 0 and sources empty: the tree is for scoring by a model, not for verification.
         """
         number: dict[tuple[int, ...], int] = {(): ROOT}
         parents = []
@@ -112,10 +114,12 @@ class TokenTree:
         scores: Sequence[float],
         rows: Sequence[Tensor | None] | None = None,
     ) -> "TokenTree":
-        """This tree with more nodes at its end.
+        """Return this tree with more nodes at its end.
 
         parents    numbers of nodes of this tree, or of earlier new ones
         source     one for all new nodes, or one for each
+        scores     absolute, of the whole path and not relative to the parent's
+        rows       as in the class; None gives no new node a row
 
         Raises ValueError as for a tree that is made whole.
         """
@@ -201,7 +205,7 @@ class TokenTree:
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
-        """The child ranks along `path`: they name the place of a node without any token."""
+        """Return the child rank at each step from the root to `node`; () for the root."""
         return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
 
     def ancestry(self) -> Bool[Tensor, "nodes nodes"]:
@@ -226,7 +230,10 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """The tree without nodes deeper than `depth`: fair with rows, as no token decides."""
+        """Return the tree without nodes deeper than `depth`.
+
+        This keeps `reject` exact, because the cut does not depend on the drawn tokens.
+        """
         return (
             self
             if max(self.depths) <= depth
@@ -237,7 +244,7 @@ class TokenTree:
         """The tree of the `budget` best-scored guesses; a tie goes to the earlier node.
 
         Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would
-        bias the ratio rules).
+        bias `reject`).
         """
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
@@ -246,10 +253,10 @@ class TokenTree:
     def merged(self) -> "TokenTree":
         """The tree with equal siblings made one, and their subtrees joined.
 
-        The one gets the higher score, and the source of the first.
+        The merged node takes the highest score and the first source.
 
         Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it
-        would bias the ratio rules).
+        would bias `reject`).
         """
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}

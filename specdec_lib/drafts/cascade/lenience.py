@@ -23,7 +23,7 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """The lenience of a review towards each node of `tree`.
+    """Return the lenience of each node of `tree` in a review.
 
     exempt_max_gram    copies that no model has reviewed yet get lenience 1 (none)
 
@@ -47,8 +47,8 @@ def reject_leniently(
     chance: Chance,
     leniences: Sequence[float],
 ) -> tuple[Verdict, tuple[Float[Tensor, " vocab"], ...]]:
-    """The verdict of a lenient `reject`, and the distribution that each token of the path and the
-    bonus follows under it.
+    """Run `reject` with lenience. Return its verdict, and for each accepted token and the bonus
+    the distribution [vocab] that it was drawn from.
 
     leniences    per node, root included
 
@@ -59,7 +59,7 @@ def reject_leniently(
         len(tree.children(node)) > 1 for node in range(len(tree))
     ):
         raise ValueError(
-            "lenience above 1 under a ratio rule reviews chains only, got a branching tree of"
+            "lenience above 1 under `reject` reviews chains only, got a branching tree of"
             f" {tree.guesses} guesses and {max(leniences)}"
         )
     events: list[Trial | FinalDraw] = []
@@ -82,9 +82,10 @@ def lenient_probs(
 ) -> Float[Tensor, " vocab"]:
     """The distribution of the next token under a lenient review of `token`, drawn from `row`.
 
-    `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one of the
-    normalised (wanted − row)₊. That gives min(row, l · wanted) + leftover · normalised
-    (wanted − row)₊, which is `wanted` itself for l = 1.
+    `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one drawn from the
+    residual distribution max(0, wanted − row), normalised. That gives min(row, l · wanted) +
+    leftover · residual, which is `wanted` itself for l = 1. Here leftover is the probability that
+    `token` is rejected: the sum of max(0, row − l · wanted) over all tokens.
 
     wanted    the reviewer's own distribution
     row       None is the point mass at `token`

@@ -1,10 +1,10 @@
 """The K matrix: a whole cascade as one upper triangular table of counts.
 
 Row 0 holds how many tokens each drafter contributes to what the target verifies, row r to what
-drafter r − 1 reviews; column c belongs to drafter c, strongest first. A drafter with a row of zeros
-below it reviews nothing and guesses token by token. The paper counts along a row what is there so
-far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14 of
-the second are (5, 19) and (5, 14).
+drafter r − 1 reviews; column c belongs to drafter c, strongest first. If row c + 1 is all zeros,
+drafter c reviews nothing and generates token by token. The paper counts along a row what is there
+so far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14
+of the second are (5, 19) and (5, 14).
 Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, where a tail of 10
 copied tokens is always understood.
 """

@@ -17,15 +17,16 @@ from specdec_lib.drafts.cascade.reviewed import check_parts
 
 @dataclass(frozen=True)
 class Relay:
-    """A path that `parts` lengthen in turn, part i while the path has fewer than lengths[0] + … +
-    lengths[i] tokens.
+    """A horizontal cascade: drafts extend one path in turn.
+
+    Part i extends it while it is shorter than lengths[0] + … + lengths[i] tokens.
 
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part, 0 or more; a part may overshoot, and later ones then add
                less or are skipped
 
-    It goes on at the best-scored leaf of what was added last (the deeper of a tie); the tokens
-    there are that leaf's depth. All other guesses of a branching part stay where they are.
+    The path continues at the best-scored new leaf (the deeper of a tie), and its length is that
+    leaf's depth. Other branches remain in the tree.
     Raises ValueError if there is no part, not one length per part, a length is negative or all are
     0, or vocabularies differ.
     """

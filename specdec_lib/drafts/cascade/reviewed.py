@@ -31,16 +31,19 @@ class Reviewed:
     """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the
     reviewer's own, are handed up.
 
+    reviewer           the model that scores the guesses
     draft              any draft, a reviewed one or a relay included
-    lenience           l ≥ 1: how much more than its own distribution the reviewer lets through; 1
-                       is no lenience, and the target is never lenient
+    lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
+                       min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says; the
+                       target is never lenient
     exempt_max_gram    no lenience towards copies that no model has reviewed yet
     siblings           "ranked": the reviewer follows its choices under the shared noise, and what
-                       it hands up has no rows; "iid": it accepts and draws by the ratio rule, and
+                       it hands up has no rows; "iid": it accepts and draws as `reject` does, and
                        hands up the distribution of each token
-    width              children per position of what is handed up: the token itself, which goes on,
-                       and so many less one of the reviewer's likeliest others as leaves (a comb); a
-                       relay goes on at the best-scored leaf, which may be one of those
+    width              children per node of the proposed tree: the kept token, below which the tree
+                       continues, and width − 1 alternatives as leaves (a comb): the reviewer's next
+                       likeliest for "ranked", independent draws for "iid"; a `Relay` continues at
+                       the best-scored leaf, which may be an alternative
     match              turns ranks into scores; but at temperature 0 a score is the product of the
                        reviewer's probabilities
 
@@ -65,7 +68,9 @@ class Reviewed:
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of at least one token, or a comb along it."""
+        """Return a chain of at least one token, or a comb; the root alone if the reviewer's
+        context is full.
+        """
         tree = TokenTree.rooted(context)
         room = self.reviewer.max_positions - len(context)
         if room < 0:

@@ -12,7 +12,7 @@ from specdec_lib.core.tree import TokenTree
 class Child(NamedTuple):
     """A guess that is not in a tree yet.
 
-    factor    its score relative to its parent's
+    factor    conditional acceptance estimate: the child's score ÷ its parent's
     row       the distribution [vocab] its token was drawn from; None if chosen without chance
     source    the name of the drafter that guessed it
     """

@@ -20,14 +20,14 @@ SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 @dataclass(frozen=True)
 class TreeDraft:
-    """A tree grown from one model level by level: a pass scores all nodes of a level that get
+    """A tree grown from one model level by level; one pass per level scores the nodes that get
     children.
 
     widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
     shape       any fixed shape, such as `theory.best_tree` of measured rates
     budget      number of guesses, filled best-first by score
     depth       deepest guess of a tree with a budget
-    floor       lowest score of a guess, in [0, 1]
+    floor       guesses with a score below it are dropped, in [0, 1]
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
@@ -73,7 +73,7 @@ class TreeDraft:
             raise ValueError(f"siblings are one of {', '.join(SIBLINGS)}, got {self.siblings!r}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A tree of the given shape, from at most one pass per depth."""
+        """Propose a tree in at most one pass per depth."""
 
         def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             part, number = tree.above(list(widths))  # other nodes need not be read
@@ -102,10 +102,10 @@ class TreeDraft:
         )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
-        """The tree that follows from the children that `expand` gives, level by level.
+        """Build the tree level by level from the children that `expand` returns.
 
-        A node that `expand` leaves out is a leaf, and all else is as it would be: at the shallowest
-        level with such a node, `expand` gets the very nodes that `propose` would expand there.
+        A node for which it returns none stays a leaf. At the shallowest level with such a node,
+        `expand` gets the same nodes that `propose` would expand there.
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:
@@ -120,7 +120,9 @@ class TreeDraft:
         return self._fill_best(tree, reach, expand)
 
     def reach(self, context: Context) -> int:
-        """The depth that a tree after `context` may have, given the model's longest context."""
+        """Return the maximum depth of a tree after `context`, limited by the draft's settings and
+        the model's context length.
+        """
         readable = max(0, self.model.max_positions - len(context) + 1)
         if self.widths is not None:
             return min(readable, len(self.widths))

@@ -20,8 +20,8 @@ def slots_of(shape: Shape) -> SlotWidths:
 
 @functools.lru_cache(maxsize=64)
 def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
-    """The best `budget` slots where a slot's score depends on its ranks alone, as `slots_of` gives
-    them.
+    """Return the `budget` best slots when scores depend on ranks alone, in the format of
+    `slots_of`.
 
     match    gives the probability of acceptance by rank
     depth    deepest slot

@@ -1,4 +1,4 @@
-"""Prepares the default target, SmolLM2-135M-Instruct, from a package that ships its weights."""
+"""Prepares the SmolLM2 target model, SmolLM2-135M-Instruct, from a package that ships it."""
 
 from specdec_lib.suite.setup.target import prepare_target
 

@@ -1,4 +1,4 @@
-"""`specdec setup`: prepares the default target model; a second call returns at once."""
+"""`specdec setup`: prepares the SmolLM2 target model; a second call returns at once."""
 
 from collections.abc import Sequence
 
