@@ -11,7 +11,7 @@ from typing import NamedTuple
 DOMAINS = ("chat", "code", "summary", "math")
 OPENINGS = {
     "chat": (
-        "", "", "", "", "", "",  # the empty turn: a fifth of all requests
+        "", "", "", "", "", "",  # the empty turn: three in ten chat requests
         "How do I", "How does", "Can you", "Why", "I'm", "I", "Explain", "Describe", "Give me a",
         "When", "Who", "Compare", "Write an email", "List",
     ),
