@@ -152,3 +152,9 @@ def test_words_do_not_cover_each_other_where_there_is_room() -> None:
     assert not any(labels._shared(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
     with pytest.raises(ValueError, match="1 dots need as many texts, got 2"):
         labels.beside(dots[:1], texts[:2], size=(9, 9))
+
+
+def test_marks_without_ends_take_no_interval_of_other_marks() -> None:
+    table = pd.DataFrame({"x": [1.0], "y": [2.0], "low": [0.5], "high": [1.5]})
+    assert {"low", "high"}.isdisjoint(marks(table, x="x", y="y").columns)
+    assert marks(table, x="y", y="x", ends=("low", "high"))["low"].tolist() == [0.5]

@@ -64,7 +64,8 @@ def marks(
 ) -> pd.DataFrame:
     """The table with the columns of marks besides its own; series and panel are "" where not named.
 
-    ends     columns of the interval's ends
+    ends     columns of the interval's ends; without them the marks have no interval, even if the
+             table has columns `low` and `high` for other marks
     value    the column that the interval holds; without it, `y`
 
     Raises ValueError if the table lacks a column or a row, or an interval does not hold its value.
@@ -76,6 +77,8 @@ def marks(
     if ends:
         check_interval(table, value or y, ends)
         values |= {"low": table[ends[0]].astype(float), "high": table[ends[1]].astype(float)}
+    else:
+        table = table.drop(columns=["low", "high"], errors="ignore")
     return table.assign(**values)
 
 
