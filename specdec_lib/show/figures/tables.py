@@ -8,8 +8,9 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.protocols import Verdict
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.trace import Choice
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import follow_choices
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -31,31 +32,28 @@ def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -
 def walk(
     tree: TokenTree,
     target_logits: Float[Tensor, "nodes vocab"],
-    verdict: Verdict,
     chance: Chance,
     *,
     text: Callable[[int], str],
 ) -> pd.DataFrame:
-    """A row per node that the walk came to: what the target wanted there, how probable that was,
-    and which child it was, if any.
+    """A row per node that the walk of `look_up` comes to: the target's choice there, how probable
+    it was, and which child holds it, if any.
     """
-    rows = []
-    for node in (ROOT, *verdict.path):
-        token = chance.choose(target_logits[node], tree.position(node) + 1)
-        child = tree.child(node, token)
-        rows.append(
-            {
-                "at": text(tree.tokens[node]),
-                "position": tree.position(node) + 1,
-                "target's choice": text(token),
-                "probability": float(chance.sampler.probs(target_logits[node])[token]),
-                "guesses": len(tree.children(node)),
-                "child": "none: emitted as correction or bonus"
-                if child is None
-                else tree.children(node).index(child),
-            }
-        )
-    return pd.DataFrame(rows)
+    choices: list[Choice] = []
+    follow_choices(tree, target_logits, chance, trace=choices.append)
+    return pd.DataFrame(
+        {
+            "at": text(tree.tokens[node]),
+            "position": tree.position(node) + 1,
+            "target's choice": text(token),
+            "probability": float(chance.sampler.probs(target_logits[node])[token]),
+            "guesses": len(tree.children(node)),
+            "child": "none: emitted as correction or bonus"
+            if child is None
+            else tree.children(node).index(child),
+        }
+        for node, token, child in choices
+    )
 
 
 def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
