@@ -16,8 +16,8 @@ class BatchedPasses:
     sequences    how many there are
     positions    how many tokens each may have at most
 
-    Weights and cache are rounded to bfloat16, so a text written with it is not exactly the float32
-    model's: good enough to learn from, not to measure on.
+    Where the processor multiplies bfloat16, weights and cache are rounded to it; a text written so
+    is not exactly the float32 model's: good enough to learn from, not to measure on.
     """
 
     def __init__(self, model: LlamaForCausalLM, sequences: int, positions: int) -> None:
@@ -25,14 +25,15 @@ class BatchedPasses:
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.width, self.epsilon = config.hidden_size, config.rms_norm_eps
         self.head_width = self.width // self.heads
-        self.weights = [_layer(layer) for layer in model.model.layers]
-        self.norm = model.model.norm.weight.detach().bfloat16()
-        self.embedding = model.model.embed_tokens.weight.detach().bfloat16()
-        self.head = model.lm_head.weight.detach().bfloat16()
-        self.rotation = _rotation(model, positions)
+        self.dtype = fastest_dtype()
+        self.weights = [_layer(layer, self.dtype) for layer in model.model.layers]
+        self.norm = model.model.norm.weight.detach().to(self.dtype)
+        self.embedding = model.model.embed_tokens.weight.detach().to(self.dtype)
+        self.head = model.lm_head.weight.detach().to(self.dtype)
+        self.rotation = _rotation(model, positions, self.dtype)
         shape = (len(self.weights), sequences, self.kv_heads, positions, self.head_width)
-        self.keys = torch.zeros(shape, dtype=torch.bfloat16)
-        self.values = torch.zeros(shape, dtype=torch.bfloat16)
+        self.keys = torch.zeros(shape, dtype=self.dtype)
+        self.values = torch.zeros(shape, dtype=self.dtype)
 
     @torch.inference_mode()
     def logits(self, tokens: Tensor, positions: Tensor) -> Tensor:
@@ -69,27 +70,34 @@ class BatchedPasses:
         return rms_norm(hidden, (self.width,), self.norm, self.epsilon) @ self.head.T
 
 
-def _layer(layer: torch.nn.Module) -> dict[str, Tensor]:
+def fastest_dtype() -> torch.dtype:
+    """bfloat16 where the processor multiplies it, else float32, which is then far quicker."""
+    capable = torch.cpu.get_capabilities()
+    known = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    return torch.bfloat16 if known else torch.float32
+
+
+def _layer(layer: torch.nn.Module, dtype: torch.dtype) -> dict[str, Tensor]:
     attention, network = layer.self_attn, layer.mlp
 
     def joined(*parts: torch.nn.Linear) -> Tensor:
-        return torch.cat([part.weight.detach() for part in parts]).bfloat16().T
+        return torch.cat([part.weight.detach() for part in parts]).to(dtype).T
 
     return {
-        "attention_norm": layer.input_layernorm.weight.detach().bfloat16(),
+        "attention_norm": layer.input_layernorm.weight.detach().to(dtype),
         "query_key_value": joined(attention.q_proj, attention.k_proj, attention.v_proj),
         "output": joined(attention.o_proj),
-        "feed_forward_norm": layer.post_attention_layernorm.weight.detach().bfloat16(),
+        "feed_forward_norm": layer.post_attention_layernorm.weight.detach().to(dtype),
         "gate_up": joined(network.gate_proj, network.up_proj),
         "down": joined(network.down_proj),
     }
 
 
-def _rotation(model: LlamaForCausalLM, positions: int) -> tuple[Tensor, Tensor]:
+def _rotation(model: LlamaForCausalLM, positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosine and sine per position, in the network's own layout."""
     place = torch.arange(positions)[None]
     cosine, sine = model.model.rotary_emb(torch.zeros(1, dtype=torch.float32), place)
-    return cosine[0].bfloat16(), sine[0].bfloat16()
+    return cosine[0].to(dtype), sine[0].to(dtype)
 
 
 def _half_turn(heads: Tensor) -> Tensor:
