@@ -1,176 +1,61 @@
-import os
-import re
-import struct
-import warnings
-from pathlib import Path
+"""The pictures of a tree and of text, and what every figure is made of."""
+
+from itertools import product
+from math import nan
 
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
 
-from specdec_lib.core import files as places
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import saving, theme
+from specdec_lib.show.figures import cascade, gains, labels, staged, theme, trees
+from specdec_lib.show.figures.latency import _round_marks
+from specdec_lib.show.figures.marks import lanes, marks
+from specdec_lib.show.figures.roofline import share_of_roof
 
-LAWS = pd.DataFrame(
-    {
-        "token": [" a", "\n", " a", "\n"],
-        "distribution": ["target", "target", "draft", "draft"],
-        "probability": [0.75, 0.25, 1 / 3, 2 / 3],
-    }
-)
-ORIGINS = pd.DataFrame(
-    {
-        "token": ["def", " f", ":\n    ", "return"],
-        "source": ["draft", "target", "n-gram", "draft"],
-        "round": [0, 0, 1, 1],
-    }
+LABELS = ["def", " f", " g", "\n"]
+SMALL = (  # a root with children 1 and 2, and 3 below 1
+    TokenTree(7, (5,))
+    .grown((8, 9), (0, 0), source="draft", scores=(0.8, 0.1))
+    .grown((6,), (1,), source="n-gram", scores=(0.5,))
 )
 
 
-@pytest.fixture
-def small() -> TokenTree:
-    """A root with children 1 and 2, and 3 below 1."""
-    return (
-        TokenTree(7, (5,))
-        .grown((8, 9), (0, 0), source="draft", scores=(0.8, 0.1))
-        .grown((6,), (1,), source="n-gram", scores=(0.5,))
-    )
+def rows(columns, *values):
+    return pd.DataFrame(list(values), columns=columns.split())
 
 
-def texts(figure: go.Figure) -> list[str]:
-    return [
-        text for trace in figure.data for text in (trace.text if trace.text is not None else ())
-    ]
-
-
-def names(figure: go.Figure) -> list[str]:
-    return [trace.name for trace in figure.data if trace.name]
-
-
-def test_save_writes_page_image_table_and_script(figures: Path) -> None:
-    page = saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", LAWS)
-    assert page == figures / "00_bars.html"
-    assert sorted(path.name for path in figures.iterdir()) == [
-        "00_bars.csv",
-        "00_bars.html",
-        "00_bars.png",
-        "plotly.min.js",
-    ]
-    assert (figures / "00_bars.csv").read_bytes().splitlines()[-1] == b'",draft,0.666667'
-    image = (figures / "00_bars.png").read_bytes()
-    assert image[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", image[16:24]) == (1400, 1000)
-
-
-def test_saving_again_gives_the_same_bytes_and_asks_no_network(figures: Path) -> None:
-    both = []
-    for _ in range(2):
-        page = saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", LAWS)
-        both.append([path.read_bytes() for path in sorted(figures.iterdir())])
-    assert both[0] == both[1]
-    assert re.findall(r'<script[^>]* src="([^"]*)"', page.read_text()) == ["plotly.min.js"]
-
-
-@pytest.mark.parametrize(
-    "name", ["bars", "0_bars", "00bars", "00_", "00_Bars", "../00_bars", "00_bars.html"]
-)
-def test_a_badly_named_figure_is_refused(name: str, figures: Path) -> None:
-    with pytest.raises(ValueError, match="got"):
-        saving.save(go.Figure(), name, LAWS)
-    assert not figures.exists()
-
-
-def test_without_an_exporter_one_warning_and_the_other_files(
-    figures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saving, "_exporter_works", lambda: False)
-    with pytest.warns(UserWarning, match="00_bars.png is not") as said:
-        saving.save(go.Figure(), "00_bars", LAWS)
-    assert len(said) == 1
-    assert not (figures / "00_bars.png").exists() and (figures / "00_bars.csv").exists()
-
-
-def test_an_exporter_that_fails_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> bytes:
-        raise RuntimeError("no browser")
-
-    monkeypatch.setattr(go.Figure, "to_image", fail)
-    assert saving._exporter_works.__wrapped__() is False
-
-
-def test_the_exporters_own_warnings_are_the_only_silenced_ones(figures: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        saving.save(go.Figure(), "00_bars", LAWS)
-
-
-def test_a_page_leads_back_to_the_gallery_and_says_when_its_script_is_missing(
-    figures: Path,
-) -> None:
-    page = saving.save(go.Figure(), "00_bars", LAWS).read_text()
-    assert (
-        page.count('href="index.html#00_bars"') == 1
-        and "plotly.min.js beside it" in page
-        and page.endswith("</body>\n</html>")
-    )
-
-
-def test_a_file_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object) -> None:
-        raise OSError("disk full")
-
-    path = tmp_path / "kept"
-    path.write_bytes(b"before")
-    monkeypatch.setattr(os, "replace", stop)
-    with pytest.raises(OSError, match="disk full"):
-        places.write_whole(path, b"after")
-    assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
-
-
-def test_the_folder_is_the_repositorys_wherever_the_caller_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SPECDEC_FIGURES")
-    assert saving.folder() == Path(__file__).resolve().parents[1] / "figures"
-    monkeypatch.setenv("SPECDEC_FIGURES", "here")
-    assert saving.folder() == tmp_path / "here"
-
-
-def test_every_source_word_has_its_own_colour_and_strangers_share_four() -> None:
+def test_every_source_word_has_its_own_colour_and_strangers_share_four():
     assert len(set(theme.SOURCES.values())) == 8
     given = theme.colours(["x", "draft", "y", "x"])
-    assert (
-        list(given) == ["x", "draft", "y"]
-        and given["draft"] == "#0072B2"
-        and given["x"] != given["y"]
-    )
-    assert not set(theme.OTHERS) & set(theme.SOURCES.values())
+    assert list(given) == ["x", "draft", "y"] and given["draft"] == theme.SOURCES["draft"]
+    assert given["x"] != given["y"] and not set(theme.OTHERS) & set(theme.SOURCES.values())
 
 
-def test_white_space_is_visible_and_long_labels_are_cut() -> None:
-    assert theme.visible(" a\n\t") == "␣a⏎⇥"
+def test_looks_keep_the_colour_of_a_meaning_and_differ_by_more_than_colour():
+    looks = theme.looks(["draft", "mine", "Max-Gram", "code"])
+    assert looks["draft"].colour == theme.SOURCES["draft"]
+    assert looks["Max-Gram"].colour == theme.SOURCES["n-gram"]
+    for quality in ("dash", "symbol", "hatch"):
+        assert len({vars(look)[quality] for look in looks.values()}) == 4
+
+
+def test_white_space_is_visible_and_markup_and_long_labels_are_kept_out():
+    assert theme.visible(" a\n\t") == "␣a⏎⇥" and theme.visible("") == "∅"
     assert theme.visible("internal_function", 12) == "internal_fu…"
-    assert theme.visible("") == "∅"
-    assert theme.escape("$<b>&") == "&#36;&lt;b&gt;&amp;"
+    assert (
+        theme.escape("$<b>&") == "&#36;&lt;b&gt;&amp;" and labels.wrap("a<b c", 4) == "a&lt;b<br>c"
+    )
 
 
-def test_tree_shows_labels_scores_sources_and_the_accepted_path(small: TokenTree) -> None:
-    figure = figures.tree(small, labels=["def", " f", " g", "\n"], path=(1, 3), title="one round")
-    assert texts(figure) == ["def", "␣f", "␣g", "⏎", "0.80", "0.10", "0.50"]
-    assert names(figure) == ["accepted path", "context", "draft", "n-gram"]
-    assert figure.layout.title.text == "one round"
-    words = next(trace for trace in figure.data if trace.hovertext)
-    assert words.x[0] < words.x[1] and words.x[1] < words.x[3], "the root is at the left"
-    assert "score 0.5" in words.hovertext[3] and "guessed by n-gram" in words.hovertext[3]
+@pytest.mark.parametrize("path, bonus", [((), None), ((1, 3), None), ((1,), " end"), ((), " end")])
+def test_a_tree_is_drawn_with_its_path_and_the_targets_own_token(path, bonus):
+    figure = figures.tree(SMALL, labels=LABELS, path=path, bonus=bonus, title="one <round>")
+    assert ("target" in {trace.name for trace in figure.data}) == (bonus is not None)
+    assert figures.tree(TokenTree(0, (1,)), labels=["a"]).data, "the root alone"
 
 
-def test_no_two_boxes_of_a_crowded_tree_overlap() -> None:
-    from specdec_lib.show.figures import trees
-
+def test_no_two_boxes_of_a_crowded_tree_overlap():
     crowded = TokenTree(0, (1,))
     for node in range(31):
         crowded = crowded.grown([node], [node // 3], source="draft", scores=[0.0])
@@ -180,55 +65,117 @@ def test_no_two_boxes_of_a_crowded_tree_overlap() -> None:
             assert left >= other[2] or right <= other[0] or top >= other[3] or bottom <= other[1]
 
 
-def test_a_tree_of_the_root_alone_is_drawn() -> None:
-    assert texts(figures.tree(TokenTree(0, (1,)), labels=["a"])) == ["a"]
+def test_mask_is_the_trees_ancestry():
+    (cells, *_) = figures.mask(SMALL, labels=LABELS).data
+    assert [[cell > 0 for cell in line] for line in cells.z] == SMALL.ancestry().tolist()
 
 
 @pytest.mark.parametrize("path", [(0,), (3,), (2, 3), (1, 3, 3), (9,)])
-def test_a_path_off_the_edges_is_refused(small: TokenTree, path: tuple[int, ...]) -> None:
+def test_a_path_off_the_edges_and_too_few_labels_are_refused(path):
     with pytest.raises(ValueError, match="follows the tree's edges"):
-        figures.tree(small, labels=list("abcd"), path=path)
-
-
-def test_too_few_labels_are_refused(small: TokenTree) -> None:
+        figures.tree(SMALL, labels=LABELS, path=path)
     for draw in (figures.tree, figures.mask):
-        with pytest.raises(
-            ValueError, match="4 nodes, the root among them, need as many labels, got 3"
-        ):
-            draw(small, labels=list("abc"))
+        with pytest.raises(ValueError, match=r"4 nodes, .* got 3"):
+            draw(SMALL, labels=list("abc"))
 
 
-def test_mask_is_the_trees_ancestry(small: TokenTree) -> None:
-    figure = figures.mask(small, labels=["def", " f", " g", "\n"])
-    seen = [[cell > 0 for cell in line] for line in figure.data[0].z]
-    assert seen == small.ancestry().tolist()
-    assert "␣f" in figure.layout.xaxis.ticktext[1] and "<b>8</b>" in figure.layout.xaxis.ticktext[1]
+def test_text_keeps_its_lines_and_indentation_and_long_lines_are_broken():
+    from specdec_lib.show.figures.rounds import _lay_out
+
+    tokens = ["def", " f", ":\n    ", "return", *["twelve_signs"] * 20]
+    found = _lay_out(pd.DataFrame({"token": tokens, "source": "draft", "round": 0}))
+    assert found["text"].tolist()[:5] == ["def", " f", ":⏎", "    ", "return"]
+    lines = found["y"].tolist()
+    assert lines[2] < lines[3] == lines[4] and found["left"][4] > found["left"][3]
+    assert found["y"].nunique() == 4
 
 
-def test_origins_keeps_lines_and_indentation_and_shows_shares() -> None:
-    figure = figures.origins(ORIGINS)
-    assert names(figure) == [
-        "draft 50% (2)",
-        "target 25% (1)",
-        "n-gram 25% (1)",
-        "start of a round",
+def test_marks_rename_and_take_no_interval_of_other_marks():
+    table = rows("what k rate low high", ("a", 1, 0.5, 0.4, 0.7), ("b", 2, nan, 0.4, 0.7))
+    found = marks(table, "k", "rate", series="what", ends="low rate high")
+    assert found[["x", "series", "panel", "low"]].values.tolist() == [
+        [1, "a", "", 0.4],
+        [2, "b", "", 0.4],
     ]
-    words = figure.data[-1]
-    assert list(words.text) == ["def", "f", ":⏎", "", "return"]
-    assert words.y[3] == words.y[4] > words.y[2] and words.x[4] > words.x[3], (
-        "a newline breaks the line, and the indentation stands before the next token"
+    assert {"low", "high"}.isdisjoint(marks(table, "k", "rate").columns)
+
+
+def test_lanes_stand_beside_the_place_of_their_name():
+    names, which = pd.Series(["p", "p", "q"]), pd.Series(["x", "y", "y"])
+    assert lanes(names).tolist() == [0.0, 0.0, 1.0]
+    assert lanes(names, which, room=0.4).tolist() == pytest.approx([-0.1, 0.1, 1.1])
+    assert lanes(names, which, room=0.4, order=("y", "x")).tolist() == pytest.approx(
+        [0.1, -0.1, 0.9]
     )
-    assert figure.layout.title.text == "4 tokens in 2 rounds: 2.00 per round"
 
 
-def test_origins_breaks_long_lines() -> None:
-    long = pd.DataFrame(
-        {"token": [" twelve_signs"] * 20, "source": ["draft"] * 20, "round": range(20)}
+def test_ewif_has_a_third_mark_only_where_another_k_is_better():
+    table = rows(
+        "data drafters lengths paper ours best best_lengths",
+        ("CNNDM", "SMALL", "9", 2.65, 2.654, 2.654, "9"),
+        ("CNNDM", "BASE + SMALL", "5, 3", 3.03, 3.027, 3.044, "5, 5"),
     )
-    assert len(set(figures.origins(long).data[-1].y)) == 3
+    found = cascade._ewif_marks(table)
+    assert found["y"].tolist() == [2.65, 3.03, 2.654, 3.027, 3.044]
+    assert found["text"].iloc[-1] == "3.044<br>k = 5, 5"
 
 
-def test_origins_refuses_a_table_without_its_columns_or_rows() -> None:
-    for table in (LAWS, ORIGINS[:0]):
-        with pytest.raises(ValueError, match=f"token, source, round, got {len(table)} rows"):
-            figures.origins(table)
+def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
+    table = rows(
+        "data prices method drafters paper ours ours_low ours_high",
+        ("code", "parameters", "cascade", "middle + Max-Gram", nan, 2.0, 1.9, 2.2),
+        ("GSM8K", "parameters", "speculative", "middle", 3.38, nan, nan, nan),
+    )
+    found = cascade._swi_marks(table)
+    assert found["set"].tolist() == ["middle, speculative", "middle + Max-Gram, cascade"]
+    papers = found[found["series"] == "paper, GSM8K"]
+    assert papers["x"].tolist() == [3.38] and papers["low"].isna().all()
+
+
+def test_pieces_of_a_bar_follow_each_other():
+    table = rows(
+        "draft sampling part model round_seconds share",
+        ("plain", "greedy", "verify", "target", 0.01, 0.9),
+        ("plain", "greedy", "host", "", 0.001, 0.1),
+    )
+    found = _round_marks(table)
+    assert found["base"].tolist() == [0.0, 10.0] and found["inside"].tolist() == ["90%", "10%"]
+    prices = rows("target_passes target_price draft_passes draft_price", (1.0, 1.0, 2.0, 0.5))
+    assert gains._price_marks(prices)["base"].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("method, order", [("staged", ["b", "c", "a"]), ("tree", ["a", "b", "c"])])
+def test_prompts_are_ranked_by_the_leading_method(method, order):
+    table = rows("prompt relative", ("a", 3.0), ("b", 1.0), ("c", 2.0)).assign(method=method)
+    other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
+    found = staged._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
+    assert found["prompt"].tolist() == order and found["rank"].tolist() == [1, 2, 3]
+
+
+def test_ours_has_an_interval_and_the_papers_has_none():
+    columns = "sampling method paper ours ours_low ours_high"
+    found = staged._paper_marks(rows(columns, ("greedy", "staged", 3.16, 2.5, 2.25, 3.0)))
+    assert found["series"].tolist() == ["paper", "ours"]
+    assert found["low"].isna().tolist() == [True, False]
+
+
+def test_the_share_of_the_roof_is_of_the_lower_limit():
+    points = pd.DataFrame({"intensity": [1.0, 100.0], "flops_per_second": [5.0, 5.0]})
+    assert share_of_roof(points, bandwidth=10.0, roof=50.0).tolist() == [0.5, 0.1]
+
+
+NUMBERS = {nan: "", 0.0: "0.00", 0.012: "0.012", -1.234: "−1.23", 12.3: "12.3", 1234: "1,234"}
+
+
+@pytest.mark.parametrize("number, text", NUMBERS.items())
+def test_numbers_are_short_changes_signed_and_quantities_prefixed(number, text):
+    assert labels.short(number) == text
+    assert [labels.short(value, signed=True) for value in (-3.0, 0.5)] == ["−3.0", "+0.5"]
+    assert labels.with_prefix(3.35e12, "B/s") == "3.35 TB/s"
+
+
+def test_words_do_not_cover_each_other_where_there_is_room():
+    dots = [(100.0 + 30 * x, 100.0 + 30 * y) for x, y in product(range(2), range(2))]
+    places = labels.place_words(dots, ["some words"] * 4, size=(400, 300))
+    boxes = [labels._box(dot, "some words", place) for dot, place in zip(dots, places, strict=True)]
+    assert not any(labels._shared(one, two) for at, one in enumerate(boxes) for two in boxes[:at])

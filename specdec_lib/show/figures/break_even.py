@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.forms.bars import add_bars
-from specdec_lib.show.figures.forms.chart import PLAIN, Chart, open_chart
-from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.labels import PLACES, beside, wrap
-from specdec_lib.show.figures.marks import check, check_grid, marks, shorts
+from specdec_lib.show.figures.chart import PLAIN, Chart, open_chart
+from specdec_lib.show.figures.forms import add_bars, add_dots
+from specdec_lib.show.figures.labels import PLACES, place_words, wrap
+from specdec_lib.show.figures.marks import check, check_grid, marks
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint
 
 PLOT = (560.0, 400.0)  # pixels of the map, about
@@ -21,46 +20,36 @@ LENGTH_LOOKS = {
     "faster, chosen": Look(GAIN, full=True),
     "slower, chosen": Look(LOSS, hatch="/", full=True),
 }
+Spot = tuple[float, float]
 
 
 def break_even(
-    table: pd.DataFrame,
-    points: pd.DataFrame,
-    *,
-    here: tuple[float, float] | None = None,
-    title: str = "",
+    table: pd.DataFrame, points: pd.DataFrame, *, here: Spot | None = None, title: str = ""
 ) -> go.Figure:
     """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where
     speculation stops paying.
 
-    table     a row per cell of a full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target
-              pass), `speed_up`
+    table     the full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target pass), `speed_up`
     points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
     here      an acceptance rate and a cost that a star marks
-    title     the headline, if another
     """
-    keys = ("acceptance_rate", "cost")
-    check(table, (*keys, "speed_up"), once=keys)
-    check_grid(table, keys)
-    grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
-    chart = open_chart(
-        size=(780, 464),
-        x="acceptance rate of a guess",
-        y="seconds of a draft pass ÷ of a target pass",
-    )
+    x, y = "acceptance_rate", "cost"
+    check(table, f"{x} {y}", "speed_up")
+    check_grid(table, f"{x} {y}")
+    check(points, "", f"pair {x} {y}")
+    grid = table.pivot(index=y, columns=x, values="speed_up").astype(float)
+    names = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"
+    chart = open_chart(size=(780, 464), x=names[0], y=names[1])
     _add_levels(chart, grid)
-    dots = marks(
-        points.assign(series=PAIR, note=points.get("pair")), x=keys[0], y=keys[1], series="series"
-    )
-    check(points, ("pair",))
+    dots = marks(points.assign(note=points["pair"]), x, y).assign(series=PAIR)
     add_dots(chart, dots, MAP_LOOKS, size=11)
     ends = [(float(axis.min()), float(axis.max())) for axis in (grid.columns, grid.index)]
     _name_pairs(chart.figure, points, ends, [here] if here else [])
     if here:
-        star = pd.DataFrame({"x": [here[0]], "y": [here[1]], "series": [HERE]})
-        add_dots(chart, marks(star, x="x", y="y", series="series"), MAP_LOOKS, size=19)
-    for axis, span in zip("xy", ends, strict=True):
-        chart.update_axes(axis, {"range": span, "showgrid": False})
+        star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
+        add_dots(chart, star, MAP_LOOKS, size=19)
+    chart.figure.update_xaxes(range=ends[0], showgrid=False)
+    chart.figure.update_yaxes(range=ends[1], showgrid=False)
     return chart.titled(title or "Speed-up of the best chain over acceptance rate and cost")
 
 
@@ -88,10 +77,7 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
 
 
 def _name_pairs(
-    figure: go.Figure,
-    points: pd.DataFrame,
-    ends: list[tuple[float, float]],
-    taken: list[tuple[float, float]],
+    figure: go.Figure, points: pd.DataFrame, ends: list[Spot], taken: list[Spot]
 ) -> None:
     """Each pair's name stands beside its mark, where it covers no other mark."""
     spots = [*zip(points["acceptance_rate"], points["cost"], strict=True), *taken]
@@ -103,46 +89,36 @@ def _name_pairs(
         for spot in spots
     ]
     texts = [*(wrap(name, 24) for name in points["pair"]), *[HERE] * len(taken)]
-    sides = beside(pixels, texts, size=PLOT)[: len(points)]
+    sides = place_words(pixels, texts, size=PLOT)[: len(points)]
+    look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
     for (x, y), text, side in zip(spots, texts, sides, strict=False):
         right, up = PLACES[side]
-        figure.add_annotation(
-            x=x,
-            y=y,
-            text=text,
-            showarrow=False,
-            xanchor=("center", "left", "right")[right],
-            yanchor=("middle", "bottom", "top")[up],
-            xshift=9 * right,
-            yshift=9 * up,
-            font={"size": 12, "color": DARK},
-            bgcolor=OPAQUE,
-            borderpad=1,
-        )
+        place = {"xshift": 9 * right, "yshift": 9 * up, "borderpad": 1}
+        place["xanchor"] = ("center", "left", "right")[right]
+        place["yanchor"] = ("middle", "bottom", "top")[up]
+        figure.add_annotation(x=x, y=y, text=text, **look, **place)
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
     """Speed-up over how many guesses a chain has, as bars, those below plain decoding hatched; the
     chosen length in full colour.
 
-    table     a row per bar: `length` from 1, `speed_up`, `tokens_per_round`
+    table     `length` from 1, `speed_up`, `tokens_per_round`
     length    the chosen one
     """
-    check(table, ("length", "speed_up", "tokens_per_round"), once=("length",))
+    check(table, "length", "speed_up tokens_per_round")
     if length not in set(table["length"]):
         raise ValueError(f"the chosen length is one of {sorted(table['length'])}, got {length}")
-    notes = [f"{value:.2f} tokens per round" for value in table["tokens_per_round"]]
-    verdicts = np.where(table["speed_up"] > 1, "faster", "slower")
-    looks = [
-        verdict + (", chosen" if own == length else "")
-        for verdict, own in zip(verdicts, table["length"], strict=True)
-    ]
-    said = table.assign(note=notes, text=shorts(table["speed_up"]), look=looks)
-    chart = open_chart(
-        size=(780, 226), x="guesses per round", y="speed-up over plain decoding (dotted)"
+    verdicts = pd.Series(np.where(table["speed_up"] > 1, "faster", "slower"), table.index)
+    said = table.assign(
+        note=table["tokens_per_round"].map("{:.2f} tokens per round".format),
+        look=verdicts + np.where(table["length"] == length, ", chosen", ""),
     )
-    add_bars(chart, marks(said, x="length", y="speed_up"), LENGTH_LOOKS, width=0.7)
+    rows = marks(said, "length", "speed_up", text="speed_up")
+    y = "speed-up over plain decoding (dotted)"
+    chart = open_chart(size=(780, 226), x="guesses per round", y=y)
+    add_bars(chart, rows, LENGTH_LOOKS, width=0.7)
     chart.figure.add_hline(y=1, **PLAIN)
-    chart.update_axes("x", {"tickvals": list(table["length"]), "showgrid": False})
-    chart.update_axes("y", {"range": [0, 1.2 * max(1.0, float(table["speed_up"].max()))]})
+    chart.figure.update_xaxes(tickvals=list(table["length"]), showgrid=False)
+    chart.start_at_zero("y", rows, 1.2, least=1.0)
     return chart.titled(title or "Speed-up of a chain, by its length")

@@ -5,11 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from specdec_lib.show.figures.theme import escape
 
-CHARACTER, LINE, AWAY = (
-    6.9,
-    16.0,
-    8.0,
-)  # pixels: of a character, of a line of text, and from a dot to its words
+CHARACTER, LINE, AWAY = 6.9, 16.0, 8.0  # pixels: a character, a line, from a dot to its words
 HARD = 4.0  # how much worse words on a dot or a line are than words on words, by area
 SWEEPS = 4  # words placed early may move again when all are placed
 PLACES = {
@@ -47,14 +43,12 @@ def with_prefix(value: float, unit: str) -> str:
 
 
 def wrap(text: object, longest: int) -> str:
-    """Text that plotly shows as it stands, broken into lines of at most `longest` characters where
-    it has spaces.
-    """
+    """Text that plotly shows as it stands, broken at spaces into lines of `longest` characters."""
     lines = textwrap.wrap(str(text), longest, break_long_words=False)
     return "<br>".join(map(escape, lines)) or escape(text)
 
 
-def beside(
+def place_words(
     dots: Sequence[tuple[float, float]],
     texts: Sequence[str],
     *,
@@ -65,51 +59,38 @@ def beside(
     the other words.
 
     dots     pixels from the lower left corner of the plot
-    texts    lines are divided by "<br>"
+    texts    a text per dot; lines are divided by "<br>"
     size     width and height of the plot in pixels; words beyond it count as covered
-
-    Raises ValueError unless there is one text per dot.
     """
-    if len(dots) != len(texts):
-        raise ValueError(f"{len(dots)} dots need as many texts, got {len(texts)}")
     width, height = size
     far = 10 * max(size)
-    edges = [
-        (-far, -far, 0, far),
-        (width, -far, far, far),
-        (0, -far, width, 0),
-        (0, height, width, far),
-    ]
-    hard = [*((x - 6, y - 6, x + 6, y + 6) for x, y in dots), *obstacles, *edges]
+    sides = [(-far, -far, 0, far), (width, -far, far, far), (0, -far, width, 0)]
+    sides.append((0, height, width, far))
+    hard = [*((x - 6, y - 6, x + 6, y + 6) for x, y in dots), *obstacles, *sides]
     words = [
         {name: _box(dot, text, name) for name in PLACES}
         for dot, text in zip(dots, texts, strict=True)
     ]
-    covered = [
-        {name: HARD * sum(_shared(box, other) for other in hard) for name, box in boxes.items()}
-        for boxes in words
-    ]
     chosen: dict[int, str] = {}
     for at in [*range(len(dots))] * SWEEPS:
         others = [words[other][name] for other, name in chosen.items() if other != at]
-        chosen[at] = min(
-            PLACES,
-            key=lambda name: (
-                covered[at][name] + sum(_shared(words[at][name], other) for other in others)
-            ),
-        )
+        covered = {
+            name: HARD * sum(_shared(box, one) for one in hard)
+            + sum(_shared(box, one) for one in others)
+            for name, box in words[at].items()
+        }
+        chosen[at] = min(covered, key=covered.__getitem__)
     return [chosen[at] for at in range(len(dots))]
 
 
 def _box(dot: tuple[float, float], text: str, place: str) -> Box:
     lines = text.split("<br>")
-    width, height = CHARACTER * max(map(len, lines)), LINE * len(lines)
-    right, up = PLACES[place]
-    left = (
-        dot[0] + AWAY if right > 0 else dot[0] - AWAY - width if right < 0 else dot[0] - width / 2
+    sizes = CHARACTER * max(map(len, lines)), LINE * len(lines)
+    left, bottom = (
+        at + AWAY if side > 0 else at - AWAY - size if side < 0 else at - size / 2
+        for at, size, side in zip(dot, sizes, PLACES[place], strict=True)
     )
-    bottom = dot[1] + AWAY if up > 0 else dot[1] - AWAY - height if up < 0 else dot[1] - height / 2
-    return left, bottom, left + width, bottom + height
+    return left, bottom, left + sizes[0], bottom + sizes[1]
 
 
 def _shared(one: Box, other: Box) -> float:

@@ -3,32 +3,19 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.forms.bars import add_bars
-from specdec_lib.show.figures.forms.chart import open_chart
-from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.forms.lines import add_lines
+from specdec_lib.show.figures.chart import open_chart
+from specdec_lib.show.figures.forms import add_bars, add_dots, add_lines
 from specdec_lib.show.figures.labels import short
 from specdec_lib.show.figures.marks import (
     check,
     check_among,
-    check_interval,
     lanes,
     marks,
     names_of,
 )
-from specdec_lib.show.figures.theme import (
-    DASHES,
-    HATCHES,
-    INK,
-    SOURCES,
-    SYMBOLS,
-    Look,
-    looks,
-)
+from specdec_lib.show.figures.theme import DASHES, HATCHES, INK, SOURCES, SYMBOLS, Look, looks
 
-POINT = ("rows", "context_tokens", "seconds", "low_seconds", "high_seconds")
-ENDS = ("low_seconds", "high_seconds")
-ROOF = "roofline"
+ENDS = "low_seconds seconds high_seconds"
 CHOSEN, ALLOWED, STAR = "at the chosen context", "what the machine would allow", "this pass"
 PASS_LOOKS = {
     CHOSEN: Look(SOURCES["target"]),
@@ -48,58 +35,44 @@ WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass against its rows, a panel per model and a line per runtime with a band
-    between the quartiles; the roofline dotted.
+    """Milliseconds of a pass against its rows, a panel per model, each with its own y axis, and a
+    line per runtime with a band between the quartiles; the roofline dotted.
 
-    table    a row per point: `model`, `runtime`, `rows`, `context_tokens`, `seconds`,
-             `low_seconds`, `high_seconds`, optionally `roofline_seconds`, drawn at the greatest
-             context; where there are several contexts, the least and the greatest are drawn, as
-             lines of their own
-
-    The y axes differ.
+    table    `model`, `runtime`, `rows`, `context_tokens`, `seconds`, `low_seconds`, `high_seconds`,
+             optionally `roofline_seconds`, drawn at the greatest context; where there are several
+             contexts, the least and the greatest are drawn, as lines of their own
     """
-    check(table, ("model", "runtime", *POINT), once=("model", "runtime", "rows", "context_tokens"))
-    check_interval(table, "seconds", ENDS)
+    check(table, "model runtime rows context_tokens", ENDS)
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
     table = table[table["context_tokens"].isin(contexts)]
     after = table["context_tokens"].map(", context {}".format) if len(contexts) > 1 else ""
     table = table.assign(series=table["runtime"].map(str) + after)
-    rows = _milliseconds(table, "series", panel="model")
-    hues = looks(table["runtime"])
-    styles = {
-        name: Look(
-            hues[str(runtime)].colour, DASHES[contexts.index(context)], hues[str(runtime)].symbol
-        )
-        for name, runtime, context in zip(
-            table["series"], table["runtime"], table["context_tokens"], strict=True
-        )
-    }
+    rows, hues = _milliseconds(table, panel="model"), looks(table["runtime"])
+    styles = {}
+    for row in table.itertuples():
+        hue, dash = hues[str(row.runtime)], DASHES[contexts.index(row.context_tokens)]
+        styles[row.series] = Look(hue.colour, dash, hue.symbol)
     panels = names_of(table["model"])
-    chart = open_chart(
-        panels,
-        size=(130 + 260 * len(panels), 324),
-        x="rows of a pass",
-        y="milliseconds of a pass",
-        shared_y=False,
-        gap=0.07,
-    )
+    size, y = (130 + 260 * len(panels), 324), "milliseconds of a pass"
+    chart = open_chart(panels, size=size, x="rows of a pass", y=y, shared_y=False, gap=0.07)
     add_lines(chart, rows, styles, dots=7)
     if "roofline_seconds" in table:
         greatest = table[table["context_tokens"] == contexts[-1]]
-        roofs = greatest.assign(series=f"{ROOF}, " + greatest["runtime"].map(str))
-        roofs = roofs.assign(milliseconds=1e3 * roofs["roofline_seconds"])
-        roofs = marks(roofs, x="rows", y="milliseconds", series="series", panel="model")
-        dotted = {f"{ROOF}, {name}": Look(look.colour, "dot") for name, look in hues.items()}
+        roofs = greatest.assign(series="roofline, " + greatest["runtime"].map(str))
+        roofs = marks(
+            roofs, "rows", 1e3 * roofs["roofline_seconds"], series="series", panel="model"
+        )
+        dotted = {f"roofline, {name}": Look(look.colour, "dot") for name, look in hues.items()}
         add_lines(chart, roofs, dotted)
-    chart.count_in_powers("x", table["rows"])
-    chart.update_axes("y", {"rangemode": "tozero"})
+    chart.count_in_powers(table["rows"])
+    chart.figure.update_yaxes(rangemode="tozero")
     return chart.titled("How long a pass takes, by its rows")
 
 
-def _milliseconds(table: pd.DataFrame, series: str, panel: str = "") -> pd.DataFrame:
+def _milliseconds(table: pd.DataFrame, panel: str = "") -> pd.DataFrame:
     """Passes as marks, in milliseconds; low and high are their quartiles."""
-    scaled = table.assign(**{name: 1e3 * table[name] for name in ("seconds", *ENDS)})
-    return marks(scaled, x="rows", y="seconds", series=series, panel=panel, ends=ENDS)
+    scaled = table.assign(**{name: 1e3 * table[name] for name in ENDS.split()})
+    return marks(scaled, "rows", "seconds", series="series", panel=panel, ends=ENDS)
 
 
 def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str = "") -> go.Figure:
@@ -113,8 +86,8 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     rows        of the pass that the star marks; words beside it say its milliseconds, and how many
                 times those of one row
     """
-    check(measured, POINT, once=("rows", "context_tokens"))
-    check(line, ("rows", "seconds"), once=("rows",))
+    check(measured, "rows context_tokens", ENDS)
+    check(line, "rows", "seconds")
     if rows not in set(line["rows"]):
         raise ValueError(
             f"the line has passes of {line['rows'].min()} to {line['rows'].max()} rows, got {rows}"
@@ -126,56 +99,56 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
         for number, name in enumerate(names_of(named["series"]))
     }
     chart = open_chart(size=(780, 394), x="rows of the pass", y="milliseconds of a pass")
-    add_lines(chart, _milliseconds(named, "series"), styles, dots=6, width=1)
-    chosen = line.assign(series=CHOSEN, value=1e3 * line["seconds"]).sort_values("rows")
-    add_lines(chart, marks(chosen, x="rows", y="value", series="series"), styles, width=3)
+    add_lines(chart, _milliseconds(named), styles, dots=6, width=1)
+    chosen = marks(line, "rows", 1e3 * line["seconds"]).sort_values("rows").assign(series=CHOSEN)
+    add_lines(chart, chosen, styles, width=3)
     if "roofline_seconds" in line:
-        roof = line.assign(series=ALLOWED, value=1e3 * line["roofline_seconds"])
-        add_lines(chart, marks(roof, x="rows", y="value", series="series"), styles)
+        roof = marks(line, "rows", 1e3 * line["roofline_seconds"]).assign(series=ALLOWED)
+        add_lines(chart, roof, styles)
     star = chosen[chosen["rows"] == rows]
-    times = float(star["value"].iloc[0] / chosen["value"].iloc[0])
-    words = f"{short(star['value'].iloc[0])} ms, {short(times)} × one row"
-    star = marks(star.assign(series=STAR, text=words), x="rows", y="value", series="series")
-    add_dots(chart, star, styles, size=17)
+    took, one = star["y"].iloc[0], chosen["y"].iloc[0]
+    words = f"{short(took)} ms, {short(took / one)} × one row"
+    add_dots(chart, star.assign(series=STAR, text=words), styles, size=17)
     chart.figure.data[-1].textposition = "top left" if rows > 4 else "top right"
     chart.figure.data[-1].textfont = {"size": 14, "color": SOURCES["target"]}
-    chart.count_in_powers("x", [1, *line["rows"]])
-    chart.update_axes("y", {"rangemode": "tozero"})
+    chart.count_in_powers([1, *line["rows"]])
+    chart.figure.update_yaxes(rangemode="tozero")
     return chart.titled(title or f"How long a pass of {rows} rows takes")
 
 
-def ledger(table: pd.DataFrame) -> go.Figure:
+def round_ledger(table: pd.DataFrame) -> go.Figure:
     """Where the milliseconds of a round go: a lying bar per draft, a piece per part, a panel per
-    sampling; the share of the longer pieces in them.
+    sampling; the share of the longer pieces in them. Hovering tells the model of a piece.
 
-    table    a row per piece: `draft`, `sampling`, `part`, `model` ("" where it is no model's),
-             `round_seconds`, `share` of the wall time
-
-    Pieces of one part are told apart by model only when hovered over.
+    table    `draft`, `sampling`, `part`, `model` ("" where it is no model's), `round_seconds`,
+             `share` of the wall time
     """
-    columns = ("draft", "sampling", "part", "model", "round_seconds", "share")
-    check(table, columns)
+    keys, values = "draft sampling part model", "round_seconds share"
+    check(table, "", f"{keys} {values}")
     table = table.fillna({"model": ""})
-    check(table, columns, once=columns[:4])
+    check(table, keys, values)
     check_among("a part of a round", table["part"], tuple(PARTS))
-    rows, drafts, panels = _pieces(table), names_of(table["draft"]), names_of(table["sampling"])
+    rows, drafts, panels = (
+        _round_marks(table),
+        names_of(table["draft"]),
+        names_of(table["sampling"]),
+    )
     styles = {
         part: Look(colour, hatch=HATCHES[number % len(HATCHES)])
         for number, (part, colour) in enumerate(PARTS.items())
     }
     size = (260 + 330 * len(panels), 74 + 46 * len(drafts))
-    chart = open_chart(panels, size=size, x="milliseconds of a round", y="", gap=0.04)
+    chart = open_chart(panels, size=size, x="milliseconds of a round", gap=0.04)
     add_bars(chart, rows, styles, lying=True, width=0.7)
-    chart.update_axes("x", {"range": [0, 1.03 * float((rows["base"] + rows["x"]).max())]})
+    chart.figure.update_xaxes(range=[0, 1.03 * float((rows["base"] + rows["x"]).max())])
     chart.name_places("y", drafts, longest=26)
     return chart.titled("Where the time of a round goes")
 
 
-def _pieces(table: pd.DataFrame) -> pd.DataFrame:
+def _round_marks(table: pd.DataFrame) -> pd.DataFrame:
     """A mark per piece of a bar: where it starts, its length, and its share if that has room."""
     order = table["part"].map(list(PARTS).index)
-    place = pd.Series(lanes(table["draft"]), table.index)
-    table = table.assign(place=place, milliseconds=1e3 * table["round_seconds"])
+    table = table.assign(place=lanes(table["draft"]), milliseconds=1e3 * table["round_seconds"])
     table = table.iloc[order.argsort(kind="stable")]
     sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
     base, longest = sums.cumsum() - table["milliseconds"], float(sums.sum().max())
@@ -185,4 +158,4 @@ def _pieces(table: pd.DataFrame) -> pd.DataFrame:
         f"{row.draft}: {row.share:.1%}, {row.model or 'no model'}" for row in table.itertuples()
     ]
     table = table.assign(base=base, inside=share, note=note)
-    return marks(table, x="milliseconds", y="place", series="part", panel="sampling")
+    return marks(table, "milliseconds", "place", series="part", panel="sampling")

@@ -10,15 +10,21 @@ import pandas as pd
 
 from specdec_lib.show.figures.labels import short
 
+Numbers = str | float | Sequence[float] | pd.Series
 
-def check(table: pd.DataFrame, columns: Sequence[str], *, once: Sequence[str] = ()) -> None:
-    """Raises ValueError if the table lacks a column or a row, or two rows agree in `once`."""
+
+def check(table: pd.DataFrame, keys: str, values: str) -> None:
+    """Raises ValueError if the table lacks a column or a row, or two rows agree in all `keys`.
+
+    keys, values    names of columns, divided by spaces
+    """
+    columns, once = [*keys.split(), *values.split()], keys.split()
     if table.empty or not set(columns) <= set(table.columns):
         raise ValueError(
             f"this figure needs rows with the columns {', '.join(columns)}, got {len(table)} rows"
             f" of {list(table.columns)}"
         )
-    again = table[table.duplicated(list(once))] if once else table[:0]
+    again = table[table.duplicated(once)] if once else table[:0]
     if len(again):
         first = ", ".join(f"{key} {again.iloc[0][key]}" for key in once)
         raise ValueError(
@@ -26,23 +32,27 @@ def check(table: pd.DataFrame, columns: Sequence[str], *, once: Sequence[str] = 
         )
 
 
-def check_interval(table: pd.DataFrame, value: str, ends: Sequence[str]) -> None:
-    """Raises ValueError if an interval does not hold its value; a NaN end is no interval."""
-    low, middle, high = (table[name].astype(float) for name in (ends[0], value, ends[1]))
+def check_interval(table: pd.DataFrame, ends: str) -> None:
+    """Raises ValueError if an interval does not hold its value; a NaN end is no interval.
+
+    ends    names of three columns: low end, value, high end
+    """
+    names = ends.split()
+    low, middle, high = (table[name].astype(float) for name in names)
     wrong = (low > middle) | (middle > high)
     if wrong.any():
         got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
-        raise ValueError(f"{ends[0]} ≤ {value} ≤ {ends[1]} must hold in every row, got {got}")
+        raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
 
 
-def check_grid(table: pd.DataFrame, keys: Sequence[str]) -> None:
+def check_grid(table: pd.DataFrame, keys: str) -> None:
     """Raises ValueError unless there is a row for every combination of the keys' values."""
     size = 1
-    for key in keys:
+    for key in keys.split():
         size *= table[key].nunique()
     if size != len(table):
         raise ValueError(
-            f"this figure needs a cell for every {', '.join(keys)}: {size}, got {len(table)} rows"
+            f"this figure needs a cell for every {keys}: {size}, got {len(table)} rows"
         )
 
 
@@ -54,29 +64,34 @@ def check_among(name: str, values: Iterable[object], allowed: Sequence[str]) -> 
 
 def marks(
     table: pd.DataFrame,
+    x: Numbers,
+    y: Numbers,
     *,
-    x: str,
-    y: str,
     series: str = "",
     panel: str = "",
-    ends: Sequence[str] = (),
-    value: str = "",
+    ends: str = "",
+    text: str = "",
 ) -> pd.DataFrame:
-    """The table with the columns of marks besides its own; series and panel are "" where not named.
+    """The table with the columns of marks besides its own.
 
-    ends     columns of the interval's ends; without them the marks have no interval, even if the
-             table has columns `low` and `high` for other marks
-    value    the column that the interval holds; without it, `y`
-
-    Raises ValueError if the table lacks a column or a row, or an interval does not hold its value.
+    x, y             a column, or numbers: one, or one per row
+    series, panel    a column; "" is one series or panel without a name
+    ends             the three columns of an interval, as `check_interval` takes them; without them
+                     the marks have no interval, even if the table has columns `low` and `high`
+    text             the column whose numbers stand beside the marks
     """
-    check(table, [name for name in (panel, series, x, y, *ends) if name])
-    values = {"x": table[x], "y": table[y]}
+    values = {
+        "x": table[x] if isinstance(x, str) else x,
+        "y": table[y] if isinstance(y, str) else y,
+    }
     for name, column in (("series", series), ("panel", panel)):
         values[name] = table[column].map(str) if column else ""
+    if text:
+        values["text"] = shorts(table[text])
     if ends:
-        check_interval(table, value or y, ends)
-        values |= {"low": table[ends[0]].astype(float), "high": table[ends[1]].astype(float)}
+        check_interval(table, ends)
+        low, _, high = ends.split()
+        values |= {"low": table[low].astype(float), "high": table[high].astype(float)}
     else:
         table = table.drop(columns=["low", "high"], errors="ignore")
     return table.assign(**values)
@@ -100,7 +115,7 @@ def lanes(
     *,
     room: float = 0.7,
     order: Sequence[str] = (),
-) -> list[float]:
+) -> pd.Series:
     """A coordinate per row on an axis of names: the place of its name, and beside it the lane.
 
     places    the names on the axis; they stand at 0, 1, 2, … in order of first appearance
@@ -109,14 +124,12 @@ def lanes(
     order     of the lanes, where it is another than that of first appearance
     """
     names = names_of(places)
+    at = pd.Series([float(names.index(str(place))) for place in places], places.index)
     if lane is None:
-        return [float(names.index(str(place))) for place in places]
-    beside = list(order) or names_of(lane)
-    step = room / len(beside)
-    return [
-        names.index(str(place)) + step * (beside.index(str(which)) - (len(beside) - 1) / 2)
-        for place, which in zip(places, lane, strict=True)
-    ]
+        return at
+    order = list(order) or names_of(lane)
+    middle = (len(order) - 1) / 2
+    return at + [room / len(order) * (order.index(str(which)) - middle) for which in lane]
 
 
 def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:

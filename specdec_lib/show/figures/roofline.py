@@ -7,14 +7,15 @@ import math
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.forms.chart import open_chart
-from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.labels import Box, beside, with_prefix
+from specdec_lib.show.figures.chart import open_chart
+from specdec_lib.show.figures.forms import add_dots
+from specdec_lib.show.figures.labels import Box, place_words, with_prefix
 from specdec_lib.show.figures.marks import check, check_among, marks
 from specdec_lib.show.figures.theme import INK, SOURCES, Look, escape
 
 KINDS = {"paper": Look(INK, symbol="diamond-open"), "ours": Look(SOURCES["draft"])}
 PLOT = (640.0, 350.0)  # pixels, about
+QUIET = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
 Span = tuple[float, float]
 
 
@@ -24,13 +25,13 @@ def roofline(
     """Points under a machine's bandwidth line and compute roof, each with its share of the lower of
     the two at its place.
 
-    table                               a row per point: `point` (its name), `intensity`
-                                        (FLOP/byte), `flops_per_second`, `kind` ("paper", "ours")
+    table                               `point` (its name), `intensity` (FLOP/byte),
+                                        `flops_per_second`, `kind` ("paper", "ours")
     bytes_per_second, flops_per_second  the most that the machine moves and computes
     name                                the machine's
     Source: Williams, Waterman and Patterson 2009.
     """
-    check(table, ("point", "intensity", "flops_per_second", "kind"))
+    check(table, "", "point intensity flops_per_second kind")
     bandwidth, roof = float(bytes_per_second), float(flops_per_second)
     slowest, least = float(table["flops_per_second"].min()), float(table["intensity"].min())
     if not min(bandwidth, roof, slowest, least) > 0:
@@ -43,18 +44,12 @@ def roofline(
     xs = 0.4 * min(ridge, least), 20 * max(ridge, float(table["intensity"].max()))
     most = max(roof, float(table["flops_per_second"].max()))
     ys = 0.4 * min(bandwidth * xs[0], slowest), 2.5 * most
-    chart = open_chart(
-        size=(760, 416),
-        x="operations per byte, in FLOP/byte",
-        y="operations per second, in FLOP/s",
-    )
-    add_dots(
-        chart, marks(table, x="intensity", y="flops_per_second", series="kind"), KINDS, size=11
-    )
+    names = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
+    chart = open_chart(size=(760, 416), x=names[0], y=names[1])
+    add_dots(chart, marks(table, "intensity", "flops_per_second", series="kind"), KINDS, size=11)
     _draw_roof(chart.figure, bandwidth, roof, xs, ys)
     _name_points(chart.figure, table, bandwidth, roof, xs, ys)
-    chart.update_axes("x", _decades(xs))
-    chart.update_axes("y", _decades(ys))
+    chart.figure.update_xaxes(_decades(xs)).update_yaxes(_decades(ys))
     return chart.titled(f"{name}: how far below the machine's roof")
 
 
@@ -68,20 +63,19 @@ def _name_points(
     figure: go.Figure, table: pd.DataFrame, bandwidth: float, roof: float, xs: Span, ys: Span
 ) -> None:
     """Name and share of each point, beside it where they cover nothing."""
-    texts = []
+    dots, texts = [], []
     for row, share in zip(table.itertuples(), share_of_roof(table, bandwidth, roof), strict=True):
         limit = "bandwidth line" if bandwidth * row.intensity < roof else "compute roof"
         digits = 0 if share >= 0.01 else 2
         texts.append(f"{escape(row.point)}<br>{100 * share:.{digits}f} % of the {limit}")
-    dots = [_pixels(row.intensity, row.flops_per_second, xs, ys) for row in table.itertuples()]
-    places = beside(dots, texts, size=PLOT, obstacles=_line(bandwidth, roof, xs, ys))
+        dots.append(_pixels(row.intensity, row.flops_per_second, xs, ys))
     figure.add_scatter(
         x=list(table["intensity"]),
         y=list(table["flops_per_second"]),
         mode="markers+text",
         marker={"opacity": 0, "size": 14},
         text=texts,
-        textposition=places,
+        textposition=place_words(dots, texts, size=PLOT, obstacles=_line(bandwidth, roof, xs, ys)),
         textfont={"size": 12},
         cliponaxis=False,
         showlegend=False,
@@ -116,25 +110,19 @@ def _line(bandwidth: float, roof: float, xs: Span, ys: Span) -> list[Box]:
 
 def _draw_roof(figure: go.Figure, bandwidth: float, roof: float, xs: Span, ys: Span) -> None:
     """The slope, the roof and the ridge between them, with words at each."""
-    ridge, quiet = roof / bandwidth, {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    ridge, heights = roof / bandwidth, [bandwidth * xs[0], roof, roof]
     solid, dotted = {"color": INK, "width": 2.5}, {"color": INK, "dash": "dot", "width": 1.2}
-    heights = [bandwidth * xs[0], roof, roof]
-    figure.add_scatter(x=[xs[0], ridge, xs[1]], y=heights, line=solid, **quiet)
-    figure.add_scatter(x=[ridge, ridge], y=[ys[0], roof], line=dotted, **quiet)
+    figure.add_scatter(x=[xs[0], ridge, xs[1]], y=heights, line=solid, **QUIET)
+    figure.add_scatter(x=[ridge, ridge], y=[ys[0], roof], line=dotted, **QUIET)
     (left, low), (right, high) = _pixels(xs[0], heights[0], xs, ys), _pixels(ridge, roof, xs, ys)
     angle = math.atan2(high - low, right - left)
-    middle = math.log10(math.sqrt(xs[0] * ridge))
+    middle = math.log10(xs[0] * ridge) / 2
     slope = {"textangle": -math.degrees(angle)}
     slope |= {"xshift": -13 * math.sin(angle), "yshift": 13 * math.cos(angle)}
-    corner = {"xanchor": "left", "yanchor": "bottom"}
+    left, right = ({"xanchor": side, "yanchor": "bottom"} for side in ("left", "right"))
     for x, y, text, look in (
         (middle, math.log10(bandwidth) + middle, with_prefix(bandwidth, "B/s"), slope),
-        (
-            math.log10(xs[1]),
-            math.log10(roof),
-            with_prefix(roof, "FLOP/s"),
-            corner | {"xanchor": "right"},
-        ),
-        (math.log10(ridge), math.log10(ys[0]), f"ridge {ridge:.3g} FLOP/byte", corner),
+        (math.log10(xs[1]), math.log10(roof), with_prefix(roof, "FLOP/s"), right),
+        (math.log10(ridge), math.log10(ys[0]), f"ridge {ridge:.3g} FLOP/byte", left),
     ):
         figure.add_annotation(x=x, y=y, text=text, showarrow=False, font={"size": 12}, **look)

@@ -1,14 +1,14 @@
 """Figures of what a round emits: distributions side by side, and the text with its sources."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.forms.bars import add_bars
-from specdec_lib.show.figures.forms.chart import open_chart
-from specdec_lib.show.figures.forms.sheet import Box, boxes_trace, path_trace, sheet, words_trace
+from specdec_lib.show.figures.chart import open_chart
+from specdec_lib.show.figures.forms import add_bars
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
+from specdec_lib.show.figures.sheet import boxes_trace, path_trace, sheet, words_trace
 from specdec_lib.show.figures.theme import INK, colours, escape, looks, visible
 
 CHARACTER, LINE = 8.2, 26.0  # pixels
@@ -19,16 +19,11 @@ INSET = 8.0  # pixels left of the text
 def distributions(table: pd.DataFrame) -> go.Figure:
     """Bars show the probabilities of the same tokens under several distributions, side by side.
 
-    table    a row per token and distribution: `token` (its text), `distribution`, `probability`, in
-             the order in which they are shown
+    table    `token` (its text), `distribution`, `probability`, in the order in which they are shown
     """
-    check(table, ("token", "distribution", "probability"))
-    rows = marks(
-        table.assign(place=lanes(table["token"], table["distribution"], room=0.8)),
-        x="place",
-        y="probability",
-        series="distribution",
-    )
+    check(table, "", "token distribution probability")
+    place = lanes(table["token"], table["distribution"], room=0.8)
+    rows = marks(table, place, "probability", series="distribution")
     values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
     tokens, names = names_of(table["token"]), names_of(table["distribution"])
     styles = looks(names)
@@ -37,34 +32,9 @@ def distributions(table: pd.DataFrame) -> go.Figure:
     chart = open_chart(size=size, x="token", y="probability")
     add_bars(chart, rows.assign(text=values), styles, width=0.75 / len(names))
     chart.name_places("x", [visible(token, 12) for token in tokens])
-    tilt = 0 if len(tokens) <= 10 else -40
-    chart.update_axes("x", {"tickangle": tilt, "showline": False})
-    chart.update_axes("y", {"range": [0, min(1.08, 1.15 * float(rows["y"].max()))]})
+    chart.figure.update_xaxes(tickangle=0 if len(tokens) <= 10 else -40, showline=False)
+    chart.figure.update_yaxes(range=[0, min(1.08, 1.15 * float(rows["y"].max()))])
     return chart.titled("Probability of each outcome under each distribution")
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """The part of a token that stands on one line of the picture."""
-
-    token: int
-    line: int
-    column: int
-    text: str
-
-    @property
-    def box(self) -> Box:
-        left, middle = INSET + self.column * CHARACTER, (self.line + 0.5) * LINE
-        return left + 0.6, middle - 10, left + len(self.text) * CHARACTER - 0.6, middle + 10
-
-    @property
-    def middle(self) -> tuple[float, float]:
-        """The middle of its own characters: a font of another width shifts nothing by more than a
-        piece.
-        """
-        lead = len(self.text) - len(self.text.lstrip())
-        letters = self.column + lead + len(self.text.strip()) / 2
-        return INSET + letters * CHARACTER, (self.line + 0.5) * LINE
 
 
 def origins(table: pd.DataFrame) -> go.Figure:
@@ -73,49 +43,55 @@ def origins(table: pd.DataFrame) -> go.Figure:
 
     table    a row per token in order: `token` (its text), `source`, `round`
     """
-    check(table, ("token", "source", "round"))
-    tokens, sources, rounds = (table[name].tolist() for name in ("token", "source", "round"))
-    pieces = _lay_out([str(token) for token in tokens])
-    traces = []
-    for source, colour in colours(sources).items():
-        count = sources.count(source)
-        boxes = [piece.box for piece in pieces if sources[piece.token] == source]
-        share = f"{escape(source)} {count / len(tokens):.0%} ({count})"
+    check(table, "", "token source round")
+    pieces, traces = _lay_out(table), []
+    for source, colour in colours(table["source"]).items():
+        count = int((table["source"] == source).sum())
+        own = pieces[pieces["source"] == source]
+        boxes = list(own[["left", "top", "right", "bottom"]].itertuples(index=False))
+        share = f"{escape(source)} {count / len(table):.0%} ({count})"
         traces.append(boxes_trace(boxes, colour, name=share))
+    first = pieces[pieces["round"] != pieces["round"].shift()]
     starts = [
-        [(piece.box[0] - 0.6, piece.box[1] - 3), (piece.box[0] - 0.6, piece.box[3] + 3)]
-        for at, piece in enumerate(pieces)
-        if at == 0 or rounds[piece.token] != rounds[pieces[at - 1].token]
+        [(one.left - 0.6, one.top - 3), (one.left - 0.6, one.bottom + 3)]
+        for one in first.itertuples()
     ]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
-    said = [
-        f"{escape(visible(str(token)))}<br>{escape(source)}, round {number}"
-        for token, source, number in zip(tokens, sources, rounds, strict=True)
+    hover = [
+        f"{escape(visible(str(one.token)))}<br>{escape(one.source)}, round {one.round}"
+        for one in pieces.itertuples()
     ]
-    texts = [escape(piece.text.strip()) for piece in pieces]
-    hover = [said[piece.token] for piece in pieces]
-    traces.append(words_trace([piece.middle for piece in pieces], texts, hover=hover))
-    width = max(640.0, max(piece.box[2] for piece in pieces) + INSET)
-    height = (1 + max(piece.line for piece in pieces)) * LINE + 4
-    count = len(set(rounds))
-    title = f"{len(tokens)} tokens in {count} rounds: {len(tokens) / count:.2f} per round"
+    texts = [escape(text.strip()) for text in pieces["text"]]
+    middles = list(pieces[["x", "y"]].itertuples(index=False))
+    traces.append(words_trace(middles, texts, hover=hover))
+    width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
+    count = table["round"].nunique()
+    title = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
     return sheet(traces, (width, height), title)
 
 
-def _lay_out(tokens: list[str]) -> list[_Piece]:
-    """Where each token stands: a newline is shown, then breaks the line; a token that would pass
-    the right edge starts a new line.
+def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per piece of a token that stands on one line: its text, its box in pixels, the middle
+    of its letters, and the token's own columns.
+
+    A newline is shown, then breaks the line; a token that would pass the right edge starts a new
+    line.
     """
-    pieces: list[_Piece] = []
+    pieces: list[dict[str, object]] = []
     line = column = 0
-    for number, token in enumerate(tokens):
-        for part in token.expandtabs(4).replace("\n", "⏎\n").splitlines(keepends=True) or [""]:
+    for row in table[["token", "source", "round"]].to_dict("records"):
+        for part in str(row["token"]).expandtabs(4).replace("\n", "⏎\n").splitlines(True) or [""]:
             shown = (mark if mark.isprintable() else "·" for mark in part.removesuffix("\n"))
             text = "".join(shown) or "∅"
             if column and column + len(text) > COLUMNS:
                 line, column = line + 1, 0
-            pieces.append(_Piece(number, line, column, text))
+            left, middle = INSET + column * CHARACTER, (line + 0.5) * LINE
+            lead = len(text) - len(text.lstrip())
+            letters = column + lead + len(text.strip()) / 2
+            box = {"left": left + 0.6, "right": left + len(text) * CHARACTER - 0.6}
+            box |= {"top": middle - 10, "bottom": middle + 10}
+            pieces.append(row | box | {"text": text, "x": INSET + letters * CHARACTER, "y": middle})
             column += len(text)
             if part.endswith("\n"):
                 line, column = line + 1, 0
-    return pieces
+    return pd.DataFrame(pieces)

@@ -1,6 +1,4 @@
-"""Figure files: an interactive page, an image and the table behind them, each written whole or not
-at all.
-"""
+"""Figure files: an interactive page, an image and the table behind them."""
 
 import base64
 import functools
@@ -26,9 +24,8 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     name     two digits (the notebook's) and words, joined by "_"
     table    what the figure shows; real numbers are kept to six significant digits
 
-    The page needs plotly.min.js beside it, which is written too. The image is on white paper. Where
-    no image exporter works, a warning
-    says so and the other two are written.  Raises ValueError for another kind of name.
+    The page needs plotly.min.js beside it, which is written too. Where no image exporter works, a
+    warning says so.  Raises ValueError for another kind of name.
     """
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -38,22 +35,16 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
-    page = figure.to_html(
-        include_plotlyjs="directory", div_id=name.replace("_", "-"), config={"displaylogo": False}
-    )
-    write_whole(place / f"{name}.html", _finished(page, name).encode())
-    write_whole(
-        place / f"{name}.csv",
-        table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode(),
-    )
+    look = {"div_id": name.replace("_", "-"), "config": {"displaylogo": False}}
+    page = _finished(figure.to_html(include_plotlyjs="directory", **look), name)
+    rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    for kind, text in (("html", page), ("csv", rows)):
+        write_whole(place / f"{name}.{kind}", text.encode())
     if _exporter_works():
         write_whole(place / f"{name}.png", _image(figure))
     else:
-        warnings.warn(
-            f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png is"
-            " not",
-            stacklevel=2,
-        )
+        said = f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png"
+        warnings.warn(f"{said} is not", stacklevel=2)
     return place / f"{name}.html"
 
 
@@ -61,11 +52,9 @@ def still(figure: go.Figure) -> dict[str, str]:
     """The figure as an image for a notebook's output, by MIME type; empty where no image exporter
     works.
     """
-    return (
-        {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
-        if _exporter_works()
-        else {}
-    )
+    if not _exporter_works():
+        return {}
+    return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
 
 
 BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
@@ -79,9 +68,7 @@ if (!window.Plotly) document.body.prepend(
 
 
 def _finished(page: str, name: str) -> str:
-    """The page with a title and a way back to the gallery, following the reader's choice of light
-    or dark.
-    """
+    """The page with a title and a way back to the gallery, in the reader's light or dark."""
     scheme = '<meta name="color-scheme" content="light dark" />'
     head = f'<meta charset="utf-8" /><title>{name}</title>{scheme}'
     page = page.replace('<meta charset="utf-8" />', head, 1)
@@ -89,22 +76,17 @@ def _finished(page: str, name: str) -> str:
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
-    """The figure as a PNG on white paper, so many times as fine as a screen: the one place that
-    talks to the image exporter.
-    """
+    """The figure as a PNG on white paper, so many times as fine as a screen."""
     paper = go.Figure(figure).update_layout(template=PAPER)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # plotly's and the exporter's own, about the exporter's age
+        # plotly's and the exporter's own, about the exporter's age
+        warnings.simplefilter("ignore", DeprecationWarning)
         return paper.to_image(format="png", scale=scale)
 
 
 @functools.cache
 def _exporter_works() -> bool:
-    """Whether an empty figure can be exported, tried once: a figure that fails afterwards is at
-    fault itself.
-    """
+    """Whether an empty figure can be exported, tried once."""
     try:
         _image(go.Figure())
     except (ImportError, OSError, RuntimeError, ValueError):

@@ -11,11 +11,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.show.figures.forms.chart import PLAIN, Chart, open_chart
-from specdec_lib.show.figures.forms.dots import add_dots
-from specdec_lib.show.figures.forms.lines import add_lines
-from specdec_lib.show.figures.forms.sheet import THIN, leaf_rows, path_trace, sheet, words_trace
+from specdec_lib.show.figures.chart import PLAIN, Chart, open_chart
+from specdec_lib.show.figures.forms import add_dots, add_lines
 from specdec_lib.show.figures.marks import check, groups, marks
+from specdec_lib.show.figures.sheet import THIN, leaf_rows, path_trace, sheet, words_trace
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, Look, escape, looks
 from specdec_lib.theory import Rates, expected_tokens
 
@@ -58,7 +57,7 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     table    a row per node: `shape` (its name), `node` (from 0, the root), `parent`, `probability`
              (of the path down to it), as `slots` makes it
     """
-    check(table, ("shape", "node", "parent", "probability"), once=("shape", "node"))
+    check(table, "shape node", "parent probability")
     heads, edges, places, hover = [], [], [], []
     probabilities: list[float] = []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
@@ -127,36 +126,33 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     """Tokens per round against the budget, on a scale where each doubling is one step; a line per
     shape of tree.
 
-    table    a row per point: `budget` (nodes without the root), `tokens_per_round`, `shape` (its
-             name), and optional `low` and `high` (a band), `measured` (True: a dot with its
-             interval; False: a prediction, on the line); without `measured` lines have dots
+    table    `budget` (nodes without the root), `tokens_per_round`, `shape` (its name), optionally
+             `measured` (True: a dot, else part of the shape's line), `low` and `high` (an interval)
     """
-    _check_budgets(table, ("budget", "tokens_per_round", "shape"))
-    ends = ("low", "high") if {"low", "high"} <= set(table.columns) else ()
-    rows = marks(table, x="budget", y="tokens_per_round", series="shape", ends=ends)
+    check(table, "", "budget tokens_per_round shape")
+    ends = "low tokens_per_round high" if {"low", "high"} <= set(table) else ""
+    rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
     split = "measured" in table
     seen = rows["measured"].astype(bool) if split else pd.Series(False, index=rows.index)
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
     add_lines(chart, rows[~seen], styles, dots=0 if split else 7)
-    if seen.any():
-        add_dots(chart, rows[seen], styles, size=10)
+    add_dots(chart, rows[seen], styles, size=10)
     said = ": lines are predicted, dots measured" if seen.any() and not seen.all() else ""
     return chart.titled(f"Tokens per round of a tree of each size{said}")
 
 
-def speed_ups(table: pd.DataFrame) -> go.Figure:
+def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
     """Speed-up against the budget, a line per deepest guess allowed; a star marks the best of all,
     a dotted line plain decoding.
 
-    table    a row per point: `budget` (nodes without the root), `depth` (the deepest guess
-             allowed), `speed_up`
+    table    `budget` (nodes without the root), `depth` (the deepest guess allowed), `speed_up`
     """
-    _check_budgets(table, ("budget", "depth", "speed_up"), once=("budget", "depth"))
+    check(table, "budget depth", "speed_up")
     named = table.sort_values(["depth", "budget"])
     named = named.assign(series=named["depth"].map("depth ≤ {}".format))
-    rows = marks(named, x="budget", y="speed_up", series="series")
+    rows = marks(named, "budget", "speed_up", series="series")
     chart = _budget_chart(rows, "speed-up over plain decoding (dotted)")
-    add_lines(chart, rows, looks(rows["series"]))
+    add_lines(chart, rows)
     best = rows.loc[[rows["y"].idxmax()]]
     words = [f"{one.y:.2f} with {one.budget} guesses, {one.series}" for one in best.itertuples()]
     star = best.assign(series="the best", text=words)
@@ -165,17 +161,11 @@ def speed_ups(table: pd.DataFrame) -> go.Figure:
     return chart.titled("Which budget is fastest, for each deepest guess allowed")
 
 
-def _check_budgets(
-    table: pd.DataFrame, columns: Sequence[str], *, once: Sequence[str] = ()
-) -> None:
-    check(table, columns, once=once)
-    if table["budget"].min() < 1:
-        raise ValueError(f"a budget is at least 1 node, got {table['budget'].min()}")
-
-
 def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
+    if rows["x"].min() < 1:
+        raise ValueError(f"a budget is at least 1 node, got {rows['x'].min()}")
     chart = open_chart(size=(760, 404), x="budget, in nodes without the root", y=y)
-    chart.count_in_powers("x", rows["x"])
+    chart.count_in_powers(rows["x"])
     ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + 0.04
-    chart.update_axes("x", {"range": ends})
+    chart.figure.update_xaxes(range=ends)
     return chart

@@ -15,18 +15,10 @@ from specdec_lib.core.verify import follow_choices
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
     """A row per node: its place, token, source and score, and whether it was accepted."""
-    return pd.DataFrame(
-        {
-            "node": range(len(tree)),
-            "parent": tree.parents,
-            "depth": tree.depths,
-            "position": [tree.position(node) for node in range(len(tree))],
-            "token": list(labels),
-            "source": tree.sources,
-            "score": tree.scores,
-            "accepted": [node in path for node in range(len(tree))],
-        }
-    )
+    table = pd.DataFrame({"node": range(len(tree)), "parent": tree.parents, "depth": tree.depths})
+    table["position"] = [tree.position(node) for node in range(len(tree))]
+    table = table.assign(token=list(labels), source=tree.sources, score=tree.scores)
+    return table.assign(accepted=table.node.isin(path))
 
 
 def walk(
@@ -41,29 +33,25 @@ def walk(
     """
     choices: list[Choice] = []
     follow_choices(tree, target_logits, chance, trace=choices.append)
-    return pd.DataFrame(
-        {
-            "at": text(tree.tokens[node]),
-            "position": tree.position(node) + 1,
-            "target's choice": text(token),
-            "probability": float(chance.sampler.probs(target_logits[node])[token]),
-            "guesses": len(tree.children(node)),
-            "child": "none: emitted as correction or bonus"
-            if child is None
-            else tree.children(node).index(child),
-        }
-        for node, token, child in choices
-    )
+    rows = []
+    for node, token, child in choices:
+        children = tree.children(node)
+        held = "none: emitted as correction or bonus" if child is None else children.index(child)
+        probability = float(chance.sampler.probs(target_logits[node])[token])
+        row = {"at": text(tree.tokens[node]), "position": tree.position(node) + 1}
+        row |= {"target's choice": text(token), "probability": probability}
+        rows.append(row | {"guesses": len(children), "child": held})
+    return pd.DataFrame(rows)
 
 
 def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.DataFrame:
     """A row per generated token: its text, who guessed it, and in which round."""
     rows = [
-        {"token": text(token), "source": source, "round": number}
+        (text(token), source, number)
         for number, played in enumerate(generation.rounds)
         for token, source in zip(played.emitted, played.sources, strict=True)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["token", "source", "round"])
 
 
 def outcomes(

@@ -1,7 +1,6 @@
 """How figures look: one template for screens, one for paper, and one colour per meaning.
 
-Colours are those of Okabe and Ito 2008, which people with any common colour vision tell apart;
-their black is a grey here, to be seen on a dark page too.
+The colours are those of Okabe and Ito 2008, with a grey in place of their black.
 """
 
 import html
@@ -69,9 +68,7 @@ PAPERS = tuple(
 
 
 def looks(names: Iterable[object]) -> dict[str, Look]:
-    """A look per name, in order of first appearance: words with a meaning keep their colour, the
-    others share what is left in turn.
-    """
+    """A look per name: words with a meaning keep their colour, others share what is left."""
     words = list(dict.fromkeys(map(str, names)))
     free = [colour for colour in STRANGERS if colour not in {MEANINGS.get(word) for word in words}]
     strangers = [word for word in words if word not in MEANINGS]
@@ -87,9 +84,7 @@ def looks(names: Iterable[object]) -> dict[str, Look]:
 
 
 def colours(sources: Iterable[str]) -> dict[str, str]:
-    """A colour per source, in order of first appearance: the known words have their own, the others
-    share four darker ones in turn.
-    """
+    """A colour per source: known words have their own, others share four darker ones in turn."""
     words = list(dict.fromkeys(sources))
     others = [word for word in words if word not in SOURCES]
     return {word: SOURCES.get(word) or OTHERS[others.index(word) % len(OTHERS)] for word in words}
@@ -116,10 +111,8 @@ def escape(text: object) -> str:
 
 def visible(text: str, longest: int | None = None) -> str:
     """Text with its white space made visible, cut to `longest` characters."""
-    shown = "".join(
-        {" ": "␣", "\n": "⏎", "\t": "⇥"}.get(mark, mark if mark.isprintable() else "·")
-        for mark in text
-    )
+    signs = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+    shown = "".join(signs.get(mark, mark if mark.isprintable() else "·") for mark in text)
     if longest is not None and len(shown) > longest:
         shown = shown[: longest - 1] + "…"
     return shown or "∅"
@@ -135,22 +128,15 @@ def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
     }
     title = {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}}
     title |= {"y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 16}}
-    return go.layout.Template(
-        layout={
-            "paper_bgcolor": paper,
-            "plot_bgcolor": paper,
-            "font": {"family": PROPORTIONAL, "size": 13, "color": ink},
-            "title": title,
-            "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"}
-            | {"bgcolor": "rgba(0,0,0,0)", "traceorder": "normal"},
-            "colorway": [*SOURCES.values(), *OTHERS],
-            "xaxis": axis,
-            "yaxis": axis,
-            "hoverlabel": {"font": {"family": MONOSPACE, "size": 12}},
-            "modebar": {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink},
-            "margin": {"l": 24, "r": 24, "t": 76, "b": 24},
-        }
-    )
+    legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
+    layout = {"paper_bgcolor": paper, "plot_bgcolor": paper, "title": title}
+    layout |= {"legend": legend | {"traceorder": "normal"}, "xaxis": axis, "yaxis": axis}
+    layout |= {"font": {"family": PROPORTIONAL, "size": 13, "color": ink}}
+    layout |= {"colorway": [*SOURCES.values(), *OTHERS]}
+    layout |= {"hoverlabel": {"font": {"family": MONOSPACE, "size": 12}}}
+    layout |= {"margin": {"l": 24, "r": 24, "t": 76, "b": 24}}
+    bar = {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink}
+    return go.layout.Template(layout=layout | {"modebar": bar})
 
 
 SCREEN = _template(paper="rgba(0,0,0,0)", ink=INK, grid="rgba(128,128,128,0.25)")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.show.figures.forms.sheet import (
+from specdec_lib.show.figures.sheet import (
     THIN,
     Box,
     boxes_trace,
@@ -26,7 +26,7 @@ from specdec_lib.show.figures.theme import (
 )
 
 EMITTED = "target"  # the source of the correction or bonus token
-ITSELF, ANCESTOR, HIDDEN = "#0072B2", "#56B4E9", "rgba(128,128,128,0.14)"
+SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
 LABEL = 12  # characters
 CHARACTER, HALF_BOX, ROW, GAP = 8.0, 11.0, 31.0, 78.0  # pixels
 LETTER = 8.4  # pixels of a title's
@@ -48,8 +48,7 @@ def tree(
     bonus     the text of the correction or bonus token: the path's end, in the target's colour and
               with a star; None where there is no verdict
 
-    Raises ValueError unless there is one label per node and `path` starts below the root and
-    follows the edges.
+    Raises ValueError unless there is one label per node and `path` follows the edges.
     """
     _check_labels(tree, labels)
     for parent, node in zip((0, *path), path, strict=False):
@@ -60,8 +59,19 @@ def tree(
         last = path[-1] if path else 0
         tree = tree.grown([0], [last], source=EMITTED, scores=[tree.scores[last]])
         labels, path = (*labels, bonus), (*path, guesses)
-    shown = [visible(label, LABEL) for label in labels]
-    boxes = _boxes(tree, shown)
+    boxes = _boxes(tree, labels)
+    traces = [*_edges_and_boxes(tree, boxes, path), *_words(tree, boxes, labels, guesses)]
+    if bonus is not None:
+        star = {"symbol": "star", "size": 13, "color": SOURCES["target"]}
+        spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
+        traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
+    width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
+    return sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
+
+
+def _edges_and_boxes(
+    tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
+) -> list[go.Scatter]:
     others = [node for node in range(1, len(tree)) if node not in set(path)]
     traces = [path_trace(_edges(tree, boxes, others), THIN)]
     if path:
@@ -72,18 +82,22 @@ def tree(
         traces.append(boxes_trace(own, colour, name=escape(source)))
     if path:
         traces.append(boxes_trace([boxes[node] for node in (0, *path)], INK))
+    return traces
+
+
+def _words(
+    tree: TokenTree, boxes: Sequence[Box], labels: Sequence[str], guesses: int
+) -> list[go.Scatter]:
+    """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
     hover = [_describe(tree, node, labels[node]) for node in range(len(tree))]
     middles = [((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in boxes]
-    traces.append(words_trace(middles, list(map(escape, shown)), hover=hover))
+    shown = [escape(visible(label, LABEL)) for label in labels]
     beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
     scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
-    traces.append(words_trace(beside, scores, size=10.5, code=False))
-    if bonus is not None:
-        star = {"symbol": "star", "size": 13, "color": SOURCES["target"]}
-        spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
-        traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
-    width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
-    return sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
+    return [
+        words_trace(middles, shown, hover=hover),
+        words_trace(beside, scores, size=10.5, code=False),
+    ]
 
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
@@ -96,26 +110,21 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     Raises ValueError unless there is one label per node.
     """
     _check_labels(tree, labels)
-    size = len(tree)
-    sees = [list(map(int, line)) for line in tree.ancestry().int().tolist()]
+    size, sees = len(tree), tree.ancestry().int().tolist()
     for node in range(size):
         sees[node][node] = 2
-    names = [
-        f"{escape(visible(label, LABEL))}  <b>{tree.position(node)}</b>"
-        for node, label in enumerate(labels)
-    ]
+    shown = [escape(visible(label, LABEL)) for label in labels]
+    names = [f"{label}  <b>{tree.position(node)}</b>" for node, label in enumerate(shown)]
+    verbs = ("does not see", "sees", "sees")
     hover = [
-        [
-            f"{row} {'sees' if seen else 'does not see'} {name}"
-            for seen, name in zip(line, names, strict=True)
-        ]
+        [f"{row} {verbs[seen]} {name}" for seen, name in zip(line, names, strict=True)]
         for row, line in zip(names, sees, strict=True)
     ]
-    steps = zip((0, 1 / 3, 2 / 3), (1 / 3, 2 / 3, 1), (HIDDEN, ANCESTOR, ITSELF), strict=True)
-    scale = [[end, colour] for low, high, colour in steps for end in (low, high)]
+    thirds = zip((0, 1 / 3, 2 / 3), (1 / 3, 2 / 3, 1), reversed(SEES.values()), strict=True)
+    scale = [[end, colour] for low, high, colour in thirds for end in (low, high)]
     cells = {"z": sees, "zmin": 0, "zmax": 2, "colorscale": scale, "showscale": False}
     figure = go.Figure(go.Heatmap(**cells, xgap=2, ygap=2, text=hover, hoverinfo="text"))
-    for name, colour in (("itself", ITSELF), ("an ancestor", ANCESTOR), ("hidden", HIDDEN)):
+    for name, colour in SEES.items():
         square = {"symbol": "square", "size": 12, "color": colour}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=square, name=name)
     cell = 22 if size > 12 else 28
@@ -142,30 +151,31 @@ def _check_labels(tree: TokenTree, labels: Sequence[str]) -> None:
         )
 
 
-def _boxes(tree: TokenTree, shown: Sequence[str]) -> list[Box]:
+def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
     """The box of each node; a depth is as wide as its longest label."""
+    sizes = [CHARACTER * len(visible(label, LABEL)) + 14 for label in labels]
     left = [4.0]
     for depth in range(max(tree.depths)):
-        widest = max(
-            len(text) for text, own in zip(shown, tree.depths, strict=True) if own == depth
-        )
-        left.append(left[-1] + CHARACTER * widest + 14 + GAP)
+        own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
+        left.append(left[-1] + max(own) + GAP)
     rows = leaf_rows(tree.parents, [tree.children(node) for node in range(len(tree))])
-    boxes = []
-    for row, depth, text in zip(rows, tree.depths, shown, strict=True):
-        top, start = 6 + ROW * row, left[depth]
-        boxes.append((start, top, start + CHARACTER * len(text) + 14, top + 2 * HALF_BOX))
-    return boxes
+    places = [(left[depth], 6 + ROW * row) for depth, row in zip(tree.depths, rows, strict=True)]
+    return [
+        (start, top, start + size, top + 2 * HALF_BOX)
+        for (start, top), size in zip(places, sizes, strict=True)
+    ]
 
 
 def _edges(
     tree: TokenTree, boxes: Sequence[Box], nodes: Sequence[int]
 ) -> list[list[tuple[float, float]]]:
     """A curve to each of these nodes from its parent."""
-    parents = [boxes[tree.parents[node]] for node in nodes]
     return [
-        curve((parent[2], parent[1] + HALF_BOX), (boxes[node][0], boxes[node][1] + HALF_BOX))
-        for node, parent in zip(nodes, parents, strict=True)
+        curve(
+            (boxes[tree.parents[node]][2], boxes[tree.parents[node]][1] + HALF_BOX),
+            (boxes[node][0], boxes[node][1] + HALF_BOX),
+        )
+        for node in nodes
     ]
 
 

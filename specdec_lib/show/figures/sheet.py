@@ -8,11 +8,13 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escape, tint
 
+Spot = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 BENDS = ((0.0, 1.0), (0.076, 0.617), (0.293, 0.293), (0.617, 0.076), (1.0, 0.0))
+THIN = {"color": INK, "width": 1.3, "simplify": False}
 
 
-def sheet(traces: Sequence[go.Scatter], size: tuple[float, float], title: str) -> go.Figure:
+def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     """A figure of the traces without axes, y downwards; the margins are added around it."""
     (width, height), keyed = size, any(trace.showlegend for trace in traces)
     top = 20 + (28 if title else 0) + (28 if keyed else 0)
@@ -34,14 +36,13 @@ def sheet(traces: Sequence[go.Scatter], size: tuple[float, float], title: str) -
 
 def boxes_trace(boxes: Sequence[Box], colour: str, *, name: str = "") -> go.Scatter:
     """Boxes with rounded corners as one trace, filled with the colour's tint if it has a name."""
-    outlines = [_outline(*box) for box in boxes]
     fill = {"fill": "toself", "fillcolor": tint(colour)} if name else {}
     line = {"color": colour, "width": 1.3 if name else 3.2, "simplify": False}
-    return path_trace(outlines, line, name=name).update(fill)
+    return path_trace([_outline(*box) for box in boxes], line, name=name).update(fill)
 
 
 def path_trace(
-    paths: Sequence[Sequence[tuple[float, float]]], line: dict[str, object], *, name: str = ""
+    paths: Sequence[Sequence[Spot]], line: dict[str, object], *, name: str = ""
 ) -> go.Scatter:
     """Several paths as one trace."""
     points = [point for path in paths for point in (*path, (math.nan, math.nan))]
@@ -51,7 +52,7 @@ def path_trace(
 
 
 def words_trace(
-    places: Sequence[tuple[float, float]],
+    places: Sequence[Spot],
     texts: Sequence[str],
     *,
     size: float = 13,
@@ -59,47 +60,35 @@ def words_trace(
     code: bool = True,
 ) -> go.Scatter:
     """Texts with their middles at these places: code is dark, in letters of equal width."""
-    font = {"size": size} | ({"family": MONOSPACE, "color": DARK} if code else {})
     return go.Scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
         mode="text",
         text=list(texts),
-        textfont=font,
+        textfont={"size": size} | ({"family": MONOSPACE, "color": DARK} if code else {}),
         hovertext=list(hover),
         hoverinfo="text" if hover else "skip",
         showlegend=False,
     )
 
 
-def curve(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
+def curve(start: Spot, end: Spot) -> list[Spot]:
     """An S from one box's right side to another's left that ends level, so that a score can sit on
     its end.
     """
-    level, points = end[0] - 30, []
-    for share in np.linspace(0, 1, 25):
-        rise = share * share * (3 - 2 * share)
-        points.append(
-            (start[0] + (level - start[0]) * share, start[1] + (end[1] - start[1]) * rise)
-        )
-    return [*points, end]
+    share = np.linspace(0, 1, 25)
+    xs = start[0] + (end[0] - 30 - start[0]) * share
+    ys = start[1] + (end[1] - start[1]) * share * share * (3 - 2 * share)
+    return [*zip(xs, ys, strict=True), end]
 
 
-THIN = {"color": INK, "width": 1.3, "simplify": False}
-
-
-def _outline(left: float, top: float, right: float, bottom: float) -> list[tuple[float, float]]:
+def _outline(left: float, top: float, right: float, bottom: float) -> list[Spot]:
     """A closed box with rounded corners."""
     corner = min(4.0, (right - left) / 3)
-    corners = (
-        (left, top, 1, 1),
-        (right, top, -1, 1),
-        (right, bottom, -1, -1),
-        (left, bottom, 1, -1),
-    )
+    corners = ((left, top, 1, 1), (right, top, -1, 1), (right, bottom, -1, -1))
     points = [
         (x + inward_x * corner * along, y + inward_y * corner * across)
-        for number, (x, y, inward_x, inward_y) in enumerate(corners)
+        for number, (x, y, inward_x, inward_y) in enumerate((*corners, (left, bottom, 1, -1)))
         for along, across in (BENDS if number % 2 == 0 else BENDS[::-1])
     ]
     return [*points, points[0]]

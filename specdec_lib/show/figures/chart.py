@@ -61,18 +61,22 @@ class Chart:
         ends = (-0.5, count - 0.5) if axis == "x" else (count - 0.5, -0.5)
         ticks = {"tickvals": list(range(count)), "tickangle": 0}
         ticks["ticktext"] = [wrap(name, longest) for name in names]
-        self.update_axes(axis, ticks | {"range": ends, "showgrid": False, "showline": True})
+        self._update(axis, ticks | {"range": ends, "showgrid": False, "showline": True})
 
-    def count_in_powers(self, axis: str, values: Iterable[float]) -> None:
-        """An axis on which each doubling is one step, with a tick at each power of 2."""
+    def start_at_zero(
+        self, axis: str, rows: pd.DataFrame, room: float, *, least: float = 0.0
+    ) -> None:
+        """An axis from 0 to `room` times the marks' greatest upper end, or `least`."""
+        end = max(least, float(ends_of(rows, axis).max()))
+        self._update(axis, {"range": [0, room * (end if end > 0 else 1.0)]})
+
+    def count_in_powers(self, values: Iterable[float]) -> None:
+        """An x axis on which each doubling is one step, with a tick at each power of 2."""
         least, most = min(values), max(values)
         ticks = [2**power for power in range(64) if least <= 2**power <= most]
-        self.update_axes(
-            axis, {"type": "log", "tickvals": ticks, "ticktext": list(map(str, ticks))}
-        )
+        self.figure.update_xaxes(type="log", tickvals=ticks, ticktext=list(map(str, ticks)))
 
-    def update_axes(self, axis: str, look: dict[str, object]) -> None:
-        """Set properties of the x axes or the y axes of all panels."""
+    def _update(self, axis: str, look: dict[str, object]) -> None:
         {"x": self.figure.update_xaxes, "y": self.figure.update_yaxes}[axis](look)
 
 
@@ -80,8 +84,8 @@ def open_chart(
     panels: Iterable[str] = ("",),
     *,
     size: tuple[float, float],
-    x: str,
-    y: str,
+    x: str = "",
+    y: str = "",
     columns: int | None = None,
     shared_y: bool = True,
     gap: float = 0.05,
@@ -106,55 +110,14 @@ def open_chart(
     figure.update_layout(template=SCREEN, width=min(WIDEST, round(size[0])), height=round(size[1]))
     figure.update_xaxes(title=wrap(x, max(20, int(size[0] / across / 8))))
     figure.update_yaxes(title=wrap(y, max(16, int(size[1] / down / 10))), col=1)
-    places = {
-        name: {"row": number // across + 1, "col": number % across + 1}
-        for number, name in enumerate(names)
-    }
-    return Chart(figure, places)
+    at = ({"row": place // across + 1, "col": place % across + 1} for place in range(len(names)))
+    return Chart(figure, dict(zip(names, at, strict=True)))
 
 
-def hover(rows: pd.DataFrame, value: str) -> list[str]:
-    """What each mark says when hovered over: its value, its interval and its note."""
-    said = []
-    for row in rows.to_dict("records"):
-        words = f"{row[value]:.4g}"
-        if row.get("low", float("nan")) == row.get("low"):
-            words += f" ({row['low']:.4g} to {row['high']:.4g})"
-        said.append(words + (f"<br>{escape(row['note'])}" if row.get("note") else ""))
-    return said
-
-
-def words_beside(
-    chart: Chart, rows: pd.DataFrame, *, lying: bool, panel: str, name: str, away: float = 4
-) -> None:
-    """The texts of marks as a trace of their own, clear of the intervals and `away` pixels off."""
-    if "text" not in rows:
-        return
-    far = ends_of(rows, "x" if lying else "y")
-    xs, ys = (far, rows["y"]) if lying else (rows["x"], far)
-    words = go.Scatter(
-        x=list(xs),
-        y=list(ys),
-        mode="markers+text",
-        marker={"opacity": 0, "size": 1.6 * away},  # the words stand clear of it
-        text=[f" {text}" if lying else text for text in rows["text"]],
-        textposition="middle right" if lying else "top center",
-        textfont={"size": 11},
-        cliponaxis=False,
-        name=name,
-        showlegend=False,
-        hoverinfo="skip",
-    )
-    chart.add(words, panel)
-
-
-def error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:
-    """The intervals around the values, as plotly wants them; none where an end is NaN."""
-    if "low" not in rows or rows["low"].isna().all():
-        return {"visible": False}
-    middle = rows[value].astype(float)
-    ends = {"array": list(rows["high"] - middle), "arrayminus": list(middle - rows["low"])}
-    return ends | {"type": "data", "color": colour, "thickness": 1.6, "width": 4}
+def fold(count: int) -> tuple[int, int]:
+    """Columns and rows of so many panels: at most three side by side."""
+    across = 2 if count == 4 else min(3, count)
+    return across, -(-count // across)
 
 
 def _legend_rows(names: Sequence[str], width: float) -> int:

@@ -1,1 +1,0 @@
-"""What figures are made of: dots with intervals, lines with bands, cells, bars, sheets."""

@@ -1,0 +1,130 @@
+"""Figure files and stored images."""
+
+import base64
+import re
+import struct
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from specdec_lib.core import files as places
+from specdec_lib.show.figures import saving
+from specdec_lib.show.figures.palette import SIGNATURE, smaller
+
+TABLE = pd.DataFrame({"token": ['"', "\n"], "distribution": "draft", "probability": [1 / 3, 2 / 3]})
+
+
+def test_save_writes_the_same_bytes_each_time_and_asks_no_network(figures):
+    both = []
+    for _ in range(2):
+        page = saving.save(go.Figure(go.Bar(y=[1, 2])), "00_bars", TABLE)
+        both.append({path.name: path.read_bytes() for path in figures.iterdir()})
+    assert page == figures / "00_bars.html" and both[0] == both[1]
+    assert set(both[0]) == {"00_bars.csv", "00_bars.html", "00_bars.png", "plotly.min.js"}
+    assert both[0]["00_bars.csv"].splitlines()[-1] == b'",draft,0.666667'
+    image = both[0]["00_bars.png"]
+    assert image[:8] == SIGNATURE and struct.unpack(">II", image[16:24]) == (1400, 1000)
+    text = page.read_text()
+    assert re.findall(r'<script[^>]* src="([^"]*)"', text) == ["plotly.min.js"]
+    assert text.count('href="index.html#00_bars"') == 1 and "plotly.min.js beside it" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["bars", "0_bars", "00bars", "00_", "00_Bars", "../00_bars", "00_bars.html"]
+)
+def test_a_badly_named_figure_is_refused(name, figures):
+    with pytest.raises(ValueError, match="got"):
+        saving.save(go.Figure(), name, TABLE)
+    assert not figures.exists()
+
+
+def test_without_an_exporter_one_warning_and_the_other_files(figures, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no browser")
+
+    monkeypatch.setattr(go.Figure, "to_image", fail)
+    monkeypatch.setattr(saving, "_exporter_works", saving._exporter_works.__wrapped__)
+    with pytest.warns(UserWarning, match="00_bars.png is not") as said:
+        saving.save(go.Figure(), "00_bars", TABLE)
+    assert len(said) == 1 and saving.still(go.Figure()) == {}
+    assert not (figures / "00_bars.png").exists() and (figures / "00_bars.csv").exists()
+
+
+def test_the_exporters_own_warnings_are_the_only_silenced_ones(figures):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saving.save(go.Figure(), "00_bars", TABLE)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def stop(*_):
+        raise OSError("disk full")
+
+    path = tmp_path / "kept"
+    path.write_bytes(b"before")
+    monkeypatch.setattr("os.replace", stop)
+    with pytest.raises(OSError, match="disk full"):
+        places.write_whole(path, b"after")
+    assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_the_folder_is_the_repositorys_wherever_the_caller_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SPECDEC_FIGURES")
+    assert saving.folder() == Path(__file__).resolve().parents[1] / "figures"
+    monkeypatch.setenv("SPECDEC_FIGURES", "here")
+    assert saving.folder() == tmp_path / "here"
+
+
+def png(pixels, filters):
+    """RGBA pixels as the exporter writes them, each row with a filter: 0 plain, 1 difference to the
+    left, 2 difference to the row above.
+    """
+    left = np.diff(pixels, axis=1, prepend=np.zeros((len(pixels), 1, 4), np.uint8))
+    above = np.diff(pixels, axis=0, prepend=np.zeros((1, pixels.shape[1], 4), np.uint8))
+    lines = b"".join(
+        bytes([kind]) + {1: left, 2: above}.get(kind, pixels)[row].tobytes()
+        for row, kind in enumerate(filters)
+    )
+    header = struct.pack(">IIBBBBB", pixels.shape[1], len(pixels), 8, 6, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 0)), (b"IEND", b""))
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )
+
+
+def decoded(image):
+    """The pixels of a palette PNG."""
+    place, found = len(SIGNATURE), {}
+    while place < len(image):
+        (length,) = struct.unpack(">I", image[place : place + 4])
+        found[image[place + 4 : place + 8]] = image[place + 8 : place + 8 + length]
+        place += 12 + length
+    width, height = struct.unpack(">II", found[b"IHDR"][:8])
+    lines = np.frombuffer(zlib.decompress(found[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    return np.frombuffer(found[b"PLTE"], np.uint8).reshape(-1, 3)[lines[:, 1:]]
+
+
+@pytest.mark.parametrize("most, error", [(16, 0), (256, 43)])
+def test_a_stored_image_loses_bytes_and_at_most_shades(most, error):
+    random = np.random.default_rng(0)
+    palette = random.integers(0, most, (2000 if error else 20, 4)) * (1 if error else 17)
+    pixels = palette[random.integers(0, len(palette), (40, 60))].astype(np.uint8)
+    image = png(pixels, [0, 1, 2, 1] * 10)
+    found = smaller(image)
+    assert len(found) < len(image) / 3
+    assert abs(decoded(found).astype(int) - pixels[:, :, :3]).max() <= error
+
+
+def test_what_is_of_another_kind_stays_as_it_is_and_a_still_is_small():
+    pixels = np.zeros((40, 60, 4), np.uint8)
+    for image in (b"no image", png(pixels, [3] * 40), png(pixels, [1] * 40)[:60]):
+        assert smaller(image) == image
+    image = saving.still(go.Figure(go.Bar(y=[1, 2, 3]), {"width": 800, "height": 450}))
+    assert not image or len(base64.b64decode(image["image/png"])) < 12_000
