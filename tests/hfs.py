@@ -20,7 +20,14 @@ from specdec_lib.suite.hf import Speculative
 KINDS = ("gpt2", "llama", "t5")
 TREE = "a tree with a budget"
 VOCABULARY, PROMPT = 29, (3, 7, 11, 3, 7)
-COMMON = {"bos_token_id": 0, "eos_token_id": None, "pad_token_id": 0}
+PLAIN = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+COMMON = PLAIN | {"bos_token_id": 0, "vocab_size": VOCABULARY, "initializer_range": 0.4}
+GPT2 = {"n_positions": 80, "n_embd": 32, "n_layer": 2, "n_head": 4}
+LLAMA = {"max_position_embeddings": 80, "hidden_size": 32, "intermediate_size": 48} | {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 
 
 @functools.cache
@@ -29,36 +36,10 @@ def network(kind: str) -> torch.nn.Module:
     if kind == "t5":
         return t5s.network("gated untied", dtype=torch.float32)
     torch.manual_seed(3)
+    common = {name: value for name, value in COMMON.items() if name != "do_sample"}
     if kind == "gpt2":
-        model = GPT2LMHeadModel(
-            GPT2Config(
-                vocab_size=VOCABULARY,
-                n_positions=80,
-                n_embd=32,
-                n_layer=2,
-                n_head=4,
-                initializer_range=0.4,
-                **COMMON,
-            )
-        )
-    else:
-        sizes = {
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-        }
-        model = LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=VOCABULARY,
-                max_position_embeddings=80,
-                initializer_range=0.4,
-                **sizes,
-                **COMMON,
-            )
-        )
-    return model.eval()
+        return GPT2LMHeadModel(GPT2Config(**GPT2, **common)).eval()
+    return LlamaForCausalLM(LlamaConfig(**LLAMA, **common)).eval()
 
 
 @functools.cache
@@ -88,15 +69,17 @@ def asked(kind: str) -> torch.Tensor:
     return torch.tensor([t5s.sources(1, seed=2)[0] if kind == "t5" else PROMPT])
 
 
+def both(model, given: torch.Tensor, draft, **options) -> tuple:
+    """What `generate` returns for a prompt, without and with a draft or a `Speculative`."""
+    door = draft if isinstance(draft, Speculative) else Speculative(draft)
+    options = {"attention_mask": torch.ones_like(given), "max_new_tokens": 30} | PLAIN | options
+    found = [model.generate(given, **options, **how) for how in ({}, {"custom_generate": door})]
+    return tuple(one.tolist() if isinstance(one, torch.Tensor) else one for one in found)
+
+
 def written(kind: str, draft=None, *, length: int = 30, **options) -> tuple[int, ...]:
     """What `generate` returns, with a draft or without."""
-    model, given = network(kind), asked(kind)
+    given = asked(kind)
     door = {} if draft is None else {"custom_generate": Speculative(draft)}
-    plain = {
-        "attention_mask": torch.ones_like(given),
-        "do_sample": False,
-        "pad_token_id": 0,
-        "eos_token_id": None,
-        "max_new_tokens": length,
-    }
-    return tuple(model.generate(given, **(plain | options), **door)[0].tolist())
+    plain = {"attention_mask": torch.ones_like(given), "max_new_tokens": length} | PLAIN
+    return tuple(network(kind).generate(given, **(plain | options), **door)[0].tolist())

@@ -1,61 +1,15 @@
 """`specdec hf`: the closest flags of other engines for an exported setting, and what is lost."""
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.flags import flags
-from specdec_lib.suite.hf.settings import ExportedSetting, import_setting, parse_setting
-
-
-@dataclass(frozen=True)
-class Absent:
-    """The place of a model that is not loaded: its name, its size and where it came from."""
-
-    name: str
-    kind: str
-    vocabulary: int
-    source: str | None
-    max_positions: int = sys.maxsize
-    runtime: ClassVar[str] = ""
-    usage: ClassVar[None] = None
-
-    def forget(self) -> None:
-        """Do nothing: there is no model."""
-
-    def score(self, context: object, tree: object) -> None:
-        """Raises ValueError: there is no model."""
-        raise ValueError(
-            f"the model {self.name!r} is not loaded; give it to specdec_lib.suite.hf.import_setting"
-        )
-
-
-def absent(data: ExportedSetting) -> dict[str, object]:
-    """Stand-ins for the models that an exported setting names, and empty tables."""
-    found: dict[str, object] = {
-        table["sha256"]: np.full(table["bigrams"], -1) for table in tables(data.draft)
-    }
-    for name, one in data.models.items():
-        if one.kind == "Katz":
-            found[name] = replace(Katz.fit([np.zeros(1, np.int64)], one.vocabulary), name=name)
-        else:
-            found[name] = Absent(name, one.kind, one.vocabulary, one.source)
-    return found
-
-
-def tables(value: object) -> Iterator[Mapping[str, object]]:
-    """Every table of bigrams that is named in a piece of JSON."""
-    if isinstance(value, dict) and value.keys() == {"bigrams", "sha256"}:
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from tables(inner)
+from specdec_lib.suite.hf.settings import build_setting, parse_setting
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,9 +17,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("hf", __doc__.partition(": ")[2])
     parser.add_argument("file", type=Path, help="JSON that `export_setting` wrote")
     given = parser.parse_args(arguments)
+
+    def stand_in(where: str, named: Mapping[str, object]) -> Katz | np.ndarray:
+        """An empty table in the place of each model and table, of which only the name counts."""
+        if "model" not in named:
+            return np.full(named["bigrams"], -1)
+        if named["model"] not in data.models:
+            raise ValueError(f"{where}: models has no {named['model']!r}")
+        size = data.models[named["model"]].vocabulary
+        return replace(Katz.fit([np.zeros(1, np.int64)], size), name=named["model"])
+
     try:
-        text = given.file.read_text(encoding="utf-8")
-        found = flags(import_setting(text, absent(parse_setting(text))))
+        data = parse_setting(given.file.read_text(encoding="utf-8"))
+        found = flags(build_setting(data, stand_in), data.models)
     except (OSError, ValueError) as error:
         raise ValueError(f"{given.file}: {error}") from error
     for one in found:

@@ -15,11 +15,15 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduce_draft
-from specdec_lib.suite.hf.settings import source_of
+from specdec_lib.suite.hf.settings import ModelEntry, model_entries
 
 WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
 DEPTH = 18  # of SGLang's trie by default
-UNKNOWN = "PATH_OF_{}"  # a model of unknown source
+ENCODES = (
+    "everything: the engine speculates for decoder-only models, and this is an encoder-decoder",
+)
+WIDE = (f"matches of more than {WINDOW} tokens, by which the best of several copies is found",)
+SHARED = ("copies from this text alone: the trie holds other requests' texts too",)
 
 
 @dataclass(frozen=True)
@@ -39,179 +43,140 @@ class Flags:
     lost: tuple[str, ...]
 
 
-def flags(setting: Setting) -> tuple[Flags, Flags, Flags]:
+def flags(
+    setting: Setting, models: Mapping[str, ModelEntry] | None = None
+) -> tuple[Flags, Flags, Flags]:
     """For transformers, vLLM and SGLang.
+
+    models    what an exported setting says of the draft's models; None asks the models themselves
 
     Raises ValueError if the draft is not the library's own.
     """
-    plain = reduce_draft(setting.draft)
-    return tuple(how(plain, setting) for how in (_transformers, _vllm, _sglang))
-
-
-def _transformers(plain: Reduced, setting: Setting) -> Flags:
-    hot = setting.sampler.temperature > 0
-    sampling = (
-        {"do_sample": True, "top_k": 0} | _sampling(setting.sampler)
-        if hot
-        else {"do_sample": False}
+    plain, sampler = reduce_draft(setting.draft), setting.sampler
+    models = model_entries(setting.draft) if models is None else models
+    entry = models[plain.model.name] if plain.model is not None else ModelEntry("", 0, None)
+    path = entry.source or f"PATH_OF_{plain.model.name if plain.model is not None else None}"
+    encodes = entry.kind == "Seq2SeqModel"
+    copies, before = plain.kind == COPIES, ENCODES if encodes else ()
+    flat = _lost(plain, setting, trees=False)
+    flat += WIDE if copies and plain.window is None else ()
+    branched = _lost(plain, setting, trees=True) + (SHARED if copies else ())
+    after = (f"the floor of {plain.floor:g}: there is no threshold",) if plain.floor else ()
+    request = {"temperature": 0.0} | _sampling(sampler)
+    vllm, sglang = _vllm(plain, path, sampled=sampler.temperature > 0), _sglang(plain, path)
+    line = f"--speculative-config {shlex.quote(json.dumps(vllm))}" if vllm else ""
+    words = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in sglang.items())
+    return (
+        _transformers(plain, path, sampler, flat, encodes=encodes),
+        Flags("vLLM", vllm, request, line, before + flat + after),
+        Flags("SGLang", sglang, request, words, before + branched + after),
     )
-    lost = _common(plain, setting, trees=False)
-    options: dict[str, object] = {}
-    before = ""
+
+
+def _transformers(
+    plain: Reduced, path: str, sampler: Sampler, lost: tuple[str, ...], *, encodes: bool
+) -> Flags:
+    hot = {"do_sample": True, "top_k": 0} | _sampling(sampler)
+    sampling = hot if sampler.temperature > 0 else {"do_sample": False}
+    options, given, assistant, before = {}, sampling, "", ""
     if plain.kind == MODEL:
         settings = {
             "num_assistant_tokens": plain.length,
             "num_assistant_tokens_schedule": "constant",
             "assistant_confidence_threshold": plain.floor,
         }
-        kind = "AutoModelForSeq2SeqLM" if _two_halved(plain) else "AutoModelForCausalLM"
+        options, assistant = {"assistant_model": path} | settings, "assistant_model=assistant, "
+        kind = "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM"
         before = (
-            f"assistant = {kind}.from_pretrained({_path(plain)!r})\n"
+            f"assistant = {kind}.from_pretrained({path!r})\n"
             f"assistant.generation_config.update({_spelled(settings)})\n"
         )
-        options = {"assistant_model": _path(plain)} | settings
-        if plain.floor:
-            lost += (
-                f"a floor of {plain.floor:g} for the whole path: the threshold here is for each"
-                " token",
-            )
+        each = (
+            f"a floor of {plain.floor:g} for the whole path: the threshold here is for each token"
+        )
+        lost += (each,) if plain.floor else ()
     if plain.kind == COPIES:
         options = {
             "prompt_lookup_num_tokens": plain.length,
             "max_matching_ngram_size": plain.window or WINDOW,
         }
-        lost += _window(plain) + (
-            (f"no copies after fewer than {plain.least} equal tokens",) if plain.least > 1 else ()
-        )
-    given = {name: value for name, value in options.items() if plain.kind == COPIES} | sampling
-    assistant = "assistant_model=assistant, " if plain.kind == MODEL else ""
-    call = f"model.generate(**inputs, {assistant}{_spelled(given)})"
-    return Flags("transformers", options, sampling, before + call, lost)
+        given = options | sampling
+        if plain.least > 1:
+            lost += (f"no copies after fewer than {plain.least} equal tokens",)
+    line = f"{before}model.generate(**inputs, {assistant}{_spelled(given)})"
+    return Flags("transformers", options, sampling, line, lost)
 
 
-def _vllm(plain: Reduced, setting: Setting) -> Flags:
-    lost, options = _common(plain, setting, trees=False), {}
+def _vllm(plain: Reduced, path: str, *, sampled: bool) -> dict[str, object]:
     if plain.kind == MODEL:
-        options = {
+        how = "probabilistic" if plain.drawn else "greedy"
+        return {
             "method": "draft_model",
-            "model": _path(plain),
+            "model": path,
             "num_speculative_tokens": plain.length,
-        }
-        if setting.sampler.temperature > 0:
-            options["draft_sample_method"] = "probabilistic" if plain.drawn else "greedy"
+        } | ({"draft_sample_method": how} if sampled else {})
     if plain.kind == COPIES:
-        least, longest = plain.least, max(plain.least, plain.window or WINDOW)
-        options = {
+        return {
             "method": "ngram",
             "num_speculative_tokens": plain.length,
-            "prompt_lookup_min": least,
-            "prompt_lookup_max": longest,
+            "prompt_lookup_min": plain.least,
+            "prompt_lookup_max": max(plain.least, plain.window or WINDOW),
         }
-        lost += _window(plain)
-    line = f"--speculative-config {shlex.quote(json.dumps(options))}" if options else ""
-    return Flags(
-        "vLLM",
-        options,
-        {"temperature": 0.0} | _sampling(setting.sampler),
-        line,
-        _two_halves(plain) + lost + _floor(plain),
-    )
+    return {}
 
 
-def _sglang(plain: Reduced, setting: Setting) -> Flags:
-    lost, options = _common(plain, setting, trees=True), {}
+def _sglang(plain: Reduced, path: str) -> dict[str, object]:
     if plain.kind == MODEL:
-        options = {
+        return {
             "--speculative-algorithm": "STANDALONE",
-            "--speculative-draft-model-path": _path(plain),
+            "--speculative-draft-model-path": path,
             "--speculative-num-steps": plain.length,
             "--speculative-eagle-topk": plain.width,
-            "--speculative-num-draft-tokens": plain.guesses + 1,
+            "--speculative-num-draft-tokens": plain.length + plain.others + 1,
         }
     if plain.kind == COPIES:
-        options = {
+        return {
             "--speculative-algorithm": "NGRAM",
             "--speculative-num-draft-tokens": plain.length + 1,
             "--speculative-ngram-max-bfs-breadth": 1,
             "--speculative-ngram-max-trie-depth": max(DEPTH, plain.length + (plain.window or 0)),
         }
-        lost += ("copies from this text alone: the trie holds other requests' texts too",)
-    line = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in options.items())
-    return Flags(
-        "SGLang",
-        options,
-        {"temperature": 0.0} | _sampling(setting.sampler),
-        line,
-        _two_halves(plain) + lost + _floor(plain),
-    )
+    return {}
 
 
-def _common(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]:
-    """What all engines lose, and what those without trees do."""
-    lost = plain.lost
-    if plain.ranking and setting.sampler.temperature > 0:
-        lost += (f"the match table {plain.ranking!r}, by which guesses are ranked",)
-    if plain.kind != NONE and setting.rule is look_up and setting.sampler.temperature > 0:
-        lost += (
+def _lost(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]:
+    """What all engines lose, and what those with or without trees do."""
+    lost, guesses = list(plain.lost), plain.length + plain.others
+    sampled = setting.sampler.temperature > 0
+    if plain.ranking and sampled:
+        lost.append(f"the match table {plain.ranking!r}, by which guesses are ranked")
+    if plain.kind != NONE and setting.rule is look_up and sampled:
+        lost.append(
             "noise shared by target and draft: the distribution is the same, the text of a seed is"
-            " not, and other guesses are accepted",
+            " not, and other guesses are accepted"
         )
     if plain.width > 1 and not trees:
-        lost += (
-            f"{plain.guesses - plain.length} of {plain.guesses} guesses: left is the chain of the"
-            f" {plain.length} first-ranked ones",
+        lost.append(
+            f"{plain.others} of {guesses} guesses: left is the chain of the {plain.length}"
+            " first-ranked ones"
         )
     if plain.width > 1 and trees:
-        lost += (
-            f"unequal siblings: {plain.width} at every node, and the {plain.guesses} best by the"
-            " draft's probability are kept",
+        lost.append(
+            f"unequal siblings: {plain.width} at every node, and the {guesses} best by the"
+            " draft's probability are kept"
         )
         if plain.drawn:
-            lost += ("siblings drawn by chance: here they are the likeliest",)
-    return lost
-
-
-def _floor(plain: Reduced) -> tuple[str, ...]:
-    return (f"the floor of {plain.floor:g}: there is no threshold",) if plain.floor else ()
-
-
-def _two_halves(plain: Reduced) -> tuple[str, ...]:
-    return (
-        (
-            "everything: the engine speculates for decoder-only models, and this is an"
-            " encoder-decoder",
-        )
-        if _two_halved(plain)
-        else ()
-    )
-
-
-def _two_halved(plain: Reduced) -> bool:
-    return "Seq2SeqModel" in (type(plain.model).__name__, getattr(plain.model, "kind", ""))
-
-
-def _window(plain: Reduced) -> tuple[str, ...]:
-    return (
-        (f"matches of more than {WINDOW} tokens, by which the best of several copies is found",)
-        if plain.window is None
-        else ()
-    )
+            lost.append("siblings drawn by chance: here they are the likeliest")
+    return tuple(lost)
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
     """What a request says of it; nothing of a greedy one."""
     if sampler.temperature == 0:
         return {}
-    given = {"temperature": sampler.temperature, "top_k": sampler.top_k, "top_p": sampler.top_p}
-    return {
-        name: value
-        for name, value in given.items()
-        if (name, value) not in (("top_k", None), ("top_p", 1.0))
-    }
-
-
-def _path(plain: Reduced) -> str:
-    return source_of(plain.model) or UNKNOWN.format(plain.model.name)
+    top_k = {} if sampler.top_k is None else {"top_k": sampler.top_k}
+    top_p = {} if sampler.top_p == 1 else {"top_p": sampler.top_p}
+    return {"temperature": sampler.temperature} | top_k | top_p
 
 
 def _spelled(options: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
 """Any draft as `model.generate(…, custom_generate=Speculative(draft))`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -24,16 +24,16 @@ from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
     check_length,
     check_options,
-    check_restored,
     prompt_of,
     refusal,
+    restore_dropped,
     sampler_of,
-    signature,
 )
-from specdec_lib.suite.hf.speaking import Speech, Streamer
+from specdec_lib.suite.hf.settings import HasNetwork
+from specdec_lib.suite.hf.speaking import Speech
 
 SEEDS = 2**62
-LEAST_POSITIONS = 512  # of an encoder-decoder model that is wrapped here
+LEAST_POSITIONS = 512  # of an encoder-decoder model, which has no limit of its own
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,8 @@ class Speculative:
 
     draft       any draft; its models share the target's vocabulary. "ranked" siblings are accepted
                 most
-    target      the model prepared before, such as `models.loading.fast_model` or a ladder's target,
-                instead of a new `CachedModel` in every call; it must hold the very model that
-                `generate` is called on
-    name        how the rounds call a target that is not given
+    target      the model prepared before, such as a ladder's target, instead of a new `CachedModel`
+                in every call; it must hold the very model that `generate` is called on
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
@@ -60,13 +58,14 @@ class Speculative:
 
     draft: Draft
     target: LanguageModel | None = None
-    name: str = "target"
     on_round: Callable[[Round], None] | None = None
 
     def __getattr__(self, name: str) -> inspect.Signature:
-        if name == "__signature__":
-            return signature(self.__call__)
-        raise AttributeError(f"{type(self).__name__} has no {name}")
+        """The signature, which `generate` reads; no property, which the class would have too."""
+        if name != "__signature__":
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        restore_dropped()
+        return inspect.signature(self.__call__)
 
     @torch.no_grad()
     def __call__(
@@ -79,105 +78,64 @@ class Speculative:
         *,
         inputs_tensor: Tensor | None = None,
         tokenizer: object = None,
-        assistant_model: object = None,
-        assistant_tokenizer: object = None,
-        spoken_to: Streamer | None = None,
-        synchronised: bool = False,
-        restored: bool = False,
+        restored: Mapping[str, object] | None = None,
         **given: object,
     ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
         """Decode: what `generate`, and only that, calls after all its preparation.
 
-        spoken_to, synchronised    `streamer` and `synced_gpus`, under names that `generate` passes
-                                   on
-        restored                   whether these came through: see `restore_dropped`
+        restored    what it would have dropped: see `restore_dropped`
         """
-        check_restored(restored)
-        foreign = {
-            "assistant_model": assistant_model,
-            "assistant_tokenizer": assistant_tokenizer,
-            "synchronised": synchronised,
-        }
-        streamer = given.pop("streamer", spoken_to)
-        check_options(model, generation_config, given | foreign)
-        prompt = prompt_of(
-            model, input_ids, input_ids if inputs_tensor is None else inputs_tensor, given
-        )
+        config = generation_config
+        check_options(model, config, given, restored)
+        inputs = input_ids if inputs_tensor is None else inputs_tensor
+        prompt = prompt_of(model, input_ids, inputs, given)
         longest = stopping_criteria.max_length
-        target = self._target(model, generation_config, longest)
+        target = self._target(model, config, longest)
         check_length(longest, input_ids.shape[1], len(prompt), target.max_positions)
-        speech = _speech(
-            input_ids, logits_processor, stopping_criteria, streamer, generation_config
-        )
-        self._speak(
-            speech, target, prompt, sampler_of(generation_config), room=longest - input_ids.shape[1]
-        )
+        kept = [
+            () if config.return_dict_in_generate and asked else None
+            for asked in (config.output_scores, config.output_logits)
+        ]
+        streamer, sampled = restored.get("streamer"), bool(config.do_sample)
+        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled, *kept)
+        room = longest - input_ids.shape[1]
+        self._speak(speech, target, prompt, sampler_of(config), room=room)
         if streamer is not None:
             streamer.end()
-        if not generation_config.return_dict_in_generate:
+        if not config.return_dict_in_generate:
             return speech.tokens
-        kind = (
-            GenerateEncoderDecoderOutput
-            if model.config.is_encoder_decoder
-            else GenerateDecoderOnlyOutput
-        )
+        two_halves = model.config.is_encoder_decoder
+        kind = GenerateEncoderDecoderOutput if two_halves else GenerateDecoderOnlyOutput
         return kind(sequences=speech.tokens, scores=speech.scores, logits=speech.raw_logits)
 
     def _target(
         self, model: PreTrainedModel, config: GenerationConfig, longest: int | None
     ) -> LanguageModel:
+        rows = config.prefill_chunk_size
         if self.target is not None:
-            if getattr(self.target, "model", None) is not model:
+            if not isinstance(self.target, HasNetwork) or self.target.model is not model:
                 raise ValueError(
                     f"the target {self.target.name!r} holds another model than the one that"
                     " generate is called on"
                 )
-            if config.prefill_chunk_size is not None:
-                raise refusal(
-                    "prefill_chunk_size",
-                    config.prefill_chunk_size,
-                    "None: the target that was given reads in pieces of its own",
-                )
+            if rows is not None:
+                why = "None: the target that was given reads in pieces of its own"
+                raise refusal("prefill_chunk_size", rows, why)
             return self.target
         if model.config.is_encoder_decoder:
-            return Seq2SeqModel(
-                model, self.name, max_positions=max(LEAST_POSITIONS, longest or 0)
-            )  # T5 has no limit of its own
-        pieces = (
-            {} if config.prefill_chunk_size is None else {"chunk_rows": config.prefill_chunk_size}
-        )
-        return CachedModel(model, self.name, **pieces)
+            return Seq2SeqModel(model, "target", max_positions=max(LEAST_POSITIONS, longest or 0))
+        return CachedModel(model, "target", **({} if rows is None else {"chunk_rows": rows}))
 
     def _speak(
         self, speech: Speech, target: LanguageModel, prompt: Context, sampler: Sampler, *, room: int
     ) -> None:
         """Rounds until the speech has stopped."""
         seed = int(torch.randint(SEEDS, (1,))) if sampler.temperature > 0 else 0
-        loop = rounds(
-            target,
-            self.draft,
-            prompt,
-            Chance(seed, sampler),
-            max_new_tokens=room,
-            rule=speech.look_up,
-        )
+        chance, options = Chance(seed, sampler), {"max_new_tokens": room, "rule": speech.look_up}
+        loop = rounds(target, self.draft, prompt, chance, **options)
         read_prompt(target, self.draft, prompt)
         for played, _ in loop:
             if self.on_round is not None:
                 self.on_round(speech.heard(played))
             if speech.stopped:
                 break
-
-
-def _speech(
-    tokens: Int[Tensor, "1 length"],
-    processors: LogitsProcessorList,
-    criteria: StoppingCriteriaList,
-    streamer: Streamer | None,
-    config: GenerationConfig,
-) -> Speech:
-    kept = [
-        () if config.return_dict_in_generate and asked else None
-        for asked in (config.output_scores, config.output_logits)
-    ]
-    return Speech(tokens, processors, criteria, streamer, bool(config.do_sample), *kept)

@@ -1,14 +1,9 @@
-"""What `generate` was asked for: honoured, or refused by name with what is allowed.
+"""What `generate` was asked for: honoured, or refused by name with what is allowed."""
 
-Nothing is ignored in silence.
-"""
-
-import inspect
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 
-import torch
 from jaxtyping import Int, Num
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
@@ -18,9 +13,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
 
 PLAIN = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
-# by option of the generation config: the values that speculation can honour, the first of them the
-# way to say so
-ALLOWED = {
+ALLOWED = {  # values of the generation config, the first of them the way to say so
     "num_beams": (1, None),
     "num_return_sequences": (1, None),
     "guidance_scale": (None, 1, 1.0),
@@ -38,29 +31,20 @@ ALLOWED = {
     "low_memory": (None, False),
     "token_healing": (None, False),
 }
-# what `generate` itself hands over
-PREPARED = {
-    "attention_mask",
-    "position_ids",
-    "past_key_values",
-    "use_cache",
-    "logits_to_keep",
-    "encoder_outputs",
-}
-DROPPED = {
-    "streamer": "spoken_to",
-    "synced_gpus": "synchronised",
-}  # under names that transformers does not take for its own
+PREPARED = (  # what `generate` itself hands over, and what is honoured
+    *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
+    *("encoder_outputs", "tokenizer", "streamer"),
+)
+GUESSING = ("assistant_model", "assistant_tokenizer", "synced_gpus")
 
 
 def restore_dropped() -> None:
     """Give back to `generate` what transformers (5.17 to 5.23) drops when it is given a callable:
-    streamer, tokenizer, assistant.
+    streamer, tokenizer, assistant, synced_gpus.
 
     It collects them, and then keeps only those arguments of a callable that `_sample` does not
     have. While it reads the callable's signature, which is when this is called, both collections
-    are its local variables: what is in the one is put into the other, and `restored` beside it,
-    which proves that it was done.
+    are its local variables: the one is put into the other as `restored`.
     """
     # No argument of `generate` or of its configuration reaches a callable with the streamer in it,
     # and ignoring a streamer in silence would be worse than reading the caller's frame.
@@ -68,61 +52,43 @@ def restore_dropped() -> None:
     while frame is not None and frame.f_code.co_name != "_extract_generation_mode_kwargs":
         frame = frame.f_back
     if frame is not None and {"kwargs", "generation_mode_kwargs"} <= frame.f_locals.keys():
-        if frame.f_locals["kwargs"].get("encoder_outputs") is not None:
-            raise refusal("encoder_outputs", "of your own", "None: the encoder is run here")
         collected, kept = frame.f_locals["generation_mode_kwargs"], frame.f_locals["kwargs"]
-        kept.update(
-            {DROPPED.get(name, name): value for name, value in collected.items()}
-            | {"restored": True}
-        )
+        if kept.get("encoder_outputs") is not None:
+            raise refusal("encoder_outputs", "of your own", "None: the encoder is run here")
+        kept.update(restored=collected, tokenizer=collected.get("tokenizer"))
 
 
-def check_restored(restored: bool) -> None:
-    """Raises ValueError if a transformers that works otherwise kept `restore_dropped` from its
-    work: options would be ignored in silence.
+def check_options(
+    model: PreTrainedModel,
+    config: GenerationConfig,
+    given: Mapping[str, object],
+    restored: Mapping[str, object] | None,
+) -> None:
+    """Raises ValueError naming the first option that speculation cannot honour, its value and what
+    is allowed.
+
+    given       what `generate` hands to the model, beside the config
+    restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
     """
-    if not restored:
+    if restored is None:
         raise ValueError(
             f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to"
             " 5.23, which are known: streamer, synced_gpus and"
             " assistant_model would be lost; allowed is to be called by `generate` of those"
         )
-
-
-def check_options(
-    model: PreTrainedModel, config: GenerationConfig, given: Mapping[str, object]
-) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour, its value and what
-    is allowed.
-
-    given    what `generate` hands to the model and to a way of decoding, beside the config
-    """
     for name, allowed in ALLOWED.items():
-        value = getattr(config, name, None)
-        if not any(value is one or value == one for one in allowed):
+        if (value := vars(config).get(name)) not in allowed:
             raise refusal(name, value, " or ".join(map(repr, allowed)))
     if (mode := config.get_generation_mode()) not in PLAIN:
         raise refusal("generation mode", mode.value, " or ".join(one.value for one in PLAIN))
-    for name in ("assistant_model", "assistant_tokenizer", "synchronised"):
-        if given.get(name):
-            raise refusal(
-                name.replace("synchronised", "synced_gpus"),
-                _brief(given[name]),
-                "None: the guesses come from the draft",
-            )
     cache = given.get("past_key_values")
-    if getattr(cache, "_is_user_defined", False) or (
-        cache is not None and cache.get_seq_length() > 0
-    ):
+    if cache is not None and ("_is_user_defined" in vars(cache) or cache.get_seq_length() > 0):
         raise refusal("past_key_values", _brief(cache), "None: speculation has its own cache")
-    for name, value in given.items():
-        if (
-            name
-            not in PREPARED
-            | {"assistant_model", "assistant_tokenizer", "synchronised", "tokenizer"}
-            and value is not None
-        ):
-            raise refusal(name, _brief(value), "None: only token ids and their mask are read")
+    for name, value in {**restored, **given}.items():
+        if name not in PREPARED and value is not None and value is not False:
+            only = "only token ids and their mask are read"
+            why = "the guesses come from the draft" if name in GUESSING else only
+            raise refusal(name, _brief(value), f"None: {why}")
     if model.training:
         raise refusal(
             "model.training", True, "False: call model.eval(), or dropout makes every pass another"
@@ -144,19 +110,15 @@ def prompt_of(
     Raises ValueError for a batch, embeddings, positions of one's own or a mask with holes.
     """
     if inputs.is_floating_point() or inputs.ndim != 2:
-        raise refusal(
-            "inputs",
-            _brief(inputs),
-            "token ids in two dimensions (no inputs_embeds, no sound, no pictures)",
-        )
+        allowed = "token ids in two dimensions (no inputs_embeds, no sound, no pictures)"
+        raise refusal("inputs", _brief(inputs), allowed)
     if len(tokens) != 1 or len(inputs) != 1:
         raise refusal("the batch", f"{len(inputs)} prompts", "1 prompt per call")
     mask = given.get("attention_mask")
     if model.config.is_encoder_decoder:
         if int(inputs.min()) < 0:
-            raise refusal(
-                "encoder_outputs", "without input_ids", "input_ids: the draft reads them too"
-            )
+            allowed = "input_ids: the draft reads them too"
+            raise refusal("encoder_outputs", "without input_ids", allowed)
         return Context.of(tokens[0].tolist(), tuple(_unpadded(inputs, mask, after=True)))
     found = _unpadded(tokens, mask, after=False)
     positions = given.get("position_ids")
@@ -185,8 +147,8 @@ def sampler_of(config: GenerationConfig) -> Sampler:
     """The sampler by which drafts rank their guesses; the target samples from processed logits."""
     if not config.do_sample:
         return Sampler(0)
-    defaults = {"temperature": 1.0, "top_k": None, "top_p": 1.0}
-    return Sampler(**{name: getattr(config, name) or default for name, default in defaults.items()})
+    top_k, top_p = config.top_k or None, config.top_p or 1.0
+    return Sampler(config.temperature or 1.0, top_k=top_k, top_p=top_p)
 
 
 def refusal(name: str, value: object, allowed: str) -> ValueError:
@@ -202,32 +164,19 @@ def _unpadded(
     """
     if mask is None:
         return tokens[0].tolist()
-    seen = mask[0].bool().nonzero().flatten().tolist()
-    whole = (
-        bool(seen)
-        and mask.shape == tokens.shape
-        and seen == list(range(seen[0], seen[-1] + 1))
-        and bool((mask[0][seen] == 1).all())
-    )
+    seen = mask[0].nonzero().flatten().tolist()
+    one_piece = bool(seen) and seen == list(range(seen[0], seen[-1] + 1))
+    whole = one_piece and mask.shape == tokens.shape and bool((mask[0][seen] == 1).all())
     if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
-        raise refusal(
-            "attention_mask",
-            mask.tolist(),
-            f"1 for every token, and 0 before {'or after ' if after else ''}the text only",
-        )
+        place = "before or after" if after else "before"
+        allowed = f"1 for every token, and 0 {place} the text only"
+        raise refusal("attention_mask", mask.tolist(), allowed)
     return tokens[0, seen].tolist()
 
 
 def _brief(value: object) -> str:
     """A value in a few words."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         return f"a tensor of shape {list(value.shape)} and {value.dtype}"
-    return (
-        repr(value) if isinstance(value, bool | int | float | str) else f"a {type(value).__name__}"
-    )
-
-
-def signature(call: object) -> inspect.Signature:
-    """The signature of a callable, for `generate`; reading it restores what that would drop."""
-    restore_dropped()
-    return inspect.signature(call)
+    plain = isinstance(value, bool | int | float | str)
+    return repr(value) if plain else f"a {type(value).__name__}"

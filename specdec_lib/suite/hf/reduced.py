@@ -2,8 +2,10 @@
 three numbers, and a list of what was lost.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import accumulate
+from operator import mul
 
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable
@@ -16,31 +18,28 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.drafts.trees.slots import best_slots
 
 NONE, MODEL, COPIES = "none", "model", "copies"
+DRAWN = ("iid", "distinct")  # siblings that are drawn by chance
 
 
 @dataclass(frozen=True)
 class Reduced:
     """The nearest plain draft.
 
-    kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text
-               already)
-    model      that guesses
+    kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text)
     length     guesses of the chain
-    width      most children of one node, and `guesses` in all, of the tree that the chain is taken
-               from
+    others     further guesses of the tree that the chain is taken from, whose broadest node has
+               `width` children
     window     longest ending that is looked for, None for no limit; `least` the shortest
-    drawn      whether guesses are drawn by chance
     floor      below which no guess scores
-    ranking    the name of the match table that ranks guesses where tokens are sampled, if it is no
-               default
+    ranking    the name of the match table that ranks guesses, if it is no default
     lost       what the plain draft does not do
     """
 
     kind: str
-    model: LanguageModel | None = None
     length: int = 0
+    model: LanguageModel | None = None
+    others: int = 0
     width: int = 1
-    guesses: int = 0
     window: int | None = None
     least: int = 1
     drawn: bool = False
@@ -61,7 +60,7 @@ def reduce_draft(draft: Draft) -> Reduced:
     first with a model. A reviewer guesses token by token itself.
     Raises ValueError for a draft that is not the library's own.
     """
-    for kinds, how in RULES.items():
+    for kinds, how in REDUCTIONS.items():
         if isinstance(draft, kinds):
             return how(draft)
     raise ValueError(
@@ -70,34 +69,25 @@ def reduce_draft(draft: Draft) -> Reduced:
     )
 
 
-def _nothing(draft: NoDraft) -> Reduced:
-    return Reduced(NONE)
-
-
 def _chain(draft: ChainDraft) -> Reduced:
-    return Reduced(
-        MODEL,
-        draft.model,
-        draft.length,
-        1,
-        draft.length,
-        drawn=draft.siblings in ("iid", "distinct"),
-        floor=draft.floor,
-    )
+    drawn = draft.siblings in DRAWN
+    return Reduced(MODEL, draft.length, draft.model, drawn=drawn, floor=draft.floor)
 
 
 def _tree(draft: TreeDraft) -> Reduced:
     length, width, guesses = _shape(draft)
-    drawn = draft.siblings in ("iid", "distinct")
-    ranking = "" if draft.match == MatchTable() else draft.match.name
     found = Reduced(
-        MODEL, draft.model, length, width, guesses, drawn=drawn, floor=draft.floor, ranking=ranking
+        MODEL,
+        length,
+        draft.model,
+        others=guesses - length,
+        width=width,
+        drawn=draft.siblings in DRAWN,
+        floor=draft.floor,
+        ranking="" if draft.match == MatchTable() else draft.match.name,
     )
-    lost = [
-        f"a tree of the {guesses} best guesses"
-        if draft.budget is not None
-        else f"the tree's shape: {guesses} guesses"
-    ]
+    best = f"a tree of the {guesses} best guesses"
+    lost = [f"the tree's shape: {guesses} guesses" if draft.budget is None else best]
     lost += ["siblings drawn without replacement"] if draft.siblings == "distinct" else []
     return found.without(*lost) if width > 1 else found
 
@@ -105,33 +95,20 @@ def _tree(draft: TreeDraft) -> Reduced:
 def _shape(draft: TreeDraft) -> tuple[int, int, int]:
     """Depth of the first-ranked path, children of the broadest node, guesses in all."""
     if draft.widths is not None:
-        return (
-            len(draft.widths),
-            max(draft.widths),
-            sum(prod(draft.widths[:depth]) for depth in range(1, len(draft.widths) + 1)),
-        )
+        return len(draft.widths), max(draft.widths), sum(accumulate(draft.widths, mul))
     if draft.shape is not None:
-        return (
-            draft.shape.depth,
-            max(map(draft.shape.parents.count, range(len(draft.shape)))),
-            draft.shape.guesses,
-        )
+        widths = map(draft.shape.parents.count, range(len(draft.shape)))
+        return draft.shape.depth, max(widths), draft.shape.guesses
     table = MatchTable(draft.match.rates)  # whatever the gaps
     slots = best_slots(table, draft.budget, draft.depth, draft.floor)
-    spine = next(
-        (depth for depth in range(draft.depth) if (0,) * depth not in slots.get(depth, {})),
-        draft.depth,
-    )
-    return (
-        max(1, spine),
-        max((width for level in slots.values() for width in level.values()), default=1),
-        draft.budget,
-    )
+    ends = (depth for depth in range(draft.depth) if (0,) * depth not in slots.get(depth, {}))
+    widths = (width for level in slots.values() for width in level.values())
+    return max(1, next(ends, draft.depth)), max(widths, default=1), draft.budget
 
 
-def _table(draft: NgramDraft) -> Reduced:
+def _ngram(draft: NgramDraft) -> Reduced:
     depth = len(draft.widths) if draft.widths is not None else draft.depth
-    return Reduced(COPIES, None, depth, 1, depth, window=draft.table.order - 1).without(
+    return Reduced(COPIES, depth, window=draft.table.order - 1).without(
         f"the n-gram table {draft.table.name!r} with its back-off: what stands in the text is"
         " copied instead",
         "the tree of table guesses",
@@ -139,14 +116,8 @@ def _table(draft: NgramDraft) -> Reduced:
 
 
 def _max_gram(draft: MaxGram) -> Reduced:
-    found = Reduced(
-        COPIES, None, draft.length, 1, draft.length, window=draft.window, least=draft.least
-    )
-    return (
-        found
-        if draft.bigrams is None
-        else found.without("the bigram table that fills up the chain")
-    )
+    lost = () if draft.bigrams is None else ("the bigram table that fills up the chain",)
+    return Reduced(COPIES, draft.length, window=draft.window, least=draft.least, lost=lost)
 
 
 def _staged(draft: StagedTree) -> Reduced:
@@ -154,67 +125,49 @@ def _staged(draft: StagedTree) -> Reduced:
 
 
 def _staged_chain(draft: StagedChain) -> Reduced:
-    chain = ChainDraft(draft.model, draft.length, siblings=draft.siblings, match=draft.match)
-    return reduce_draft(chain).without("the scout under which the draft decodes its chain")
+    drawn = draft.siblings in DRAWN
+    lost = ("the scout under which the draft decodes its chain",)
+    return Reduced(MODEL, draft.length, draft.model, drawn=drawn, lost=lost)
 
 
 def _reviewed(draft: Reviewed) -> Reduced:
-    below = reduce_draft(draft.draft)
     lost = [f"the review: {draft.reviewer.name!r} guesses token by token, with a pass for each"]
     lost += [f"a lenience of {draft.lenience:g} in that review"] if draft.lenience > 1 else []
     lost += [f"a comb of {draft.width} children per position"] if draft.width > 1 else []
-    length = below.length + 1
-    return Reduced(
-        MODEL, draft.reviewer, length, 1, length, drawn=draft.siblings == "iid", lost=tuple(lost)
-    )
+    length = reduce_draft(draft.draft).length + 1
+    drawn = draft.siblings == "iid"
+    return Reduced(MODEL, length, draft.reviewer, drawn=drawn, lost=tuple(lost))
 
 
 def _relay(draft: Relay) -> Reduced:
-    asked = [
-        (part, length) for part, length in zip(draft.parts, draft.lengths, strict=True) if length
-    ]
+    asked = [(part, n) for part, n in zip(draft.parts, draft.lengths, strict=True) if n]
     (part, length), *others = asked
-    found = replace(reduce_draft(part), length=length, guesses=length, width=1)
-    return (
-        found.without(f"the horizontal cascade: {len(others)} cheaper drafts for later positions")
-        if others
-        else found
-    )
+    found = replace(reduce_draft(part), length=length, others=0, width=1)
+    lost = f"the horizontal cascade: {len(others)} cheaper drafts for later positions"
+    return found.without(lost) if others else found
 
 
-def _first(draft: FirstDraft) -> Reduced:
-    return _one_of(draft.parts, draft.parts[-1], "taking turns: the guesses of")
-
-
-def _merged(draft: MergedDraft) -> Reduced:
-    return _one_of(draft.parts, draft.parts[0], "in the same pass: the guesses of")
-
-
-def _one_of(parts: tuple[Draft, ...], usual: Draft, words: str) -> Reduced:
+def _one_of(parts: Sequence[Draft], usual: int, words: str) -> Reduced:
     """What is left of the usual part, or of the first with a model where that has none."""
-    found = {number: reduce_draft(part) for number, part in enumerate(parts)}
-    modelled = [number for number, one in found.items() if one.kind == MODEL]
-    kept = (
-        parts.index(usual)
-        if found[parts.index(usual)].kind == MODEL or not modelled
-        else modelled[0]
-    )
-    others = [
-        f"{words} {type(part).__name__}" for number, part in enumerate(parts) if number != kept
-    ]
-    return found[kept].without(*others)
+    found = [reduce_draft(part) for part in parts]
+    modelled = [number for number, one in enumerate(found) if one.kind == MODEL]
+    kept = usual if usual in modelled or not modelled else modelled[0]
+    others = [type(part).__name__ for number, part in enumerate(parts) if number != kept]
+    return found[kept].without(*(f"{words} {name}" for name in others))
 
 
-RULES = {
-    NoDraft: _nothing,
+REDUCTIONS = {
+    NoDraft: lambda draft: Reduced(NONE),
     ChainDraft: _chain,
     TreeDraft: _tree,
-    NgramDraft: _table,
+    NgramDraft: _ngram,
     MaxGram: _max_gram,
     StagedTree: _staged,
     StagedChain: _staged_chain,
     Reviewed: _reviewed,
     Relay: _relay,
-    FirstDraft: _first,
-    MergedDraft: _merged,
+    FirstDraft: lambda draft: _one_of(
+        draft.parts, len(draft.parts) - 1, "taking turns: the guesses of"
+    ),
+    MergedDraft: lambda draft: _one_of(draft.parts, 0, "in the same pass: the guesses of"),
 }

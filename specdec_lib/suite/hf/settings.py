@@ -1,25 +1,23 @@
-"""A tuned setting as JSON that loads back: draft, sampler and rule, with models by name.
-
-Weights stay where they are: a model is its name, its vocabulary and, where it is known, the folder
-or hub name that it came from. To load, give a ladder, or models by name.
-"""
+"""A tuned setting as JSON that loads back: draft, sampler and rule, with models by name."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, fields
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Literal, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import REPOSITORY
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
@@ -41,15 +39,20 @@ RULES = {rule.__name__: rule for rule in (look_up, reject)}
 BIGRAMS = "bigrams"  # the name of Max-Gram's table among models given by name
 STRICT = ConfigDict(extra="forbid", strict=True)
 
-Parts = Ladder | Pair | Mapping[str, object]
+Find = Callable[[str, Mapping[str, object]], object]
+"""From a place in the JSON, and what it says of a model or table, to that model or table."""
+
+
+@runtime_checkable
+class HasNetwork(Protocol):
+    """A language model that runs a Hugging Face network."""
+
+    model: PreTrainedModel
 
 
 @dataclass(frozen=True, config=STRICT)
 class ModelEntry:
-    """What the JSON says of a model.
-
-    source    the folder or hub name that it came from; None if that is not known
-    """
+    """What the JSON says of a model; `source` is the folder or hub name that it came from."""
 
     kind: str
     vocabulary: int
@@ -69,16 +72,13 @@ class ExportedSetting:
     models: dict[str, ModelEntry]
 
 
-def export_setting(setting: Setting | Draft) -> str:
-    """The setting as JSON; a bare draft as a greedy setting of the same name as its kind.
+def export_setting(setting: Setting) -> str:
+    """The setting as JSON.
 
     Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of
     one name.
     """
-    if not isinstance(setting, Setting):
-        setting = Setting(type(setting).__name__, setting)
-    rule = next((name for name, rule in RULES.items() if rule is setting.rule), None)
-    if rule is None:
+    if setting.rule not in RULES.values():
         raise ValueError(
             f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}"
         )
@@ -87,29 +87,41 @@ def export_setting(setting: Setting | Draft) -> str:
         library=f"specdec {version('specdec')}",
         name=setting.name,
         sampler=_plain(setting.sampler),
-        rule=rule,
+        rule=setting.rule.__name__,
         draft=_plain(setting.draft),
-        models={
-            name: ModelEntry(type(one).__name__, one.vocabulary, source_of(one))
-            for name, one in models_in(setting.draft).items()
-        },
+        models=model_entries(setting.draft),
     )
     return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
-def import_setting(text: str, models: Parts) -> Setting:
+def _source(model: LanguageModel) -> str | None:
+    """The folder (relative if in this repository) or hub name of a model; None if unknown."""
+    source = model.model.config.name_or_path if isinstance(model, HasNetwork) else ""
+    inside = Path(source).is_absolute() and Path(source).is_relative_to(REPOSITORY)
+    return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
+
+
+def model_entries(draft: Draft) -> dict[str, ModelEntry]:
+    """What is said of each model in a draft, by name."""
+    return {
+        name: ModelEntry(type(one).__name__, one.vocabulary, _source(one))
+        for name, one in models_in(draft).items()
+    }
+
+
+def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> Setting:
     """The setting that `export_setting` wrote, with these models in it.
 
-    models    a ladder or pair, or models and tables by name; `bigrams` is the name of Max-Gram's
-              table
+    models    a ladder or pair, or models by name, with Max-Gram's table as `bigrams`
 
     Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    known = models if isinstance(models, Mapping) else _named(models, data)
+    known = models if isinstance(models, Mapping) else _by_name(models)
     for name, entry in data.models.items():
-        size = getattr(known.get(name), "vocabulary", None)
+        one = known.get(name)
+        size = one.vocabulary if isinstance(one, LanguageModel) else None
         if size != entry.vocabulary:
             found = f"one with {size}" if name in known else f"there are {_listed(known)}"
             origin = f"came from {entry.source}" if entry.source else f"was a {entry.kind}"
@@ -117,15 +129,11 @@ def import_setting(text: str, models: Parts) -> Setting:
                 f"models.{name}: the setting needs a model {name!r} with {entry.vocabulary}"
                 f" tokens, {found}; it {origin}"
             )
-    sampler = _build(data.sampler, "sampler", known)
-    draft = _build(data.draft, "draft", known)
-    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
-    return Setting(data.name, draft, sampler, RULES[data.rule])
+    return build_setting(data, partial(_find, known))
 
 
 def parse_setting(text: str) -> ExportedSetting:
-    """The fields of an exported setting, checked but for what is in the draft.
+    """The fields of an exported setting, checked but for what is in the draft and the sampler.
 
     Raises ValueError as `import_setting` does.
     """
@@ -139,20 +147,12 @@ def parse_setting(text: str) -> ExportedSetting:
         raise ValueError("; ".join(found)) from error
 
 
-def source_of(model: object) -> str | None:
-    """The folder (relative if in this repository) or hub name of a model; None if unknown."""
-    source = getattr(model, "source", None) or getattr(
-        getattr(getattr(model, "model", None), "config", None), "name_or_path", None
-    )
-    if not source:
-        return None
-    inside = Path(source).is_absolute() and Path(source).is_relative_to(DATA.parent)
-    return Path(source).relative_to(DATA.parent).as_posix() if inside else str(source)
-
-
-def digest(table: np.ndarray) -> str:
-    """The SHA-256 of a bigram table."""
-    return hashlib.sha256(np.ascontiguousarray(table, np.int64).tobytes()).hexdigest()
+def build_setting(data: ExportedSetting, find: Find) -> Setting:
+    """The setting of these fields; raises ValueError as `import_setting` does."""
+    sampler, draft = _build(data.sampler, "sampler", find), _build(data.draft, "draft", find)
+    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
+        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
+    return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
 def _plain(value: object) -> object:
@@ -160,52 +160,36 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     if type(value) in KINDS.values():
-        return {"type": type(value).__name__} | {
-            field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.repr
-        }
+        shown = {one.name: _plain(vars(value)[one.name]) for one in fields(value) if one.repr}
+        return {"type": type(value).__name__} | shown
     if isinstance(value, LanguageModel):
         return {"model": value.name}
     if isinstance(value, np.ndarray):
-        return {"bigrams": len(value), "sha256": digest(value)}
+        return {"bigrams": len(value), "sha256": _digest(value)}
     if isinstance(value, np.integer | np.floating):
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    what = "a draft of your own" if isinstance(value, Draft) or is_dataclass(value) else "a value"
-    raise ValueError(
-        f"{what} cannot be exported, got {type(value).__name__}; the kinds are {', '.join(KINDS)}"
-    )
+    raise ValueError(f"{type(value).__name__} cannot be exported; the kinds are {', '.join(KINDS)}")
 
 
-def _build(value: object, where: str, known: Mapping[str, object]) -> object:
+def _build(value: object, where: str, find: Find) -> object:
     """What a piece of the JSON stands for."""
     if isinstance(value, list):
-        return tuple(_build(one, f"{where}[{number}]", known) for number, one in enumerate(value))
+        return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
     if not isinstance(value, dict):
         return value
-    if value.keys() == {"model"}:
-        if value["model"] not in known:
-            raise ValueError(
-                f"{where}: there is no model {value['model']!r}, there are {_listed(known)}"
-            )
-        return known[value["model"]]
-    if value.keys() == {"bigrams", "sha256"}:
-        return _bigrams(value, where, known)
+    if value.keys() in ({"model"}, {"bigrams", "sha256"}):
+        return find(where, value)
     kind = KINDS.get(str(value.get("type")))
     if kind is None:
         raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
-    given = {name: one for name, one in value.items() if name != "type"}
-    allowed = [field.name for field in fields(kind) if field.repr]
-    if unknown := given.keys() - set(allowed):
-        raise ValueError(
-            f"{where} has unknown {_listed(sorted(unknown))}; its fields are {_listed(allowed)}"
-        )
-    made = {name: _build(one, f"{where}.{name}", known) for name, one in given.items()}
     hints = get_type_hints(kind)
+    made = {name: _build(one, f"{where}.{name}", find) for name, one in value.items()}
+    del made["type"]
     for name, one in made.items():
-        if not _fits(one, hints[name]):
-            wanted = getattr(hints[name], "__name__", hints[name])
-            raise ValueError(f"{where}.{name}: {wanted} is wanted, got {given[name]!r}")
+        if name in hints and not _fits(one, hints[name]):
+            raise ValueError(f"{where}.{name}: {hints[name]} is wanted, got {value[name]!r}")
     try:
         return kind(**made)
     except (TypeError, ValueError) as error:
@@ -213,38 +197,43 @@ def _build(value: object, where: str, known: Mapping[str, object]) -> object:
 
 
 def _fits(value: object, hint: object) -> bool:
-    """Whether a value has the type that a field is declared with."""
+    """Whether a value has the type that a field is declared with; a whole number is a float too."""
     inner = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, one) for one in inner)
     if get_origin(hint) is tuple:
         return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
-    if hint in (int, float):
-        return isinstance(value, int if hint is int else int | float) and not isinstance(
-            value, bool
-        )
-    return value is None if hint is NoneType else isinstance(value, hint)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, int | float if hint is float else hint)
 
 
-def _bigrams(about: Mapping[str, object], where: str, known: Mapping[str, object]) -> np.ndarray:
-    if about["sha256"] in known:  # the place of a table that is not loaded
-        return known[about["sha256"]]
+def _find(known: Mapping[str, object], where: str, named: Mapping[str, object]) -> object:
+    if "model" in named:
+        if named["model"] not in known:
+            raise ValueError(
+                f"{where}: there is no model {named['model']!r}, there are {_listed(known)}"
+            )
+        return known[named["model"]]
     table = known.get(BIGRAMS)
-    if not isinstance(table, np.ndarray) or digest(table) != about["sha256"]:
+    if not isinstance(table, np.ndarray) or _digest(table) != named["sha256"]:
         found = f"one of {len(table)} tokens" if isinstance(table, np.ndarray) else repr(table)
         raise ValueError(
-            f"{where}: the setting needs its table of {about['bigrams']} bigrams as"
+            f"{where}: the setting needs its table of {named['bigrams']} bigrams as"
             f" models[{BIGRAMS!r}], there is {found}, with another content"
         )
     return table
 
 
-def _named(models: Ladder | Pair, data: ExportedSetting) -> dict[str, object]:
-    parts = [getattr(models, name, None) for name in ("target", "middle", "draft", "katz")]
-    found = {part.name: part for part in parts if part is not None}
-    if '"bigrams"' in json.dumps(data.draft) and getattr(models, "katz", None) is not None:
-        found[BIGRAMS] = models.max_gram.bigrams
-    return found
+def _by_name(models: Ladder | Pair) -> dict[str, object]:
+    own = (models.draft, models.target)
+    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
+    named = {part.name: part for part in parts if part is not None}
+    return named | {BIGRAMS: models.max_gram.bigrams}
+
+
+def _digest(table: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(table, np.int64).tobytes()).hexdigest()
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -1,39 +1,23 @@
 """One token after another as `generate` makes them, however many a round brings: processors,
-choice, stopping criteria, streamer, in this order.
+choice, stopping criteria, streamer.
 
 Under `look_up` a target's choice is asked for exactly once per emitted token, in the order of the
-text. That is where all that `generate` does at a token is done: a stateful processor or criterion
-sees the same calls as there, and the text ends at the same token.
+text; all that `generate` does at a token is done there, and the text ends at the same token.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import LogitsProcessorList, StoppingCriteriaList
+from transformers.generation.streamers import BaseStreamer
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
-
-
-@runtime_checkable
-class Streamer(Protocol):
-    """What `generate` takes for a streamer: `transformers.TextStreamer`, or anything else with
-    these two.
-    """
-
-    def put(self, value: Tensor) -> None:
-        """Called with the prompt and then with each new token."""
-        ...
-
-    def end(self) -> None:
-        """Called once, after the last."""
-        ...
 
 
 @dataclass
@@ -44,35 +28,31 @@ class Speech:
     sampled       whether a token is drawn from the processed distribution, or the likeliest
     scores        processed logits of each new token; None where they are not wanted
     raw_logits    the same before the processors
+    said          how many tokens of the current round
     """
 
     tokens: Int[Tensor, "1 length"]
     processors: LogitsProcessorList
     criteria: StoppingCriteriaList
-    streamer: Streamer | None
+    streamer: BaseStreamer | None
     sampled: bool
     scores: tuple[Tensor, ...] | None = None
     raw_logits: tuple[Tensor, ...] | None = None
     stopped: bool = False
-    said: int = 0  # tokens of the current round
+    said: int = 0
 
     def look_up(
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
     ) -> Verdict:
-        """The rule `look_up` on processed logits, whose choices are emitted as they are made;
-        `chance` is the drafts'.
-        """
+        """The rule `look_up` on processed logits, whose choices are emitted as they are made."""
         self.said = 0
-        own = Sampler(
-            1.0 if self.sampled else 0.0
-        )  # temperature, top-k and top-p are processors here
+        own = Sampler(1.0 if self.sampled else 0.0)  # processors do the rest
         return look_up(tree, target_logits, Speaking(chance.seed, own, chance.nesting, speech=self))
 
     def heard(self, played: Round) -> Round:
         """The round without what lies beyond the end of the text."""
-        return replace(
-            played, emitted=played.emitted[: self.said], sources=played.sources[: self.said]
-        )
+        emitted, sources = played.emitted[: self.said], played.sources[: self.said]
+        return replace(played, emitted=emitted, sources=sources)
 
     def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """What is chosen from, in float32 as in `generate`."""
@@ -97,13 +77,13 @@ class Speech:
 @dataclass(frozen=True)
 class Speaking(Chance):
     """A `Chance` whose choices are processed before and said after they are made, until the speech
-    has stopped.
+    has stopped; what comes after the end is not used.
     """
 
     speech: Speech = field(kw_only=True)
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token at `position`; what comes after the end is not used."""
+        """The token at `position`."""
         if self.speech.stopped:
             return super().choose(logits, position)
         token = super().choose(self.speech.processed(logits), position)
