@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specdec_lib.workload.published import beside, number, price_list, published
+from specdec_lib.workload.published import number, price_list, published, published_beside
 
 
 def test_the_papers_tables_are_as_printed():
@@ -44,12 +44,12 @@ def test_ours_stands_beside_the_papers():
     ours = pd.DataFrame(
         [{"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}]
     )
-    row = beside(
+    row = published_beside(
         "staged.table1", ours, methods={"staged": "mine"}, samplings={"deterministic": "greedy"}
     ).iloc[0]
     assert (row.paper, row.ours, row.ours_low, row.ours_high) == (0.23, 0.3, 0.2, 0.4)
     with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
-        beside(
+        published_beside(
             "staged.table1",
             ours,
             methods={"staged": "other"},

@@ -33,13 +33,9 @@ def test_the_prompt_sets_are_whole_and_split_by_file(domain, count):
 
 def test_no_prompt_comes_from_a_file_that_was_trained_on(ladder):
     data = ladder.card["data"]
-    for domain in ("code", "prose"):
-        assert {prompt.origin for prompt in load_prompts(domain, "held-out")} <= set(
-            data["held_out_files"]
-        )
-        assert {prompt.origin for prompt in load_prompts(domain, "development")} <= set(
-            data["development_files"]
-        )
+    for split, files in (("held-out", "held_out_files"), ("development", "development_files")):
+        for domain in ("code", "prose"):
+            assert {prompt.origin for prompt in load_prompts(domain, split)} <= set(data[files])
 
 
 def test_no_word_problem_was_trained_on():
@@ -85,14 +81,8 @@ def test_seeds_follow_from_the_prompts_name():
     assert seeds(prompts, 1) != seeds(prompts, 0)
 
 
-@pytest.mark.parametrize("wrong", [("poems",), ("code", "training"), ("code", "held-out", 0)])
-def test_an_unknown_prompt_set_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"prompt sets are code, math, prose|at least 1"):
-        load_prompts(*wrong)
-
-
 def test_a_missing_or_damaged_prompt_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"code\.jsonl is missing; restore it"):
+    with pytest.raises(ValueError, match=r"no file .*code\.jsonl\); restore it"):
         load_prompts("code", folder=tmp_path)
     (tmp_path / "code.jsonl").write_text('{"name": "x"')
     with pytest.raises(ValueError, match=r"code\.jsonl is damaged"):
@@ -118,25 +108,11 @@ def measured(ladder):
     """The ladder with tables that differ in their first rate alone."""
 
     def entry(rate, temperature, top_k=None, siblings="ranked"):
-        return Measured(
-            "draft",
-            "target",
-            siblings,
-            Sampler(temperature, top_k=top_k),
-            9,
-            MatchTable((rate,), f"{temperature}/{top_k}/{siblings}"),
-        )
+        sampler, table = Sampler(temperature, top_k=top_k), MatchTable((rate,), str(rate))
+        return Measured("draft", "target", siblings, sampler, 9, table)
 
-    return replace(
-        ladder,
-        measured=(
-            entry(0.1, 0.4),
-            entry(0.2, 1.0),
-            entry(0.3, 1.0, 50),
-            entry(0.4, 1.3),
-            entry(0.5, 1.0, siblings="iid"),
-        ),
-    )
+    warm = (entry(0.2, 1.0), entry(0.3, 1.0, 50), entry(0.5, 1.0, siblings="iid"))
+    return replace(ladder, measured=(entry(0.1, 0.4), *warm, entry(0.4, 1.3)))
 
 
 @pytest.mark.parametrize(
@@ -179,22 +155,14 @@ def test_the_match_table_is_that_of_the_models_and_siblings(measured):
 
 
 def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
-    stored = {
-        "guesser": "n-gram",
-        "obeyed": "draft",
-        "siblings": "ranked",
-        "temperature": 0.7,
-        "top_k": None,
-        "contexts": 5,
-    }
-    one = Measured.of(
-        stored | {"rates": [0.5, 0.1], "edges": [1.0], "binned": [[0.3, 0.2], [0.9, 0.0]]}
-    )
-    assert one.table == MatchTable(
-        (0.5, 0.1), "measured at T=0.7", (1.0,), ((0.3, 0.2), (0.9, 0.0))
-    ) and one.sampler == Sampler(0.7)
+    stored = {"guesser": "n-gram", "obeyed": "draft", "siblings": "ranked", "contexts": 5}
+    stored |= {"temperature": 0.7, "top_k": None, "rates": [0.5, 0.1], "edges": [1.0]}
+    one = Measured.of(stored | {"binned": [[0.3, 0.2], [0.9, 0.0]]})
+    binned = ((0.3, 0.2), (0.9, 0.0))
+    assert one.table == MatchTable((0.5, 0.1), "measured at T=0.7", (1.0,), binned)
+    assert one.sampler == Sampler(0.7)
     with pytest.raises(ValueError, match="one bin more than edges"):
-        Measured.of(stored | {"rates": [0.5], "edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
+        Measured.of(stored | {"edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
 
 
 @pytest.fixture
@@ -212,37 +180,28 @@ def copy(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"]
-)
-def test_a_missing_ladder_file_is_refused(copy, name):
+FILES = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_or_missing_ladder_file_is_refused(copy, name):
+    whole = (copy / name).read_bytes()
+    (copy / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="is damaged"):
+        load_ladder(folder=copy)
     (copy / name).unlink()
     with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
         load_ladder(folder=copy)
 
 
-@pytest.mark.parametrize(
-    "name", ["card.json", "tokenizer.json", "katz.npz", "match.json", "draft/model.safetensors"]
-)
-def test_a_damaged_ladder_file_is_refused(copy, name):
-    whole = (copy / name).read_bytes()
-    (copy / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="is damaged"):
-        load_ladder(folder=copy)
-
-
-def test_a_model_folder_that_is_none_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="cannot be read as a model"):
-        load_model(tmp_path, "target")
-    with pytest.raises(ValueError, match="float32, float64, bfloat16"):
-        load_model(DATA / "ladder" / "draft", "draft", dtype="int8")
-
-
-def test_a_damaged_model_is_refused(copy):
+def test_a_model_folder_that_is_none_or_damaged_is_refused(copy):
     weights = copy / "draft" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(ValueError, match="cannot be read as a model"):
-        load_model(copy / "draft", "draft", device="cpu")
+    for folder in (copy, copy / "draft"):
+        with pytest.raises(ValueError, match="cannot be read as a model"):
+            load_model(folder, "draft", device="cpu")
+    with pytest.raises(ValueError, match="float32, float64, bfloat16"):
+        load_model(DATA / "ladder" / "draft", "draft", dtype="int8")
 
 
 @pytest.mark.parametrize("place,damage", [(12, b"\xff\xff\xff"), (-6, b"\x00"), (0, b"x")])

@@ -5,41 +5,33 @@ from collections.abc import Iterator
 from huggingface_hub import constants
 
 from specdec_lib.models.hub import why_offline
-from specdec_lib.workload.jsonl import Line, checked_object
 from specdec_lib.workload.schemas import SCHEMAS
 
 
-def rows(name: str) -> Iterator[tuple[str, Line]]:
-    """The lines of a published set, through the package `datasets`: downloaded once, then from its
-    cache.
+def hub_lines(name: str) -> Iterator[tuple[str, object]]:
+    """The lines of a published set with their places: downloaded once, then from the cache.
 
-    Raises ValueError if that package is not installed, or the set cannot be had.
+    Raises ValueError if `datasets` is not installed, or the set cannot be had.
     """
     repository, configuration, split = SCHEMAS[name].hub
-    instead = f"or give a local file in its published form: source=…, {name}.jsonl"
+    instead = f"or give a local file in its published form, {name}.jsonl"
     try:
         from datasets import load_dataset
     except ImportError as error:
         raise ValueError(
             f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}'
         ) from error
-    unreachable = why_offline(configuration if repository == "json" else None)
+    bare = repository == "json"
+    place = configuration if bare else f"{repository}, {configuration}, {split}"
+    unreachable = why_offline(configuration if bare else None)
     if unreachable and not constants.is_offline_mode():  # `datasets` would try for minutes
-        raise ValueError(f"{name} cannot be had from {_place(name)}: {unreachable}; {instead}")
+        raise ValueError(f"{name} cannot be had from {place}: {unreachable}; {instead}")
+    options = {"data_files": configuration} if bare else {"name": configuration}
     try:
-        if repository == "json":
-            found = load_dataset(repository, split=split, data_files=configuration)
-        else:
-            found = load_dataset(repository, name=configuration, split=split)
+        found = load_dataset(repository, split=split, **options)
     except Exception as error:  # of whichever client `datasets` uses underneath
         raise ValueError(
-            f"{name} cannot be had from {_place(name)}: {unreachable or error}; {instead}"
+            f"{name} cannot be had from {place}: {unreachable or error}; {instead}"
         ) from error
     for number, line in enumerate(found, 1):
-        where = f"{_place(name)}, row {number}"
-        yield where, checked_object(where, line)
-
-
-def _place(name: str) -> str:
-    repository, configuration, split = SCHEMAS[name].hub
-    return configuration if repository == "json" else f"{repository}, {configuration}, {split}"
+        yield f"{place}, row {number}", dict(line)

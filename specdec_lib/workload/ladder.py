@@ -40,24 +40,14 @@ class Measured:
     def of(cls, stored: dict) -> "Measured":
         """One entry of match.json."""
         sampler = Sampler(stored["temperature"], top_k=stored["top_k"])
-        name = f"measured at T={stored['temperature']:g}" + (
-            f", top-k {stored['top_k']}" if stored["top_k"] else ""
-        )
-        binned = tuple(map(tuple, stored["binned"]))
-        table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), binned)
-        return cls(
-            stored["guesser"],
-            stored["obeyed"],
-            stored["siblings"],
-            sampler,
-            stored["contexts"],
-            table,
-        )
+        top_k = f", top-k {stored['top_k']}" if stored["top_k"] else ""
+        name, binned = f"measured at T={sampler.temperature:g}{top_k}", map(tuple, stored["binned"])
+        table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), tuple(binned))
+        pair = (stored["guesser"], stored["obeyed"], stored["siblings"])
+        return cls(*pair, sampler, stored["contexts"], table)
 
     def distance(self, sampler: Sampler) -> tuple[float, bool]:
-        """The distance of a sampler from the measured one: in temperature, then in top-k (no top-p
-        was measured).
-        """
+        """Distance in temperature, then whether top-k is another (no top-p was measured)."""
         apart = abs(self.sampler.temperature - sampler.temperature)
         return apart, self.sampler.top_k != sampler.top_k
 

@@ -4,9 +4,10 @@ import functools
 import json
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import TYPE_CHECKING
 
-from specdec_lib.core.files import REPOSITORY
+from specdec_lib.core.files import DATA
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _items() -> dict:
-    return json.loads((REPOSITORY / "data" / "paper_numbers.json").read_text(encoding="utf-8"))[
-        "items"
-    ]
+    return json.loads((DATA / "paper_numbers.json").read_text(encoding="utf-8"))["items"]
 
 
 def published(item: str) -> "DataFrame":
@@ -62,7 +61,7 @@ def price_list(name: str) -> dict[str, float]:
     return {model: float(price) for model, price in table[name].dropna().items()}
 
 
-def beside(
+def published_beside(
     item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]
 ) -> "DataFrame":
     """A published table of one number per sampling and method, with ours: `sampling`, `method`,
@@ -79,23 +78,14 @@ def beside(
     import pandas as pd
 
     table, rows = published(item).set_index("sampling"), []
-    for theirs, sampling in samplings.items():
-        for method, draft in methods.items():
-            found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
-            if len(found) != 1:
-                raise ValueError(
-                    f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
-                )
-            row = found.iloc[0]
-            paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
-            rows.append(
-                {
-                    "sampling": sampling,
-                    "method": method,
-                    "paper": paper,
-                    "ours": row.value,
-                    "ours_low": row.low,
-                    "ours_high": row.high,
-                }
+    for (theirs, sampling), (method, draft) in product(samplings.items(), methods.items()):
+        found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
+        if len(found) != 1:
+            raise ValueError(
+                f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
             )
-    return pd.DataFrame(rows)
+        paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
+        row = found.iloc[0]
+        rows.append((sampling, method, paper, row.value, row.low, row.high))
+    columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high"]
+    return pd.DataFrame(rows, columns=columns)
