@@ -35,7 +35,10 @@ def test_every_verb_has_its_module(verb: str) -> None:
         (["measure", "nothing"], "specdec: no verb 'measure nothing'"),
         (["reproduce", "--only", "77"], "specdec reproduce: --only 77 names no notebook"),
         (["reproduce", "--colour"], "specdec reproduce: unrecognized arguments: --colour"),
-        (["gallery", "/no/folder"], "specdec gallery: there is no figure folder /no/folder"),
+        (
+            ["gallery", "--out", "/no/folder"],
+            "specdec gallery: there is no figure folder /no/folder",
+        ),
     ],
 )
 def test_an_error_is_one_line_and_status_2(

@@ -17,7 +17,7 @@ from specdec_lib.suite.reproduce.command import main
 __all__ = ["toys"]
 
 
-def keep(run: plan.Run, state: str) -> None:
+def keep(run: plan.NotebookRun, state: str) -> None:
     """The manifest of a run that made 00_toy.csv."""
     run.manifest.parent.mkdir(parents=True, exist_ok=True)
     (run.figures / "00_toy.csv").write_text("2")
@@ -30,7 +30,7 @@ def keep(run: plan.Run, state: str) -> None:
 def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
     toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     assert run.why() == "never run in this folder"
     keep(run, "finished")
     assert run.why() == "" and running.run_notebook(run).state == "unchanged"
@@ -59,7 +59,7 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
     "text", ["", "{", "[]", '{"state": "finished"}', '{"notebook": "x", "figures": ["a.csv"]}']
 )
 def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str) -> None:
-    run = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     keep(run, "finished")
     run.manifest.write_text(text)
     assert read_manifest(run.manifest) is None and run.why() == "never run in this folder"
@@ -95,7 +95,7 @@ def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Manifest, "write", full)
-    result = running.run_notebook(plan.Run(write_toy(toys, "00_toy", GOOD), figures))
+    result = running.run_notebook(plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures))
     assert (
         result.state == "failed"
         and "No space left on device" in result.error
@@ -112,8 +112,8 @@ RUNNER = (
 def test_a_run_that_is_killed_is_resumed_and_swept_up(
     toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quick = plan.Run(write_toy(toys, "00_toy", GOOD), figures)
-    slow = plan.Run(
+    quick = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
+    slow = plan.NotebookRun(
         write_toy(
             toys, "01_slow", "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD
         ),
@@ -151,7 +151,7 @@ def test_a_run_that_is_killed_is_resumed_and_swept_up(
 def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
     toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(run: plan.Run, **_: object) -> running.Outcome:
+    def interrupted(run: plan.NotebookRun, **_: object) -> running.Outcome:
         if run.name == "01_toy":
             raise KeyboardInterrupt
         return running.Outcome(run.name, "finished", 1.0)
@@ -170,12 +170,12 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
 def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(
     toys: Path, figures: Path
 ) -> None:
-    run = plan.Run(write_toy(toys, "00_toy", "1 / 0"), figures)
+    run = plan.NotebookRun(write_toy(toys, "00_toy", "1 / 0"), figures)
     keep(run, "finished")
     os.utime(figures / "00_toy.csv", (1, 1))
     assert (
         running.run_notebook(
-            plan.Run(run.notebook, figures, parameters={"width": 3}), resume=False
+            plan.NotebookRun(run.notebook, figures, parameters={"width": 3}), resume=False
         ).state
         == "failed"
     )

@@ -50,7 +50,15 @@ def test_check_compares_tables_but_for_seconds(
     "before, after, found",
     [
         ("a,b\n1,2\n", "a,b\n1,2\n", []),
-        ("a,tokens_per_second\n1,2\n", "a,tokens_per_second\n1,3\n", []),
+        *(
+            (f"a,{name}\n1,2\n", f"a,{name}\n1,3\n", [])
+            for name in ("seconds", "lookup_microseconds", "tokens_per_second", "ms_per_token")
+        ),
+        (
+            "a,second_guess\n1,2\n",
+            "a,second_guess\n1,3\n",
+            ["second_guess differs in 1 of 1 rows, first in row 1: 2 became 3"],
+        ),
         ("a,b\n1,2\n", "a,b\n1,3\n", ["b differs in 1 of 1 rows, first in row 1: 2 became 3"]),
         ("a,b\n1,2\n", "a,c\n1,2\n", ["columns a, b became a, c"]),
         ("a\n1\n", "a\n1\n2\n", ["1 rows became 2"]),
@@ -69,22 +77,10 @@ def test_tables_are_compared(tmp_path: Path, before: str, after: str, found: lis
     ]
 
 
-@pytest.mark.parametrize(
-    "column, timed",
-    [
-        *((name, True) for name in ("seconds", "lookup_microseconds", "tokens_per_second")),
-        *((name, True) for name in ("ms_per_token", "relative_by_the_clock")),
-        *((name, False) for name in ("tokens", "second_guess", "items", "tokens_per_round")),
-    ],
-)
-def test_only_columns_of_a_clock_are_timed(column: str, timed: bool) -> None:
-    assert comparing.is_timed(column) is timed
-
-
 def test_changed_parameters_in_the_tracked_folder_and_long_profiles_are_announced(
     toys: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = plan.Run(
+    run = plan.NotebookRun(
         write_toy(toys, "00_toy", GOOD), command.REPOSITORY / "figures", "full", {"width": 3}
     )
     (toys / "full").mkdir()

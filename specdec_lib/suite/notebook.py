@@ -11,11 +11,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Parameter:
-    """A line of the cell tagged `parameters`.
-
-    annotation    its type as written, "None" where there is none
-    default       the literal as written
-    help          the comment behind it
+    """A line of the cell tagged `parameters`: its type ("None" without one) and its default as
+    written, and the comment behind it.
     """
 
     annotation: str
@@ -25,10 +22,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Introduction:
-    """A notebook's title, its question in bold, and the sentence that says how long it runs.
-
-    All are from its first markdown cell; "" for what is missing.
-    """
+    """Title, bold question and run time in the first markdown cell; "" for what is missing."""
 
     title: str
     question: str
@@ -54,9 +48,8 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
     Raises ValueError if that cell is no Python.
     """
-    tagged = (
-        text for kind, text, tags in read_cells(notebook) if kind == "code" and "parameters" in tags
-    )
+    cells = read_cells(notebook)
+    tagged = (text for kind, text, tags in cells if kind == "code" and "parameters" in tags)
     source = next(tagged, "")
     try:
         statements = ast.parse(source).body
@@ -87,9 +80,10 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 def read_introduction(notebook: Path) -> Introduction:
     """What the first markdown cell says."""
     text = next((text for kind, text, _ in read_cells(notebook) if kind == "markdown"), "")
-    title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    question = re.search(r"^\*\*(.+)\*\*$", text, re.MULTILINE)
-    run_time = re.search(r"\b(About|Half|A few|An?) [^.]*\b(second|minute|hour)s?\b[^.]*\.", text)
-    return Introduction(
-        title[1] if title else "", question[1] if question else "", run_time[0] if run_time else ""
+    patterns = (
+        r"^# (.+)$",
+        r"^\*\*(.+)\*\*$",
+        r"(\b(?:About|Half|A few|An?) [^.]*\b(?:second|minute|hour)s?\b[^.]*\.)",
     )
+    found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
+    return Introduction(*(one[1] if one else "" for one in found))

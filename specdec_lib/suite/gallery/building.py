@@ -8,7 +8,7 @@ from pathlib import Path
 from specdec_lib.core.files import NOTEBOOKS, write_whole
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
-from specdec_lib.suite.gallery.page import Card, Chapter, render_page
+from specdec_lib.suite.gallery.page import render_page
 from specdec_lib.suite.notebook import Parameter, read_cells, read_introduction, read_parameters
 
 KINDS = ("html", "png", "csv")
@@ -21,10 +21,11 @@ UNKNOWN = (
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
-    """Write a folder's index.html, with provenance.js and the plotly script beside it.
+    """Write a folder's index.html, whose path comes back, with provenance.js and the plotly script
+    beside it.
 
-    The path of the page comes back. The page is the same, byte for byte, for the same figures,
-    notebooks and parameters.  Raises ValueError if the folder does not exist.
+    The page is the same, byte for byte, for the same figures, notebooks and parameters.
+    Raises ValueError if the folder does not exist.
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
@@ -39,8 +40,8 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
         chapters.append(chapter)
         if manifest:
             runs[notebook.stem] = _last_run(manifest)
-            for card in chapter.cards:
-                figures[card.name] = _facts(_origin(card.name, folder, manifest))
+            for card in chapter["cards"]:
+                figures[card["name"]] = _facts(_origin(card["name"], folder, manifest))
     known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     # a script that sets one variable, so that it works from a file as well
@@ -49,10 +50,9 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     return folder / "index.html"
 
 
-def figure_files(folder: Path, notebook: Path) -> dict[str, frozenset[str]]:
-    """The figures of a notebook that lie in a folder, with the kinds of their files.
-
-    They come in the order in which the notebook names them, others last.
+def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
+    """The figures of a notebook that lie in a folder, with the kinds of their files, in the order
+    in which the notebook names them, others last.
     """
     found: dict[str, set[str]] = {}
     for path in sorted(folder.glob(f"{notebook.stem[:2]}_*")):
@@ -60,23 +60,30 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, frozenset[str]]:
             found.setdefault(path.stem, set()).add(path.suffix[1:])
     code = "".join(source for kind, source, _ in read_cells(notebook) if kind == "code")
     places = {name: code.find(f'"{name}"') for name in found}
-    order = sorted(found, key=lambda name: (places[name] < 0, places[name]))
-    return {name: frozenset(found[name]) for name in order}
+    return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
 
-def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> Chapter:
+def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> dict[str, object]:
+    """A notebook and its figures, as page.html reads them; `link` leads from the page to it."""
     declared = read_parameters(notebook)
-    cards = tuple(
-        _card(folder / name, kinds, declared, _origin(name, folder, manifest))
-        for name, kinds in figure_files(folder, notebook).items()
-    )
-    link = Path(os.path.relpath(notebook, folder)).as_posix()
-    return Chapter(notebook.stem, link, read_introduction(notebook), declared, cards)
+    return {
+        "name": notebook.stem,
+        "link": Path(os.path.relpath(notebook, folder)).as_posix(),
+        "introduction": read_introduction(notebook),
+        "parameters": declared,
+        "cards": [
+            _card(folder / name, kinds, declared, _origin(name, folder, manifest))
+            for name, kinds in figure_files(folder, notebook).items()
+        ],
+    }
 
 
 def _card(
-    figure: Path, kinds: frozenset[str], declared: dict[str, Parameter], origin: Origin | None
-) -> Card:
+    figure: Path, kinds: set[str], declared: dict[str, Parameter], origin: Origin | None
+) -> dict[str, object]:
+    """A figure; `changed` are parameters that differ from the notebook's own, with the values that
+    made it.
+    """
     words = descriptions().get(figure.name, UNDESCRIBED)
     defaults = {name: ast.literal_eval(one.default) for name, one in declared.items()}
     changed = {
@@ -84,16 +91,16 @@ def _card(
         for name, value in (origin["parameters"] if origin else {}).items()
         if name not in defaults or defaults[name] != value
     }
-    return Card(
-        figure.name,
-        words.title or figure.name,
-        words.see,
-        kinds,
-        _size(figure.with_suffix(".png")),
-        changed.get("seed") or (declared["seed"].default if "seed" in declared else "none"),
-        changed,
-        comparison(words, figure.with_suffix(".csv")),
-    )
+    return {
+        "name": figure.name,
+        "title": words.title or figure.name,
+        "see": words.see,
+        "files": kinds,
+        "size": _size(figure.with_suffix(".png")),
+        "seed": changed.get("seed") or (declared["seed"].default if "seed" in declared else "none"),
+        "changed": changed,
+        "paper": comparison(words, figure.with_suffix(".csv")),
+    }
 
 
 def _origin(name: str, folder: Path, manifest: Manifest | None) -> Origin | None:
@@ -126,17 +133,13 @@ def _facts(origin: Origin | None) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
     if origin is None:
         return [("made", UNKNOWN)]
-    made = origin["made"]
-    machine = made["machine"]
+    made, machine = origin["made"], origin["made"]["machine"]
+    processors = f"{machine['processor']} × {machine['processors']}"
     return [
         ("profile", origin["profile"]),
         ("made", made["date"]),
         ("commit", made["commit"][:12] + (", with uncommitted changes" if made["changed"] else "")),
-        (
-            "machine",
-            f"{machine['processor']} × {machine['processors']}, {machine['system']},"
-            f" OMP_NUM_THREADS {machine['threads']}",
-        ),
+        ("machine", f"{processors}, {machine['system']}, OMP_NUM_THREADS {machine['threads']}"),
         ("versions", ", ".join(f"{name} {one}" for name, one in made["versions"].items())),
     ]
 

@@ -1,6 +1,5 @@
-"""Figures' titles and captions (figures.toml), and a paper's numbers beside ours.
-
-Numbers are read from the figures' tables.
+"""Figures' titles and captions (figures.toml), and a paper's numbers beside ours, which are read
+from the figures' tables.
 """
 
 import csv
@@ -12,21 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("figures.toml")
-TAKES = {
-    "max": max,
-    "min": min,
-    "only": lambda numbers: numbers[0] if len(numbers) == 1 else math.nan,
-}
 Rows = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Description:
-    """One figure's words.
-
-    see      what to look at
-    paper    where the paper's number is and what stands beside it, as figures.toml has it; empty if
-             the paper has none
+    """One figure's words: its title, what to `see`, and what figures.toml says of the paper's
+    number and of what stands beside it; nothing if the paper has none.
     """
 
     title: str
@@ -108,7 +99,7 @@ def _listed(paper: Mapping, rows: Rows) -> list[tuple[str, ...]]:
 def _pick(wanted: Mapping, rows: Rows) -> float:
     """A published number, or one taken from the rows of a table; NaN where there is none."""
     if "item" in wanted:
-        from specdec_lib.workload.published import number
+        from specdec_lib.workload.published import number  # late: `--help` needs no torch
 
         return number(wanted["item"], wanted["key"])
     numbers = [
@@ -117,7 +108,9 @@ def _pick(wanted: Mapping, rows: Rows) -> float:
         if all(row.get(column) == value for column, value in wanted["where"].items())
     ]
     numbers = [one for one in numbers if not math.isnan(one)]
-    return TAKES[wanted["take"]](numbers) if numbers else math.nan
+    if not numbers or (wanted["take"] == "only" and len(numbers) > 1):
+        return math.nan
+    return min(numbers) if wanted["take"] == "min" else max(numbers)
 
 
 def _number(row: Mapping[str, str], column: str) -> float:
@@ -127,8 +120,8 @@ def _number(row: Mapping[str, str], column: str) -> float:
         return math.nan
 
 
-def _format(number: float, *, exact: bool = False) -> str:
+def _format(value: float, *, exact: bool = False) -> str:
     """Three significant digits; a paper's number as it prints it, as far as four."""
-    if math.isnan(number):
+    if math.isnan(value):
         return "–"
-    return f"{number:.4g}" if exact or 1000 <= abs(number) < 10_000 else f"{number:.3g}"
+    return f"{value:.4g}" if exact or 1000 <= abs(value) < 10_000 else f"{value:.3g}"

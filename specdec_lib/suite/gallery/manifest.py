@@ -1,6 +1,5 @@
-"""The manifest of a notebook's last run: who made each figure file, and whether it still is that.
-
-It is kept in `runs/` beside the figures.
+"""The manifest of a notebook's last run, kept in `runs/` beside the figures: who made each figure
+file, and whether it still is that.
 """
 
 import dataclasses

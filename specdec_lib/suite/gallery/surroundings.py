@@ -4,17 +4,21 @@ import datetime
 import os
 import platform
 import subprocess
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY
 
 PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
+CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
 
 
 def surroundings() -> dict[str, object]:
     """Date, machine, versions and commit, and whether tracked files outside figures/ differ."""
-    commit, changed = _commit()
+    try:
+        commit, changed = _git("rev-parse", "HEAD"), bool(_git(*CHANGES))
+    except (OSError, subprocess.SubprocessError):
+        commit, changed = "unknown", False
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit,
@@ -26,17 +30,8 @@ def surroundings() -> dict[str, object]:
             "threads": os.environ.get("OMP_NUM_THREADS") or "unset",
         },
         "versions": {"python": platform.python_version()}
-        | {name: _version(name) for name in PACKAGES},
+        | {name: version(name) for name in PACKAGES},
     }
-
-
-def _commit() -> tuple[str, bool]:
-    """The commit's number and whether the tree differs from it; "unknown" without git."""
-    changes = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
-    try:
-        return _git("rev-parse", "HEAD"), bool(_git(*changes))
-    except (OSError, subprocess.SubprocessError):
-        return "unknown", False
 
 
 def _git(*words: str) -> str:
@@ -44,13 +39,6 @@ def _git(*words: str) -> str:
     return subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30
     ).stdout.strip()
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _processor() -> str:

@@ -4,7 +4,10 @@ import argparse
 import dataclasses
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 
 from specdec_lib.core.files import (
@@ -19,9 +22,8 @@ from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce.comparing import table_differences
 from specdec_lib.suite.reproduce.options import parse_options
-from specdec_lib.suite.reproduce.plan import Run, choose_notebooks, plan_runs
-from specdec_lib.suite.reproduce.progress import Progress, say
-from specdec_lib.suite.reproduce.running import Outcome, run_notebook
+from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
+from specdec_lib.suite.reproduce.running import Outcome, run_notebook, say
 from specdec_lib.suite.reproduce.settings import expected_times
 
 INTERRUPTED = 130
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
     return _run(runs, asked, notebooks)
 
 
-def _run(runs: Sequence[Run], asked: argparse.Namespace, notebooks: Path) -> int:
+def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path) -> int:
     folder, outcomes, interrupted = runs[0].figures, [], False
     try:
         for result in _outcomes(runs, asked):
@@ -80,7 +82,7 @@ def _prepare(folder: Path, notebooks: Path) -> None:
             say(f"removed {place / name}, half-written by a run that was killed")
 
 
-def _announce(runs: Sequence[Run], asked: argparse.Namespace) -> None:
+def _announce(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> None:
     """Say beforehand how long it takes, and whether it replaces the figures that git tracks."""
     times = [(run.name, expected_times(run.notebook, asked.profile)) for run in runs]
     lines = [f"    {name}: {time}" for name, found in times for time in found]
@@ -94,49 +96,40 @@ def _announce(runs: Sequence[Run], asked: argparse.Namespace) -> None:
         )
 
 
-def _outcomes(runs: Sequence[Run], asked: argparse.Namespace) -> Iterator[Outcome]:
+def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterator[Outcome]:
     """Each outcome as it comes, and a line about it."""
     options = {"resume": not asked.fresh, "refresh": asked.refresh}
-    bar = asked.jobs == 1 and sys.stderr.isatty()
-    places = [Progress(f"[{number}/{len(runs)}]", bar) for number in range(1, len(runs) + 1)]
+    placed = {f"[{number}/{len(runs)}]": run for number, run in enumerate(runs, 1)}
     if asked.jobs == 1:
-        found = (
-            run_notebook(run, progress=progress, **options)
-            for run, progress in zip(runs, places, strict=True)
-        )
+        options["bar"] = sys.stderr.isatty()
+        found = (run_notebook(run, place=place, **options) for place, run in placed.items())
     else:
-        found = _in_processes(runs, places, asked.jobs, options)
+        found = _in_processes(placed, asked.jobs, options)
     for result in found:
-        match result.state:
-            case "unchanged":
-                say(f"{result.name}: unchanged since its last run, skipped (--fresh runs it again)")
-            case "failed":
-                say(f"{result.name}: failed after {result.seconds:.1f} s")
-            case _:
-                say(f"{result.name}: finished in {result.seconds:.1f} s")
+        say(
+            f"{result.name}: unchanged since its last run, skipped (--fresh runs it again)"
+            if result.state == "unchanged"
+            else f"{result.name}: {result.state} after {result.seconds:.1f} s"
+        )
         yield result
 
 
 def _in_processes(
-    runs: Sequence[Run], places: Sequence[Progress], jobs: int, options: dict[str, bool]
+    placed: Mapping[str, NotebookRun], jobs: int, options: Mapping[str, bool]
 ) -> Iterator[Outcome]:
     """Each run in a process of its own, since a working directory belongs to a process."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
     try:
         futures = {
-            pool.submit(run_notebook, run, progress=progress, **options): run
-            for run, progress in zip(runs, places, strict=True)
+            pool.submit(run_notebook, run, place=place, **options): run.name
+            for place, run in placed.items()
         }
         for future in as_completed(futures):
             try:
                 yield future.result()
             except BrokenProcessPool:
                 error = "a process died, perhaps for want of memory; the same command tries again"
-                name = futures[future].name
+                name = futures[future]
                 yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {error}")
     finally:
         pool.shutdown(cancel_futures=True)
@@ -155,7 +148,7 @@ def _report(outcomes: Sequence[Outcome]) -> None:
         print(f"{result.name:{wide}}  {result.state:9}  {result.seconds:7.1f}  {made:7}")
 
 
-def _check(runs: Sequence[Run], asked: argparse.Namespace) -> int:
+def _check(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     """Run into a temporary folder and compare with the figures that are there."""
     for run in runs:
         kept = read_manifest(run.manifest)
@@ -167,19 +160,16 @@ def _check(runs: Sequence[Run], asked: argparse.Namespace) -> int:
             )
     with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
         apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
-        outcomes = list(_outcomes(apart, asked))
-        found = [
-            line
-            for run in runs
-            for line in table_differences(run.figures, Path(place), run.name[:2])
-        ]
+        outcomes, found = list(_outcomes(apart, asked)), []
+        for run in runs:
+            found += table_differences(run.figures, Path(place), run.name[:2])
     _report(outcomes)
     same = f"the tables are those in {runs[0].figures}, all but columns of seconds"
     print("\n".join(found) or same)
     return int(bool(found) or any(result.state == "failed" for result in outcomes))
 
 
-def _explain(runs: Sequence[Run], asked: argparse.Namespace) -> int:
+def _explain(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     for run in runs:
         why = run.why() or ("asked to run again" if asked.fresh or asked.refresh else "")
         what = f"would run: {why}" if why else "unchanged, would be skipped"

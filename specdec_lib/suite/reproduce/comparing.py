@@ -8,11 +8,6 @@ from pathlib import Path
 TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # in the name of a column
 
 
-def is_timed(column: str) -> bool:
-    """Whether a column holds measured time, going by its name."""
-    return bool(TIMED.search(column))
-
-
 def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
     """A line for each difference between the tables of one notebook in two folders.
 
@@ -38,7 +33,7 @@ def _compare(before: Path, after: Path) -> Iterator[str]:
         pairs = list(zip(rows, other_rows, strict=True))
         for at, column in enumerate(head):
             changed = [n for n, (one, other) in enumerate(pairs) if one[at] != other[at]]
-            if changed and not is_timed(column):
+            if changed and not TIMED.search(column):
                 old, new = (row[at] for row in pairs[changed[0]])
                 yield (
                     f"{column} differs in {len(changed)} of {len(rows)} rows, first in row"

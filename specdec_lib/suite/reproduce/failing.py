@@ -13,11 +13,12 @@ def explain_failure(problem: Exception, notebook: Path, kept: Path, parameters: 
 
     kept    the executed notebook as far as it came; it may be missing or cut off
     """
-    name = getattr(problem, "ename", type(problem).__name__)  # the kernel's own exception
-    text = getattr(problem, "evalue", str(problem))
-    trace = COLOURS.sub("", "\n".join(getattr(problem, "traceback", None) or [])).splitlines()
+    reason, trace = f"{type(problem).__name__}: {problem}", []
+    if "ename" in vars(problem):  # papermill's error with the kernel's own exception
+        reason = f"{problem.ename}: {problem.evalue}"
+        trace = COLOURS.sub("", "\n".join(problem.traceback)).splitlines()
     lines = [
-        f"{notebook.name}{_failed_cell(kept)}: {f'{name}: {text}'.strip().splitlines()[0]}",
+        f"{notebook.name}{_failed_cell(kept)}: {reason.strip().splitlines()[0]}",
         f"    parameters: {f'{parameters}; the rest' if parameters else 'all'} as in the notebook",
         *[f"    | {line}" for line in trace if line.strip(" -")][-TRACEBACK_LINES:],
         f"    the run is kept in {kept}" if kept.exists() else "    nothing of the run was kept",
@@ -37,9 +38,7 @@ def _failed_cell(kept: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     for number, cell in enumerate(cells, 1):
-        status = cell["metadata"].get("papermill", {}).get("status")
-        failed = any(output.get("output_type") == "error" for output in cell.get("outputs", ()))
-        if failed or status in ("running", "failed"):
+        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
             first = next(filter(str.strip, "".join(cell["source"]).splitlines()), "").strip()
             count = cell.get("execution_count") or " "
             return f", code cell {number} of {len(cells)} (In [{count}]), which begins {first!r}"

@@ -23,11 +23,10 @@ UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no no
 
 
 @dataclass(frozen=True)
-class Run:
+class NotebookRun:
     """One notebook and the parameters that differ from its defaults.
 
-    figures    the folder its figures go to; `runs` below it keeps the executed notebook and the
-               manifest
+    figures    the folder its figures go to; the executed notebook and the manifest go to its `runs`
     """
 
     notebook: Path
@@ -138,7 +137,7 @@ def plan_runs(
     *,
     profile: str = "smoke",
     settings: Sequence[str] = (),
-) -> list[Run]:
+) -> list[NotebookRun]:
     """A run per notebook; a setting goes to each notebook that declares it, over the profile.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
@@ -161,5 +160,5 @@ def plan_runs(
             for name, text in given.items()
             if name in known
         }
-        runs.append(Run(path, figures, profile, profile_values(path, known, profile) | own))
+        runs.append(NotebookRun(path, figures, profile, profile_values(path, known, profile) | own))
     return runs

@@ -3,16 +3,18 @@
 import contextlib
 import dataclasses
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from tqdm import tqdm
 
 from specdec_lib.core.files import file_digest, partial
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.gallery.surroundings import surroundings
 from specdec_lib.suite.reproduce.failing import explain_failure
-from specdec_lib.suite.reproduce.plan import Run
-from specdec_lib.suite.reproduce.progress import Progress, say
+from specdec_lib.suite.reproduce.plan import NotebookRun
 from specdec_lib.suite.reproduce.storing import store_outputs
 
 KERNEL = "python3"
@@ -24,10 +26,10 @@ CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
 class Outcome:
     """What became of a run.
 
-    state       "finished", "unchanged" (an earlier run with the same fingerprint stands) or
-                "failed"
-    figures     names of the figure files it wrote
-    error       empty, or where and why it failed
+    state      "finished", "unchanged" (an earlier run with the same fingerprint stands) or
+               "failed"
+    figures    names of the figure files it wrote
+    error      empty, or where and why it failed
     """
 
     name: str
@@ -37,12 +39,25 @@ class Outcome:
     error: str = ""
 
 
+def say(line: str) -> None:
+    """Print a line on standard error, at once, above any bar that is drawn there."""
+    tqdm.write(line, file=sys.stderr)
+    sys.stderr.flush()
+
+
 def run_notebook(
-    run: Run, *, resume: bool = True, refresh: bool = False, progress: Progress | None = None
+    run: NotebookRun,
+    *,
+    resume: bool = True,
+    refresh: bool = False,
+    place: str = "",
+    bar: bool = False,
 ) -> Outcome:
     """Execute a notebook, unless `resume` finds that an earlier run stands.
 
     refresh    store the outputs in the notebook itself, if it finishes
+    place      said when it begins, such as "[3/6]"
+    bar        whether a bar over its cells is drawn
 
     A notebook that fails does not raise: the outcome says so, the executed notebook is kept for
     reading, and what other runs made stays.
@@ -50,11 +65,11 @@ def run_notebook(
     earlier = read_manifest(run.manifest)
     if resume and not refresh and earlier and not run.why():
         return Outcome(run.name, "unchanged", earlier.seconds, tuple(earlier.figures))
-    if progress:
-        say(f"{progress.place} {run.name} …")
+    if place:
+        say(f"{place} {run.name} …")
     clock = time.monotonic()
     try:
-        result = _execute(run, _begin_manifest(run, earlier), progress)
+        result = _execute(run, _begin_manifest(run, earlier), bar=bar)
         if refresh and result.state == "finished":
             store_outputs(run.kept, run.notebook)
     except (OSError, ValueError) as problem:  # a full disk, or outputs too large to store
@@ -63,7 +78,7 @@ def run_notebook(
     return result
 
 
-def _begin_manifest(run: Run, earlier: Manifest | None) -> Manifest:
+def _begin_manifest(run: NotebookRun, earlier: Manifest | None) -> Manifest:
     """Write the manifest of a run that is about to begin, so that a killed run is known as one."""
     run.kept.parent.mkdir(parents=True, exist_ok=True)
     begun = Manifest(
@@ -80,9 +95,9 @@ def _begin_manifest(run: Run, earlier: Manifest | None) -> Manifest:
     return begun
 
 
-def _execute(run: Run, begun: Manifest, progress: Progress | None) -> Outcome:
+def _execute(run: NotebookRun, begun: Manifest, *, bar: bool) -> Outcome:
     started, clock = time.time_ns(), time.monotonic()
-    error = _papermill(run, progress)
+    error = _papermill(run, bar=bar)
     figures = _new_figures(run, started)
     older = {name: one for name, one in begun.older.items() if error and name not in figures}
     ended = dataclasses.replace(
@@ -97,7 +112,7 @@ def _execute(run: Run, begun: Manifest, progress: Progress | None) -> Outcome:
     return Outcome(run.name, ended.state, ended.seconds, tuple(figures), error)
 
 
-def _papermill(run: Run, progress: Progress | None) -> str:
+def _papermill(run: NotebookRun, *, bar: bool) -> str:
     """Run the notebook in its own folder, as JupyterLab does; "" or what went wrong."""
     import papermill  # late: it takes seconds to import, and nothing but a run needs it
     from nbclient.exceptions import CellTimeoutError
@@ -117,7 +132,7 @@ def _papermill(run: Run, progress: Progress | None) -> str:
                 unfinished,
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
-                progress_bar=progress.options(run.name) if progress else False,
+                progress_bar={"leave": False, "desc": run.name} if bar else False,
                 start_timeout=START_SECONDS,
                 execution_timeout=CELL_SECONDS,
                 cwd=str(run.notebook.parent),
@@ -131,7 +146,7 @@ def _papermill(run: Run, progress: Progress | None) -> str:
 
 
 @contextlib.contextmanager
-def _kept_whole(run: Run) -> Iterator[str]:
+def _kept_whole(run: NotebookRun) -> Iterator[str]:
     """Where the executed notebook is written meanwhile; at the end it gets its own name."""
     unfinished = partial(run.kept, ".ipynb")
     try:
@@ -153,7 +168,7 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _new_figures(run: Run, started: int) -> dict[str, str]:
+def _new_figures(run: NotebookRun, started: int) -> dict[str, str]:
     """The notebook's figure files written since `started` (nanoseconds), with their digests."""
     earliest = started - 2 * 10**9  # a file system may keep whole seconds only
     return {

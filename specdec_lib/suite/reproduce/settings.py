@@ -47,81 +47,64 @@ def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object
     return value
 
 
-def profile_file(notebook: Path, profile: str) -> Path:
-    """The file that holds a notebook's parameters in a profile."""
-    return notebook.parent / profile / f"{notebook.stem[:2]}.yml"
-
-
 def profile_values(notebook: Path, declared: Mapping[str, str], profile: str) -> dict[str, object]:
     """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full.
 
     declared    the annotations of the notebook's parameters
 
-    Raises ValueError for another profile, a file that is missing or unreadable, or an entry that
-    the notebook does not declare so.
+    Raises ValueError for a file that is missing or unreadable, or an entry that the notebook does
+    not declare so.
     """
     import yaml
 
-    if profile not in PROFILES:
-        raise ValueError(f"a profile is one of {', '.join(PROFILES)}, got {profile!r}")
     if profile == "smoke":
         return {}
-    source = profile_file(notebook, profile)
-    if not source.exists():
-        raise ValueError(
-            f"the profile {profile} of {notebook.stem} would be in {source}, which does not exist"
-        )
+    source = _profile_file(notebook, profile)
     try:
         values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as problem:
-        raise ValueError(f"{source} is no YAML: {problem}") from problem
-    if not isinstance(values, dict):
-        raise ValueError(f"{source} holds name: value pairs, got {values!r}")
+    except (OSError, yaml.YAMLError) as problem:
+        raise ValueError(
+            f"the profile {profile} of {notebook.stem} cannot be read: {problem}"
+        ) from problem
+    if not isinstance(values, dict) or not values.keys() <= declared.keys():
+        raise ValueError(
+            f"{source} sets parameters of {notebook.stem}, {', '.join(declared) or 'none'}; got"
+            f" {values!r}"
+        )
     for name, value in values.items():
-        if name not in declared:
-            raise ValueError(
-                f"{source} sets {name!r}, which {notebook.stem} does not declare; it has"
-                f" {', '.join(declared) or 'none'}"
-            )
         check_value(name, value, declared[name], notebook)
     return values
 
 
 def expected_times(notebook: Path, profile: str) -> list[str]:
     """The comments in a profile's file that speak of minutes or hours."""
-    source = profile_file(notebook, profile)
+    source = _profile_file(notebook, profile)
     lines = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
     comments = [line.partition("#")[2].strip() for line in lines]
     return [comment for comment in comments if "hour" in comment or "minute" in comment]
 
 
+def _profile_file(notebook: Path, profile: str) -> Path:
+    return notebook.parent / profile / f"{notebook.stem[:2]}.yml"
+
+
 def check_value(name: str, value: object, annotation: str, notebook: Path) -> None:
-    """Raises ValueError unless a value fits the annotation that a notebook declares."""
-    if annotation == "None":
-        raise ValueError(
-            f"{notebook.stem} declares {name} without a type; annotate it in the cell tagged"
-            " parameters"
-        )
-    if not fits(value, annotation):
-        raise ValueError(f"{notebook.stem} declares {name}: {annotation}, got {value!r}")
-
-
-def fits(value: object, annotation: str) -> bool:
-    """Whether a value has the type that an annotation names; a whole number is a float too.
-
-    Raises ValueError for an annotation that is no int, float, str, bool, or list or dict of them.
+    """Raises ValueError unless a value fits the annotation that a notebook declares: int, float,
+    str, bool, or list or dict of them; a whole number is a float too.
     """
     from pydantic import TypeAdapter, ValidationError
 
     try:
+        if annotation == "None":
+            raise TypeError("no annotation")
         kind = eval(annotation, {"__builtins__": {}}, KINDS)
+        TypeAdapter(kind).validate_python(value, strict=True)
     except (NameError, SyntaxError, TypeError, AttributeError) as problem:
         raise ValueError(
-            f"a parameter is an int, float, str, bool, or a list or dict of them, got the"
-            f" annotation {annotation}"
+            "a parameter is an int, float, str, bool, or a list or dict of them; "
+            f"{notebook.stem} declares {name}: {annotation}"
         ) from problem
-    try:
-        TypeAdapter(kind).validate_python(value, strict=True)
-    except ValidationError:
-        return False
-    return True
+    except ValidationError as problem:
+        raise ValueError(
+            f"{notebook.stem} declares {name}: {annotation}, got {value!r}"
+        ) from problem
