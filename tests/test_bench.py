@@ -1,8 +1,6 @@
 """The race and the benchmark's table, on contenders whose seconds are made up."""
 
-import itertools
 import math
-import random
 from dataclasses import replace
 
 import pandas as pd
@@ -14,10 +12,10 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode, loop
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
-from specdec_lib.measure.race.contenders import Contender, Continuation, Portions, ours
+from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
-from specdec_lib.measure.race.lineup import tune
-from specdec_lib.measure.race.table import COLUMNS, ratio_table, with_memory, write_table
+from specdec_lib.measure.race.hugging import Portions
+from specdec_lib.measure.race.table import COLUMNS, ratio_table, where, write_table
 from specdec_lib.measure.ties import BUG, ROUNDING, NearTie
 
 GREEDY = Sampler(0)
@@ -40,7 +38,7 @@ TIMINGS = [
 
 
 def table(timings: list[Timing]) -> pd.DataFrame:
-    return with_memory(ratio_table(timings, {0.0: "staged"}), {("staged", "reference"): (5, 7)})
+    return ratio_table(timings, {0.0: "staged"})
 
 
 def one(found: pd.DataFrame, method: str, prompt_set: str = "all") -> pd.Series:
@@ -55,7 +53,7 @@ def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: 
 
     def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         if log is not None:
-            log.append(name)
+            log.append((name, prompt, count, seed))
         written = (0,) * count if tokens is None else tokens
         return Continuation(written, count, seconds * count, count)
 
@@ -77,7 +75,7 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert row.geometric_mean == pytest.approx(math.sqrt(4 * 40 / 21))
     assert (row.ratio_low, row.ratio_high) == pytest.approx((40 / 21, 4))
     assert (row.ms_per_token, row.tokens_per_second) == pytest.approx((550, 40 / 22))
-    assert (row.tokens_per_round, row.prompts, row.peak_bytes) == (4, 2, 5) and row.chosen
+    assert (row.tokens_per_round, row.prompts) == (4, 2) and row.chosen
 
 
 def test_only_the_timed_tokens_count_where_some_came_with_the_prompt() -> None:
@@ -108,27 +106,20 @@ def test_a_contender_without_one_of_the_prompts_is_not_compared() -> None:
 
 def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> None:
     path = tmp_path / "new" / "bench.csv"
-    write_table(
-        path, with_memory(table(TIMINGS), {("staged", "reference"): (123456789, 7)}), COLUMNS
-    )
+    write_table(path, table(TIMINGS).assign(machine="here", **where()), COLUMNS)
     lines = path.read_bytes().decode().split("\r\n")
-    assert (
-        lines[0] == ",".join(COLUMNS) and len(lines) == 14 and list(path.parent.iterdir()) == [path]
-    )
+    assert lines[0] == ",".join(COLUMNS) and len(lines) == 14
+    assert list(path.parent.iterdir()) == [path]
     read = pd.read_csv(path)
     assert set(read.baseline) == {"autoregressive", "hf_generate"} and read.margin.isna().all()
-    assert set(read.peak_bytes.dropna()) == {123456789}
-    write_table(path, read, COLUMNS)
-    assert path.read_bytes().decode().split("\r\n") == lines
 
 
 def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
     def order(seed: int, name: str) -> list[str]:
-        log: list[str] = []
-        run(
-            [fake(str(place), 1.0, log=log) for place in range(6)], text(name), seed=seed, repeats=2
-        )
-        return log
+        log: list[tuple] = []
+        contenders = [fake(str(place), 1.0, log=log) for place in range(6)]
+        run(contenders, text(name), seed=seed, repeats=2)
+        return [called for called, *_ in log]
 
     first = order(0, "a")
     assert sorted(first[:6]) == sorted(first[6:]) == list("012345") and first[:6] != first[6:]
@@ -136,19 +127,29 @@ def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
 
 
 def test_each_contender_is_warm_before_the_first_text_alone() -> None:
-    log: list[str] = []
+    log: list[tuple] = []
     contenders = [fake("x", 1.0, log=log), fake("y", 1.0, log=log)]
     list(race(contenders, [text("a"), text("b")], fixed_model([0.0])))
-    assert log[:2] == ["x", "y"] and len(log) == 6
+    assert [name for name, *_ in log[:2]] == ["x", "y"] and len(log) == 6
+    log.clear()
+    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
+    [_] = race(contenders[:1], [text()], fixed_model([0.0]), warm_up=own)
+    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3)]
 
 
-def test_repeats_give_their_median_and_the_fastest() -> None:
-    times = iter((5.0, 1.0, 2.0))
-    slow = replace(
-        fake("x", 1.0), run=lambda _, count, seed: Continuation((0,) * count, count, next(times), 1)
+def test_repeats_give_their_median_and_the_fastest_with_its_own_counts() -> None:
+    repeats = iter(
+        Continuation((0,) * 6, timed, seconds, rounds, accepted, tried, {"target": rounds})
+        for timed, seconds, rounds, accepted, tried in (
+            (6, 5.0, 6, 0, 6),
+            (4, 1.0, 3, 2, 4),
+            (5, 2.0, 4, 1, 5),
+        )
     )
-    [found] = run([slow], text(), repeats=3)
+    [found] = run([replace(fake("x", 1.0), run=lambda *_: next(repeats))], text(), repeats=3)
     assert (found.seconds, found.least_seconds) == (2.0, 1.0)
+    assert (found.timed_tokens, found.rounds, found.accepted, found.tried) == (4, 3, 2, 4)
+    assert found.passes == {"target": 3}
 
 
 def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on() -> None:
@@ -203,6 +204,9 @@ def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
     assert found.margin == pytest.approx(8e-5, rel=1e-3) and found.rounding and not found.same
     with pytest.raises(ValueError, match=r"token 1 of a lies 0.405 nats below the best"):
         run([contender], given, far)
+    warm_up = TargetText("own", PROMPT, (0, 0), seed=9)
+    with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
+        next(race([contender], [given], far, warm_up=warm_up))
 
 
 def tie(margin: float, verdict: str) -> NearTie:
@@ -216,12 +220,12 @@ def judged(monkeypatch: pytest.MonkeyPatch, *ties: NearTie, **options) -> Timing
     texts = {(0, number): found for number, found in enumerate(ties, start=1)}
     written = iter(texts)
     monkeypatch.setattr(harness, "near_tie", lambda *given, **_: texts[given[3]])
-
-    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        return Continuation(next(written), count, 1.0, count)
-
-    exact = replace(fake("x", 1.0), run=write, exact=True)
-    return run([exact], text(tokens=(0, 0)), repeats=len(ties), **options)[0]
+    made = replace(
+        fake("x", 1.0),
+        run=lambda prompt, count, seed: Continuation(next(written), count, 1.0, count),
+        exact=True,
+    )
+    return run([made], text(tokens=(0, 0)), repeats=len(ties), **options)[0]
 
 
 def test_rounding_of_more_than_two_programs_stops_a_strict_race(monkeypatch) -> None:
@@ -239,58 +243,3 @@ def test_a_bug_in_one_repeat_is_not_hidden_by_wider_rounding_in_another(monkeypa
     for ties in ((wide, wrong), (wrong, wide)):
         found = judged(monkeypatch, *ties, strict=False)
         assert (found.margin, found.rounding, found.same) == (0.01, False, False)
-
-
-def test_contenders_are_warm_on_a_text_of_their_own_if_there_is_one() -> None:
-    seen: list[tuple[int, ...]] = []
-
-    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        seen.append((*prompt, count, seed))
-        return Continuation((0,) * count, count, 1.0, count)
-
-    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
-    [_] = race([replace(fake("x", 1.0), run=write)], [text()], fixed_model([0.0]), warm_up=own)
-    assert seen == [(2, 2, 30, 9), (*PROMPT, 6, 3)]
-
-
-def test_what_is_written_to_get_warm_is_checked_in_a_strict_race() -> None:
-    target = fixed_model([0.6, 0.4, 0.0])
-    odd = replace(fake("x", 1.0, (0, 1)), exact=True)
-    own = TargetText("own", PROMPT, (0, 0), seed=9)
-    with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
-        next(race([odd], [text(tokens=(0, 0))], target, warm_up=own))
-    with pytest.raises(ValueError, match="wrote 2 tokens of own, 3 were asked for"):
-        next(race([odd], [text()], target, warm_up=replace(own, tokens=(0, 0, 0))))
-
-
-def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
-    log: list[str] = []
-    speeds = [3.0, 2.0, 1.0, 4.0, 5.0, 6.0]
-    random.Random(0).shuffle(speeds)
-    contenders = [fake(f"{speed:g}", speed, log=log) for speed in speeds]
-    texts = [text(str(number)) for number in range(3)]
-    ranked = tune(contenders, texts, fixed_model([0.0]), stages=(1, 2))
-    assert [best.contender.setting for best in ranked] == ["1", "2"]
-    assert ranked[0].ms_per_token == pytest.approx(1000) and ranked[0].tried == 6
-    assert log.count("6") == 2 and log.count("1") == 4  # one of them is the warm-up
-
-
-def test_tuning_passes_over_texts_that_loop() -> None:
-    loops, calm = text("loops", (1, 2) * 20), text("calm", tuple(range(30)))
-    assert loops.loops and not calm.loops
-    seen: list[int] = []
-
-    def count(prompt: tuple[int, ...], tokens: int, seed: int) -> Continuation:
-        seen.append(tokens)
-        return Continuation((0,) * tokens, tokens, 1.0, 1)
-
-    tune([replace(fake("x", 1.0), run=count)], [loops, calm], fixed_model([0.0]), stages=(1,))
-    assert set(seen) == {12, 30}
-
-
-@pytest.mark.parametrize(
-    "contenders, texts", list(itertools.product(([], [fake("x", 1.0)]), ([], [text()])))[:-1]
-)
-def test_tuning_says_what_it_lacks(contenders: list, texts: list) -> None:
-    with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
-        tune(contenders, texts, fixed_model([0.0]), stages=(1,))

@@ -14,13 +14,12 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import bench, command, memory
-from specdec_lib.measure.race.bench import SAMPLERS, Plan
+from specdec_lib.measure.race import command, lineup
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import race, target_texts
-from specdec_lib.measure.race.hugging import HF, assisted, every_setting, generates
-from specdec_lib.measure.race.lineup import Lineup, calibrated, thinned
+from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_contenders
+from specdec_lib.measure.race.lineup import SAMPLERS, BenchPlan, benchmark, calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import Ladder, Prompt, load_prompts
@@ -37,7 +36,7 @@ def network(layers: int) -> GPT2LMHeadModel:
 
 def hugging(sampler: Sampler) -> list[Contender]:
     target, draft = network(2), network(1)
-    return [one for method in HF for one in every_setting(method, target, draft, sampler)]
+    return [one for method in HF for one in hugging_contenders(method, target, draft, sampler)]
 
 
 def label(contender: Contender) -> str:
@@ -60,12 +59,13 @@ def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contend
 
 
 def test_token_by_token_all_but_the_first_token_are_timed() -> None:
-    made = generates(network(2), GREEDY).run(PROMPT, 20, 0)
+    [generate] = hugging_contenders(GENERATE, network(2), network(1), GREEDY)
+    made = generate.run(PROMPT, 20, 0)
     assert (made.timed_tokens, made.rounds) == (19, 20)
 
 
 def test_a_setting_of_the_assistant_does_not_leak_into_the_next() -> None:
-    first, *others = assisted(network(2), network(1), GREEDY)
+    first, *others = hugging_contenders(ASSIST, network(2), network(1), GREEDY)
     once = first.run(PROMPT, 20, 0).rounds
     for other in others:
         other.run(PROMPT, 20, 0)
@@ -90,19 +90,9 @@ def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
     assert len(grid) > 5 or method == "autoregressive"
 
 
-def test_an_unknown_method_is_refused(ladder: Ladder) -> None:
-    with pytest.raises(ValueError, match="our methods are autoregressive, n-gram"):
-        drafts(ladder, GREEDY, "magic")
-
-
-def test_a_grid_is_thinned_evenly() -> None:
-    grid = hugging(GREEDY)
-    assert thinned(grid, None) == grid and thinned(grid, 3) == [grid[0], grid[5], grid[11]]
-
-
 def test_calibration_names_the_slower_precision(ladder: Ladder, prompts: list[Prompt]) -> None:
     [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
-    model, note = calibrated(ladder, GREEDY, text)
+    model, note = calibrate(ladder, GREEDY, text)
     assert note.endswith("times as long on 4 tokens")
     assert note.startswith({torch.float32: "bfloat16", torch.bfloat16: "float32"}[model.dtype])
     assert ladder.target.model.dtype == torch.float32
@@ -118,21 +108,19 @@ def test_a_benchmark_gets_warm_on_a_whole_development_text(
         return Continuation((0,) * count, count, 1.0, count)
 
     one = Contender("chain", "none", "any", GREEDY, write, exact=False)
-    monkeypatch.setattr(bench, "lineup", lambda *given, **_: Lineup((one,), "staged"))
-    monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
-    plan = Plan(prompts=(1,), development=1, tokens=14)
-    [_] = bench.benchmark({"reference": ladder}, plan, progress=False)
-    [development], [held_out] = (
-        load_prompts("code", kind, 1) for kind in ("development", "held-out")
-    )
-    assert seen == [(ladder.encode(development), 14), (ladder.encode(held_out), 14)]
+    monkeypatch.setattr(lineup, "lineup", lambda *given: ([one], "staged"))
+    monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))
+    plan = BenchPlan(prompts=(1,), development=1, tokens=14)
+    [_] = benchmark({"reference": ladder}, plan, print)
+    prompts = [load_prompts("code", kind, 1)[0] for kind in ("development", "held-out")]
+    assert seen == [(ladder.encode(prompt), 14) for prompt in prompts]
 
 
 def stored() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (DATA / "measured").glob("bench_*")}
 
 
-TINY = Plan(prompts=(2, 1), development=1, tokens=4, stages=(1,), most=1)
+TINY = BenchPlan(prompts=(2, 1), development=1, tokens=4, stages=(1,), most=1)
 HERE = ["--runtimes", "reference", "--device", "cpu"]
 
 
@@ -150,43 +138,13 @@ def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
 def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unchecked: None
 ) -> None:
-    monkeypatch.setattr(command, "Plan", lambda **given: replace(TINY, prompts=(2,)))
-    monkeypatch.setattr(bench, "SAMPLERS", (GREEDY,))
-    peaks = {("staged", "reference"): memory.Peak(3, 1, 1)}
-    monkeypatch.setattr(command, "peaks", lambda specs, device: peaks)
-    monkeypatch.setattr(command, "flatness", lambda spec, device: [(1000, 5), (2000, 5)])
+    monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
+    monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))
     command.main([*HERE, "--out", str(tmp_path)])
-    [path] = tmp_path.glob("*_prompts.csv")
-    kinds = ("", "_prompts", "_memory")
-    places = [path.with_name(path.name.replace("_prompts", kind)) for kind in kinds]
-    assert set(tmp_path.iterdir()) == set(places)
-    main, prompts, used = map(pd.read_csv, places)
+    place, per_prompt = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+    assert per_prompt == place.with_stem(f"{place.stem}_prompts")
+    main = pd.read_csv(place)
     assert set(main.prompt_set) <= {"all", "not looping"} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
-    assert main[main.method == "staged"].allowed_bytes.eq(600_000_002).all()
-    assert main[main.method == "tree"].peak_bytes.isna().all()
-    assert (len(prompts), len(used)) == (9 * 2, 3)
+    assert len(pd.read_csv(per_prompt)) == 9 * 2
     assert isinstance(figures.versus(main, prompt_set="all"), go.Figure)
-
-
-def test_memory_alone_needs_a_table_to_go_by(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="run `make bench` first"):
-        command.main(["--memory", *HERE, "--out", str(tmp_path)])
-
-
-def test_a_process_of_its_own_reports_what_it_used(ladder: Ladder) -> None:
-    spec = {"method": "staged", "runtime": "reference", "temperature": 0.0, "top_k": 0}
-    spec["setting"] = "tree of draft, budget 3, depth 3; n-gram scout of 4"
-    order = {"device": "cpu", "tokens": 4, "threads": 1, "specs": [spec]}
-    used = memory.usage_of(order)
-    networks = (ladder.target.model, ladder.draft.model)
-    assert used["weights"] == sum(4 * one.num_parameters() for one in networks)
-    assert used["kv"] == 2 * 4 * 512 * (6 * 384 + 2 * 128) and used["on_gpu"] is None
-
-
-def test_the_peak_of_a_process_is_seen_from_outside() -> None:
-    said, small = memory._run(["-c", "print('done')"])
-    _, large = memory._run(["-c", "import time; block = b'x' * 10**8; time.sleep(0.1)"])
-    assert said == "done\n" and 0.9e8 < large - small < 2e8
-    with pytest.raises(RuntimeError, match=r"a process that measures memory failed: no"):
-        memory._run(["-c", "raise SystemExit('no')"])

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from fakes import table_model
+from fakes import Table, table_model
 from t5s import network as t5_network
 from t5s import sources, started
 
@@ -20,7 +20,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.ties import BUG, EARLY, ROUNDING, NearTie, near_tie
-from specdec_lib.measure.ties.near_ties import gaps, logit_movements, parting
+from specdec_lib.measure.ties.near_ties import logit_movements, rounding_gaps
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model, load_model
 from specdec_lib.models.seq2seq import Seq2SeqModel
@@ -38,7 +38,6 @@ def half() -> CachedModel:
 
 
 def test_equal_texts_part_nowhere():
-    assert parting((1, 2), (1, 2)) is None
     assert near_tie(table_model(5, 0), (1, 0), (3, 2), (3, 2)) is None
 
 
@@ -127,12 +126,30 @@ def test_nothing_moves_in_float64_and_on_the_fast_runtime(ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
     assert max(logit_movements(small("float64"), context).values()) < 1e-10
     found = logit_movements(fast_model(small("float32")), context)
-    assert (
-        max(size for way, size in found.items() if way != "the last bit")
-        == 0
-        < found["the last bit"]
-        < 1e-5
-    )
+    last = found.pop("the last bit")
+    assert max(found.values()) == 0 < last < 1e-5
+
+
+class HandsOverFloat32(Table):
+    """A model that computes in another precision, and does not say so."""
+
+    def __init__(self, model: CachedModel) -> None:
+        self.name, self.vocabulary = model.name, model.vocabulary
+        self.max_positions, self.forget = model.max_positions, model.forget
+        self.score = lambda context, tree: model.score(context, tree).float()
+
+
+def test_the_precision_of_a_model_is_seen_in_its_logits(half, ladder, prompts):
+    context = Context.of(ladder.encode(prompts[0]))
+    found = {
+        name: logit_movements(model, context)["the last bit"]
+        for name, model in (
+            ("bfloat16", half),
+            ("bfloat16 as float32", HandsOverFloat32(half)),
+            ("float32", HandsOverFloat32(small("float32"))),
+        )
+    }
+    assert found["bfloat16"] == found["bfloat16 as float32"] > 10_000 * found["float32"] > 0
 
 
 def test_sampled_texts_are_compared_with_their_noise():
@@ -141,16 +158,10 @@ def test_sampled_texts_are_compared_with_their_noise():
     tokens, gaps = chance.rank(row, 2, 3)
     tie = near_tie(model, (1, 0), tokens[:1], tokens[2:3], chance)
     assert math.isclose(tie.margin, gaps[2]) and tie.scale == 0.5 and tie.verdict == BUG
-    best = Chance(3, Sampler(0.5, top_k=1))
-    excluded = near_tie(model, (1, 0), (int(row.argmax()),), (int(row.argmin()),), best)
+    ends = (int(row.argmax()),), (int(row.argmin()),)
+    excluded = near_tie(model, (1, 0), *ends, Chance(3, Sampler(0.5, top_k=1)))
     assert excluded.margin >= float(row.max() - row.min()) / 0.5 and excluded.verdict == BUG
-    cut = near_tie(
-        model,
-        (1, 0),
-        (int(row.argmax()),),
-        (int(row.argmin()),),
-        Chance(3, Sampler(0.5, top_p=0.1)),
-    )
+    cut = near_tie(model, (1, 0), *ends, Chance(3, Sampler(0.5, top_p=0.1)))
     assert math.isinf(cut.margin) and cut.verdict == BUG
 
 
@@ -158,25 +169,23 @@ def test_a_token_at_the_edge_of_top_k_is_as_far_away_as_the_edge():
     """Rounding decides which of two nearly equal logits is the k-th: either text may be the model's
     own.
     """
-    row, sampler = (
-        torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64),
-        Sampler(0.5, top_k=3),
-    )
-    wins = {
-        Chance(seed, Sampler(0.5)).choose(row, 7): seed for seed in range(200)
-    }  # of all five tokens
+    row = torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64)
+    sampler = Sampler(0.5, top_k=3)
+    # of all five tokens
+    wins = {Chance(seed, Sampler(0.5)).choose(row, 7): seed for seed in range(200)}
     entered = Chance(wins[3], sampler)
     chosen = entered.choose(row, 7)
-    assert chosen != 3 and gaps(row, 7, (chosen, 3), entered) == pytest.approx([0, 0.001 / 0.5])
+    near = rounding_gaps(row, 7, (chosen, 3), entered)
+    assert chosen != 3 and near == pytest.approx([0, 0.001 / 0.5])
     fallen = Chance(wins[2], sampler)  # where token 2 falls out, the best of the others is written
     others = Chance(wins[2], Sampler(0.5, top_k=2)).choose(row, 7)
+    assert rounding_gaps(row, 7, (2, others), fallen)[0] == 0
+    assert rounding_gaps(row, 7, (others,), fallen)[0] <= 0.002 + 1e-9
     assert (
-        gaps(row, 7, (2, others), fallen)[0] == 0
-        and gaps(row, 7, (others,), fallen)[0] <= 0.002 + 1e-9
-    )
-    assert gaps(row, 7, (4,), fallen)[0] >= 9.5 / 0.5  # negative control: far below the edge
+        rounding_gaps(row, 7, (4,), fallen)[0] >= 9.5 / 0.5
+    )  # negative control: far below the edge
     far = Chance(wins[0], sampler)  # so is what loses to a token that is no edge case
-    assert gaps(row, 7, (3,), far)[0] == pytest.approx(
+    assert rounding_gaps(row, 7, (3,), far)[0] == pytest.approx(
         min(Chance(wins[0], Sampler(0.5)).gaps(row, 7, (3,))[0], (2.0 - 0.499) / 0.5)
     )
 
@@ -188,12 +197,3 @@ def test_an_encoder_decoder_is_read_in_pieces_too():
     other = (*text[:5], (text[5] + 1) % model.vocabulary)
     tie = near_tie(model, prompt, text[:6], other)
     assert tie.verdict == BUG and max(tie.moved.values()) < 1e-4
-
-
-def test_the_report_says_margin_noise_and_ratio():
-    tie = NearTie(7, (3, 4), (0.0, 0.125), {"2 rows": 0.0625, "a tree": 0.03})
-    assert tie.report() == (
-        "rounding: the texts part at generated token 7, '3' against '4'\n"
-        "margin 0.125 nats, 1 times the 0.125 that rounding moves here\n"
-        "logits moved by: 2 rows 0.062, a tree 0.03"
-    )

@@ -27,29 +27,29 @@ def small(dtype: str) -> CachedModel:
     return load_model(DATA / "ladder" / "draft", "target", device="cpu", dtype=dtype)
 
 
-class CrookedMask(CachedModel):
-    """A model whose tree passes let a node see its siblings."""
+class Leaky(CachedModel):
+    """A model in whose tree passes a node sees others too, those that `sees` says."""
 
-    def __init__(self, model: CachedModel) -> None:
+    def __init__(self, model: CachedModel, sees) -> None:
         super().__init__(model.model, "target")
-        mask = self._cache.mask
-        self._cache.mask = lambda new: (
-            mask(new)
-            | (len(set(self._cache.parents[entry] for entry in new)) < len(new)) * self._among(new)
-        )
+        cache, mask = self._cache, self._cache.mask
 
-    def _among(self, new: range) -> np.ndarray:
-        seen = np.zeros((len(new), new.stop), bool)
-        for row, entry in enumerate(new):
-            seen[
-                row,
-                [
-                    other
-                    for other in new
-                    if other <= entry and self._cache.parents[other] == self._cache.parents[entry]
-                ],
-            ] = True
-        return seen
+        def leaky(new: range) -> np.ndarray:
+            seen = np.zeros((len(new), new.stop), bool)
+            for row, entry in enumerate(new):
+                seen[row, [other for other in new if sees(cache.parents, entry, other)]] = True
+            return mask(new) | seen
+
+        cache.mask = leaky
+
+
+def siblings(parents, entry: int, other: int) -> bool:
+    return other <= entry and parents[other] == parents[entry]
+
+
+def siblings_children(parents, entry: int, other: int) -> bool:
+    above = [parents[parents[one]] if parents[one] >= 0 else None for one in (entry, other)]
+    return above[0] == above[1] and parents[entry] != parents[other]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -58,7 +58,7 @@ def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
     plain ones.
     """
     right = small(dtype)
-    broken, prompt = CrookedMask(right), ladder.encode(prompts[3])
+    broken, prompt = Leaky(right, siblings), ladder.encode(prompts[3])
     draft = NgramDraft(ladder.katz, widths=(3, 2, 2))
     plain = decode(broken, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
     assert plain == decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=32).tokens
@@ -69,42 +69,14 @@ def test_a_broken_tree_mask_is_a_bug(ladder, prompts, dtype):
     assert near_tie(right, prompt, plain, other).verdict == BUG
 
 
-class Cousins(CachedModel):
-    """A model whose tree passes let a node see its siblings' children."""
-
-    def __init__(self, model: CachedModel) -> None:
-        super().__init__(model.model, "target")
-        mask = self._cache.mask
-        self._cache.mask = lambda new: mask(new) | self._cousins(new)
-
-    def _cousins(self, new: range) -> np.ndarray:
-        parents, seen = self._cache.parents, np.zeros((len(new), new.stop), bool)
-        above = {
-            entry: (parents[entry], parents[parents[entry]] if parents[entry] >= 0 else None)
-            for entry in new
-        }
-        for row, entry in enumerate(new):
-            seen[
-                row,
-                [
-                    other
-                    for other in new
-                    if above[other][1] == above[entry][1] and above[other][0] != above[entry][0]
-                ],
-            ] = True
-        return seen
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_children_of_wrong_siblings_must_not_be_seen(ladder, prompts, dtype):
     """Negative control."""
     context = Context.of(ladder.encode(prompts[3]))
-    found = logit_movements(Cousins(small(dtype)), context)
+    found = logit_movements(Leaky(small(dtype), siblings_children), context)
     plain = max(size for way, size in found.items() if way != "a tree")
-    assert (
-        found["a tree"] > 4 * plain
-        and logit_movements(small(dtype), context)["a tree"] <= 2 * plain
-    )
+    assert found["a tree"] > 4 * plain
+    assert logit_movements(small(dtype), context)["a tree"] <= 2 * plain
 
 
 class Rolled(CachedModel):
@@ -126,20 +98,12 @@ def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug
     """Negative control: by its own noise every difference would be rounding."""
     right, prompt = small(dtype), ladder.encode(prompts[0])
     text = decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=8).tokens
-    other = (
-        *text[:7],
-        int(
-            right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT]
-            .float()
-            .topk(3)
-            .indices[2]
-        ),
-    )
+    row = right.score(now := Context.of(prompt).extended(text[:7]), TokenTree.rooted(now))[ROOT]
+    other = (*text[:7], int(row.float().topk(3).indices[2]))
     tie = near_tie(Rolled(right.model, "target"), prompt, text, other)
     assert tie.verdict == BUG and tie.margin < tie.noise and tie.wild < tie.noise / 2
-    assert near_tie(right, prompt, text, other).wild > 8 * max(
-        size for way, size in logit_movements(right, Context.of(prompt)).items()
-    )
+    largest = max(logit_movements(right, Context.of(prompt)).values())
+    assert near_tie(right, prompt, text, other).wild > 8 * largest
 
 
 @pytest.mark.parametrize("spoilt", [math.nan, math.inf, -math.inf])

@@ -1,7 +1,5 @@
-"""A ratio of sums over prompts, and its interval.
-
-The rounds of one prompt depend on each other, so whole prompts are drawn again: an interval says
-how far the ratio would move with other prompts of the same kind, not with more tokens of these.
+"""A ratio of sums over prompts, and its interval: how far it would move with other prompts of the
+same kind. Whole prompts are drawn again, because the rounds of one depend on each other.
 """
 
 import functools
@@ -35,9 +33,7 @@ def bootstrap(
 def bootstrap_of_many(
     numerator: Iterable[Real], denominator: Iterable[Real], *, seed: int = 0
 ) -> Interval:
-    """`bootstrap` with an interval of NaN where there is only one prompt, which says nothing about
-    others.
-    """
+    """`bootstrap` with an interval of NaN where there is only one prompt."""
     numerator = list(numerator)
     found = bootstrap(numerator, denominator, seed=seed)
     return found if len(numerator) > 1 else (found[0], math.nan, math.nan)
@@ -55,8 +51,7 @@ def paired_bootstrap(
     """The quotient of two ratios of sums, (Σa ÷ Σa') ÷ (Σb ÷ Σb'), and its 95 % interval.
 
     Entry i of all four belongs to the same prompt, and a resample draws the same prompts on both
-    sides: what makes a prompt easy for both cancels, so the interval is narrower than what two
-    separate ones suggest.
+    sides: what makes a prompt easy for both cancels.
     NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left
     out.  Raises ValueError unless there are as many of each.
     """

@@ -2,8 +2,7 @@
 decoding, with a verdict.
 """
 
-from specdec_lib.measure.compare.methods import FOREIGN, PLAIN
 from specdec_lib.measure.compare.timing import compare_methods
-from specdec_lib.measure.compare.verdict import summary, verdict
+from specdec_lib.measure.compare.verdict import method_summary, verdict
 
-__all__ = ["FOREIGN", "PLAIN", "compare_methods", "summary", "verdict"]
+__all__ = ["compare_methods", "method_summary", "verdict"]

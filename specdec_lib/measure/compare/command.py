@@ -16,7 +16,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import check_writable, write_whole
 from specdec_lib.measure.compare.timing import compare_methods
-from specdec_lib.measure.compare.verdict import LEAST, summary, verdict
+from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, load_ladder, load_prompts
@@ -33,23 +33,21 @@ def main(arguments: list[str] | None = None) -> None:
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
-    split = given.split or ("held-out" if given.prompts in DOMAINS else WHOLE)
+    split = "held-out" if given.prompts in DOMAINS else WHOLE
     prompts = load_prompts(given.prompts, split, given.limit)
     options = {name: vars(given)[name] for name in ("tokenizer", "device", "dtype", "runtime")}
     ladder = load_ladder(given.target, given.draft, **options)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
     limits = {name: vars(given)[name] for name in ("max_new_tokens", "seed", "repeats", "keep")}
-    progress = sys.stderr.isatty() or given.progress
-    rows = compare_methods(ladder, prompts, sampler, progress=progress, **limits)
-    table = summary(rows, seed=given.seed)
-    print(format_table(table))
+    rows = compare_methods(ladder, prompts, sampler, progress=sys.stderr.isatty(), **limits)
+    table = method_summary(rows, seed=given.seed)
+    print(_format(table))
     print(f"\n{verdict(table)}", flush=True)
     if given.csv:
         write_whole(given.csv, table.round(6).to_csv(index=False).encode())
 
 
-def format_table(table: "DataFrame") -> str:
-    """The table for a terminal."""
+def _format(table: "DataFrame") -> str:
     width = max(map(len, table.method))
     lines = [
         f"{'method':{width}}  tokens per round  acceptance  ms per token  times as fast as plain"
@@ -68,9 +66,7 @@ def format_table(table: "DataFrame") -> str:
 
 
 def _check(given: Namespace) -> None:
-    """Check before hours of work: raises ValueError for a count below 1, or a place that cannot be
-    written to; folders are made.
-    """
+    """Check before hours of work: counts, and places to write to, which are made."""
     for name in ("threads", "limit", "max_new_tokens", "repeats"):
         if (count := vars(given)[name]) is not None and count < 1:
             raise ValueError(f"--{name.replace('_', '-')} counts from 1, got {count}")
@@ -109,8 +105,6 @@ def _parser() -> Parser:
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
     add("--threads", type=int, help="of torch; by default torch's own choice")
     parser.add_common("--prompts", "code")
-    splits = ("development", "held-out", WHOLE)
-    add("--split", choices=splits, help="by default held-out of the prompt sets here, else all")
     for name, default in {"--limit": 6, "--max-new-tokens": 40, "--temperature": 0.0}.items():
         parser.add_common(name, default)
     parser.add_common("--top-k")
@@ -119,5 +113,4 @@ def _parser() -> Parser:
     keep = "a folder for finished prompts: an interrupted comparison goes on from there"
     add("--keep", type=Path, help=keep)
     parser.add_common("--csv")
-    add("--progress", action="store_true", help="show progress even where there is no terminal")
     return parser

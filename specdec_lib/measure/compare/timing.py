@@ -4,19 +4,75 @@ interrupted comparison goes on.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
-from specdec_lib.measure.compare.methods import FOREIGN, compared_contenders, usual_drafts
+from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
+from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts, trees
 from specdec_lib.measure.race.harness import Timing, race, target_texts
+from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
 from specdec_lib.measure.sweep.identity import code, fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.workload import Ladder, Prompt, neutral
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+EIGHT = "draft, budget 8, depth 4"
+FED = f"tree of {EIGHT}; Max-Gram scout"
+# by name, a method and its setting among those of `specdec bench`
+USUAL = {
+    PLAIN: (AUTOREGRESSIVE, TOKEN_BY_TOKEN),
+    "Max-Gram, 8 copied tokens": ("n-gram", "Max-Gram, 8 tokens after 2 or more"),
+    "chain of 2": ("chain", "draft, 2 tokens"),
+    "chain of 4": ("chain", "draft, 4 tokens"),
+    "best tree of 4": ("tree", "draft, budget 4, depth 4"),
+    "best tree of 8": ("tree", EIGHT),
+    "tree of 8 fed by Max-Gram": ("staged", FED),
+    "the same beside 8 copied tokens": ("staged", f"{FED}; beside Max-Gram, 8 tokens"),
+    "cascade: draft reviews Max-Gram": ("cascade", "draft, Max-Gram: 1 4 / 0 4"),
+    "tree of 8 fed by n-grams": ("staged", f"tree of {EIGHT}; n-gram scout of 4"),
+}
+HUGGING = {
+    HUGGING_PLAIN: (GENERATE, TOKEN_BY_TOKEN),
+    "Hugging Face, prompt lookup": (LOOKUP, "10 tokens, endings of up to 2"),
+    "Hugging Face, assisted": (ASSIST, "5 tokens, constant, confidence 0.4"),
+}
+
+
+def usual_drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
+    """The drafts of `USUAL` for which the ladder has the parts: a handful, none of them tuned."""
+    built_on = {EIGHT: trees(ladder, sampler)[EIGHT]}
+    methods = {method for method, _ in USUAL.values()}
+    grids = {method: drafts(ladder, sampler, method, built_on) for method in methods}
+    return {
+        name: grids[method][setting]
+        for name, (method, setting) in USUAL.items()
+        if setting in grids[method]
+    }
+
+
+def compared_contenders(
+    ladder: Ladder, drafts: Mapping[str, Draft], sampler: Sampler
+) -> list[Contender]:
+    """Our loop with each of these drafts, and Hugging Face's `generate`: plain, with prompt lookup,
+    and assisted by the same draft; each is its own method.
+    """
+    found = [
+        ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned")
+        for name, draft in drafts.items()
+    ]
+    greedy = sampler.temperature == 0  # Hugging Face draws its own noise
+    return found + [
+        replace(one, method=name, exact=greedy)
+        for name, (method, setting) in HUGGING.items()
+        for one in hugging_contenders(method, ladder.target.model, ladder.draft.model, sampler)
+        if one.setting == setting
+    ]
 
 
 def compare_methods(
@@ -40,9 +96,8 @@ def compare_methods(
                comparison is made again
 
     Every method continues a prompt by as many tokens as the target itself does, up to a stop token
-    or `max_new_tokens`; reading the prompt is left out of every time, and all models are warm.
-    `margin` is, where a text is not the target's own, by how many nats the target preferred its own
-    token where they part, and `rounding` whether that is rounding, coarse in low precision. They
+    or `max_new_tokens`.  `margin` is, where a text is not the target's own, by how many nats the
+    target preferred its own token where they part, and `rounding` whether that is rounding.  They
     are NaN and None where there is nothing to compare: Hugging Face draws its own noise.
     Raises ValueError if there is no prompt, one with its continuation does not fit into every
     model, or a draft has a name that is taken.
@@ -52,46 +107,37 @@ def compare_methods(
 
     _check(ladder, prompts, max_new_tokens, repeats)
     usual = usual_drafts(ladder, sampler)
-    if taken := set(own or {}) & {*usual, *FOREIGN}:
+    if taken := set(own or {}) & {*usual, *HUGGING}:
         raise ValueError(
             f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
         )
-    drafts = usual | dict(own or {})
-    kept, found = None, dict.fromkeys(prompts)
+    tried = usual | dict(own or {})
+    kept, found = None, [None] * len(prompts)
     if keep:
-        what = (ladder.target, drafts, sampler, seed, max_new_tokens, repeats, code(race, _row))
-        count = len(drafts) + len(FOREIGN)
+        what = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code(race, _row))
+        count = len(tried) + len(HUGGING)
         kept = Kept(Path(keep) / f"compared-{fingerprint(*what)}", count)
-        found = {prompt: kept.read(prompt) for prompt in prompts}
-    missing = [prompt for prompt, rows in found.items() if rows is None]
+        found = list(map(kept.read, prompts))
+    places = [place for place, rows in enumerate(found) if rows is None]
+    missing = [prompts[place] for place in places]
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
-        contenders = compared_contenders(ladder, drafts, sampler)
+        contenders = compared_contenders(ladder, tried, sampler)
         texts = target_texts(ladder, missing, sampler, tokens=max_new_tokens, seed=seed)
         timings = race(contenders, texts, ladder.target, seed=seed, repeats=repeats, strict=False)
-        bar = tqdm(missing, desc="compare", disable=not progress)
-        for prompt, made in zip(bar, timings, strict=True):
-            found[prompt] = list(map(_row, made))
+        bar = tqdm(places, desc="compare", disable=not progress)
+        for place, made in zip(bar, timings, strict=True):
+            found[place] = list(map(_row, made))
             if kept:
-                kept.write(prompt, found[prompt])
-    table = pd.DataFrame(row for prompt in prompts for row in found[prompt])
+                kept.write(prompts[place], found[place])
+    table = pd.DataFrame(row for rows in found for row in rows)
     return table.astype({"margin": float, "rounding": object, "same": object})
 
 
 def _row(timing: Timing) -> Row:
-    return {
-        "method": timing.method,
-        "prompt": timing.prompt,
-        "tokens": timing.tokens,
-        "timed_tokens": timing.timed_tokens,
-        "seconds": timing.least_seconds,
-        "rounds": timing.rounds,
-        "accepted": timing.accepted,
-        "tried": timing.tried,
-        "same": timing.same,
-        "margin": None if math.isnan(timing.margin) else timing.margin,
-        "rounding": timing.rounding,
-        "loops": timing.loops,
-    }
+    names = "method prompt tokens timed_tokens rounds accepted tried same rounding loops".split()
+    margin = None if math.isnan(timing.margin) else timing.margin
+    row = {name: vars(timing)[name] for name in names}
+    return row | {"seconds": timing.least_seconds, "margin": margin}
 
 
 def _check(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int, repeats: int) -> None:

@@ -3,32 +3,33 @@
 import math
 from typing import TYPE_CHECKING
 
-from specdec_lib.measure.compare.methods import FOREIGN, PLAIN
-from specdec_lib.measure.intervals import paired_bootstrap
+from specdec_lib.measure.intervals import named_interval, paired_bootstrap
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 LEAST = 4  # prompts below which an interval says nothing, and is not printed
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
 HARDLY = 1.02
 
 
-def summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
+def method_summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
     """Per method: tokens per round, acceptance rate, milliseconds per token, and how many times
     less that is than plain decoding's.
 
-    `speed_up` is total time per token ÷ total time per token against our plain decoding, on the
-    same prompts, with its 95 % interval over prompts, drawn together for both; `gain` the same
-    against `baseline`, the faster of our plain decoding and Hugging Face's. `same` says whether
-    every text is the target's own: "yes", "no", "near ties" where they part at rounding alone, of
-    the precision at hand, "–" where noise differs.
+    rows    of `compare_methods`: every method has the same prompts in the same order
+
+    `speed_up` is total time per token ÷ total time per token against our plain decoding, with its
+    95 % interval over prompts, drawn together for both; `gain` the same against `baseline`, the
+    faster of our plain decoding and Hugging Face's. `same` says whether every text is the target's
+    own: "yes", "no", "near ties" where they part at rounding alone, "–" where noise differs.
     `looping` counts the prompts whose text repeats itself.
     """
     import pandas as pd
 
-    by_name = {name: own.set_index("prompt") for name, own in rows.groupby("method", sort=False)}
-    fastest = min((PLAIN, FOREIGN[0]), key=lambda name: _per_token(by_name[name]))
+    by_name = dict(list(rows.groupby("method", sort=False)))
+    fastest = min((PLAIN, HUGGING_PLAIN), key=lambda name: _per_token(by_name[name]))
     return pd.DataFrame(
         {
             "method": name,
@@ -55,10 +56,8 @@ def _per_token(rows: "DataFrame") -> float:
 
 
 def _ratio(name: str, plain: "DataFrame", own: "DataFrame", seed: int) -> dict[str, float]:
-    base = plain.loc[own.index]
-    columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    found = paired_bootstrap(*columns, seed=seed)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+    columns = (plain.seconds, plain.timed_tokens, own.seconds, own.timed_tokens)
+    return named_interval(name, paired_bootstrap(*columns, seed=seed))
 
 
 def _same(rows: "DataFrame") -> str:
@@ -70,8 +69,7 @@ def _same(rows: "DataFrame") -> str:
 
 
 def verdict(table: "DataFrame") -> str:
-    """What a table of `summary` comes to: which method to take, or that plain decoding is best, or
-    that these prompts do not tell.
+    """What a table of `method_summary` comes to, in words.
 
     The faster of both plain decoders is what a method has to beat. Methods whose text is not the
     target's own are passed over, and so are those with hardly an accepted guess: what they
@@ -79,11 +77,11 @@ def verdict(table: "DataFrame") -> str:
     """
     wrong = table.method[table.same == "no"].tolist()
     fair = table[
-        ~table.method.isin((PLAIN, FOREIGN[0], *wrong)) & (table.tokens_per_round > HARDLY)
+        ~table.method.isin((PLAIN, HUGGING_PLAIN, *wrong)) & (table.tokens_per_round > HARDLY)
     ]
     right = " that wrote the target's own text" if wrong else ""
     said = [f"Do not speculate: hardly a guess of any method{right} was accepted."]
-    if {*table.method} <= {PLAIN, FOREIGN[0], *wrong}:
+    if {*table.method} <= {PLAIN, HUGGING_PLAIN, *wrong}:
         said = ["Do not speculate: no method wrote the target's own text."]
     if fair.gain.notna().any():
         best = fair.loc[fair.gain.idxmax()]

@@ -6,7 +6,6 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,17 +13,8 @@ import torch
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.bench import SMOKE, Plan, benchmark
-from specdec_lib.measure.race.memory import flatness, peaks
-from specdec_lib.measure.race.table import (
-    COLUMNS,
-    MEMORY,
-    PER_PROMPT,
-    ratio_table,
-    where,
-    with_memory,
-    write_table,
-)
+from specdec_lib.measure.race.lineup import SMOKE, BenchPlan, benchmark
+from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.workload import load_ladder
@@ -43,62 +33,25 @@ def main(arguments: list[str] | None = None) -> None:
         torch.set_num_threads(given.threads)
     runtimes = given.runtimes.split(",") if given.runtimes else _runtimes(given.device)
     ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
-    name = machine_name(str(ladders[runtimes[0]].target.model.device))
-    place = given.out / f"bench_{name}.csv"
-    if given.memory:
-        measure_memory(place, given.device)
-        return
-    plan = SMOKE if given.smoke else Plan(repeats=given.repeats, seed=given.seed)
+    plan = SMOKE if given.smoke else BenchPlan(repeats=given.repeats, seed=given.seed)
     plan = replace(
         plan,
         tokens=given.max_new_tokens or plan.tokens,
         prompts=tuple(given.limit or plan.prompts),
     )
     found = list(benchmark(ladders, plan, say=lambda line: print(line, flush=True)))
-    timings = [timing for _, own in found for timing in own]
-    chosen = {own[0].temperature: lineup.chosen for lineup, own in found}
-    table = ratio_table(timings, chosen).assign(machine=name, **where())
+    timings = [timing for own, _ in found for timing in own]
+    name = machine_name(str(ladders[runtimes[0]].target.model.device))
+    table = ratio_table(timings, {own[0].temperature: chosen for own, chosen in found})
+    table = table.assign(machine=name, **where())
     _show(table)
     if not given.smoke:
+        place = given.out / f"bench_{name}.csv"
         write_table(place, table, COLUMNS)
         per_prompt = pd.DataFrame(map(asdict, timings))
         write_table(place.with_stem(f"{place.stem}_prompts"), per_prompt, PER_PROMPT)
-        measure_memory(place, given.device)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
-
-
-def measure_memory(place: Path, device: str) -> None:
-    """Measure the memory of all methods in a stored table, and a long run of the method that was
-    chosen for greedy text; write both.
-
-    Raises ValueError if there is no such table.
-    """
-    import pandas as pd
-
-    if not place.is_file():
-        raise ValueError(
-            f"there is no {place}: memory is measured for the settings that a run has chosen; run"
-            " `make bench` first"
-        )
-    table = pd.read_csv(place)
-    labels = ["method", "runtime", "setting", "temperature", "top_k"]
-    specs = table[labels].drop_duplicates().to_dict("records")
-    used = peaks(specs, device=device)
-    chosen = table[table.chosen & (table.temperature == 0)].method.iloc[0]
-    long = flatness(next(one for one in specs if one["method"] == chosen), device=device)
-    sizes = {key: (peak.peak, peak.allowed) for key, peak in used.items()}
-    write_table(place, with_memory(table, sizes), COLUMNS)
-    rows = [
-        {"method": method, "runtime": runtime, "allowed": peak.allowed} | asdict(peak)
-        for (method, runtime), peak in used.items()
-    ]
-    rows += [{"method": chosen, "tokens": count, "bytes": size} for count, size in long]
-    write_table(place.with_stem(f"{place.stem}_memory"), pd.DataFrame(rows), MEMORY)
-    for (method, runtime), (peak, allowed) in sizes.items():
-        print(f"{method:16} {runtime:22} peak {peak / 1e6:.0f} MB, allowed {allowed / 1e6:.0f} MB")
-    ends = (f"{size / 1e6:.0f} MB after {count:,}" for count, size in long)
-    print(f"{chosen}: {', '.join(ends)} tokens")
 
 
 def _runtimes(device: str) -> Sequence[str]:
@@ -111,7 +64,6 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     parser = Parser("bench", __doc__.partition(": ")[2])
     add = parser.add_argument
     add("--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept")
-    add("--memory", action="store_true", help="only memory, for the settings in the stored table")
     add("--threads", type=int, help="of torch; by default torch's own choice")
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     runtimes = "ours, with commas, the reference first (default: all that run on the device)"
@@ -129,9 +81,8 @@ def _show(table: "DataFrame") -> None:
     """Print a line per method, runtime, sampler and prompt set: ms per token, and the ratio to each
     baseline.
     """
-    for (temperature, top_k, name), own in table.groupby(
-        ["temperature", "top_k", "prompt_set"], sort=False
-    ):
+    conditions = ["temperature", "top_k", "prompt_set"]
+    for (temperature, top_k, name), own in table.groupby(conditions, sort=False):
         sampling = sampling_of(temperature, top_k or None)
         print(f"\n{sampling}, {own.prompts.iloc[0]} prompts ({name})")
         for (method, runtime), rows in own.groupby(["method", "runtime"], sort=False):

@@ -1,8 +1,6 @@
-"""Decoding methods to benchmark: each continues a prompt and returns its tokens and seconds.
+"""What races: a method that continues a prompt and returns its tokens and seconds.
 
-Reading the prompt is left out of every time. Our own loop reads the prompt up to its last token
-before the clock starts; a method that streams portions of tokens is timed from the end of its first
-portion, and only the tokens after it count.
+Reading the prompt is left out of every time.
 """
 
 import time
@@ -39,18 +37,14 @@ class Continuation:
     passes: Mapping[str, int] = field(default_factory=dict)
 
 
-Run = Callable[[tuple[int, ...], int, int], Continuation]
-"""(prompt, number of new tokens, seed) to a continuation by exactly so many tokens: a stop token
-among them ends nothing.
-"""
-
-
 @dataclass(frozen=True)
 class Contender:
     """A decoding method to benchmark.
 
     method     its kind, such as "chain" or "hf_generate"
     setting    what was chosen within the method, in words
+    run        from a prompt, a number of new tokens and a seed to a continuation by exactly so
+               many tokens: a stop token among them ends nothing
     exact      its tokens must be the target's own for the seed, but for rounding
     """
 
@@ -58,12 +52,12 @@ class Contender:
     runtime: str
     setting: str
     sampler: Sampler
-    run: Run
+    run: Callable[[tuple[int, ...], int, int], Continuation]
     exact: bool = True
 
     @property
     def name(self) -> str:
-        """Method, runtime and setting: no two contenders of a race share it under one sampler."""
+        """Method, runtime and setting."""
         return f"{self.method}, {self.runtime}: {self.setting}"
 
 
@@ -80,8 +74,9 @@ def ours(
     """Our loop with this draft as a contender."""
 
     def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        chance = Chance(seed, sampler)
         done, seconds = time_rounds(
-            target, draft, prompt, Chance(seed, sampler), max_new_tokens=count, clock=clock
+            target, draft, prompt, chance, max_new_tokens=count, clock=clock
         )
         tokens = tuple(token for one in done for token in one.emitted)
         passes = {
@@ -119,41 +114,3 @@ def time_rounds(
     started = clock()
     done = [one for one, _ in played]
     return done, clock() - started
-
-
-class Portions:
-    """A streamer for Hugging Face's `generate` that notes when each portion of tokens came.
-
-    The first portion is the prompt, the second ends the reading of it.
-    """
-
-    def __init__(self, clock: Clock = time.perf_counter) -> None:
-        self.clock = clock
-        self.times: list[float] = []
-        self.sizes: list[int] = []
-
-    def put(self, tokens: object) -> None:
-        """Note a portion; `generate` calls this."""
-        self.times.append(self.clock())
-        self.sizes.append(int(tokens.numel()))
-
-    def end(self) -> None:
-        """Note the end; `generate` calls this."""
-        self.times.append(self.clock())
-
-    def continuation(self, tokens: tuple[int, ...]) -> Continuation:
-        """The generation, timed without its first portion of new tokens: the pass that made it also
-        read the prompt.
-
-        Raises ValueError unless the portions add up to the tokens and all but the first hold one or
-        more.
-        """
-        new = self.sizes[1:]
-        complete = len(self.times) == len(self.sizes) + 1 and sum(new) == len(tokens)
-        if not complete or min(new, default=0) < 1:
-            raise ValueError(
-                f"{len(tokens)} tokens were to be timed portion by portion, got portions of {new}"
-                f" at {len(self.times)} times"
-            )
-        seconds = self.times[-1] - self.times[1]
-        return Continuation(tokens, len(tokens) - new[0], seconds, len(new))

@@ -1,8 +1,5 @@
-"""The settings of each method that the benchmark tunes over: some dozens of drafts per sampler.
-
-Those of a middle model or an n-gram table are there only where the ladder has one.
-Staged drafts and tails of copies are built on the trees that were fastest, so that their grids stay
-small.
+"""The settings of each method that race: `specdec bench` tunes over all of them, `specdec compare`
+takes a handful. Those of a middle model or an n-gram table need a ladder that has one.
 """
 
 from collections.abc import Mapping
@@ -25,7 +22,7 @@ from specdec_lib.workload import Ladder
 Drafts = Mapping[str, Draft]
 
 OURS = ("n-gram", "chain", "tree", "staged", "cascade")
-PLAIN = "token by token"
+TOKEN_BY_TOKEN = "token by token"
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
 # of the middle model, which is right more often and costs twice as much
 WISER = ((3, 3), (4, 4), (6, 5), (8, 6))
@@ -53,13 +50,9 @@ def drafts(
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
     best    trees that staged drafts and tails are built on; None is all
-
-    Raises ValueError for a method that is not ours.
     """
     if method == AUTOREGRESSIVE:
-        return {PLAIN: NoDraft()}
-    if method not in OURS:
-        raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
+        return {TOKEN_BY_TOKEN: NoDraft()}
     if method in ("staged", "cascade"):
         built_on = trees(ladder, sampler) if best is None else best
         return {"staged": _staged, "cascade": _cascades}[method](ladder, sampler, built_on)
@@ -79,31 +72,24 @@ def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
 
 
 def _ngrams(ladder: Ladder, sampler: Sampler) -> Drafts:
-    """No network but the target: copies from the text so far, the n-gram table, and both in one
-    tree.
-    """
-    copies = {f"Max-Gram, {length} tokens": MaxGram(None, length) for length in (2, 4, 8, 16)}
+    """No network but the target: copies of the text so far, the n-gram table, both in one tree."""
+    found: dict[str, Draft] = {
+        f"Max-Gram, {length} tokens": MaxGram(None, length) for length in (2, 4, 8, 16)
+    }
     for length in (4, 8):
-        copies[f"Max-Gram, {length} tokens after 2 or more"] = MaxGram(None, length, least=2)
+        found[f"Max-Gram, {length} tokens after 2 or more"] = MaxGram(None, length, least=2)
     if ladder.katz is None:
-        return copies
-    tables = {
-        budget: scout(ladder, sampler, obeyed="target", budget=budget, depth=4)
-        for budget in (2, 4, 8)
-    }
-    both = {
-        f"n-gram tree of {budget} and Max-Gram, {length} tokens": MergedDraft(
-            (MaxGram(None, length, least=2), tables[budget])
-        )
-        for budget, length in ((2, 4), (4, 4), (4, 8))
-    }
-    return copies | {f"n-gram tree of {size}": table for size, table in tables.items()} | both
+        return found
+    for size in (2, 4, 8):
+        table = scout(ladder, sampler, obeyed="target", budget=size, depth=4)
+        found[f"n-gram tree of {size}"] = table
+    for size, length in ((2, 4), (4, 4), (4, 8)):
+        both = (MaxGram(None, length, least=2), found[f"n-gram tree of {size}"])
+        found[f"n-gram tree of {size} and Max-Gram, {length} tokens"] = MergedDraft(both)
+    return found
 
 
 def _chains(ladder: Ladder, sampler: Sampler) -> Drafts:
-    """Chains of the draft and of the middle model, some of which end early where the model is
-    unsure.
-    """
     return {
         f"{name}, {length} tokens{_above(floor)}": ChainDraft(
             model, length, floor=floor, match=ladder.match(name, sampler)
@@ -114,14 +100,12 @@ def _chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 
 def _staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
-    """Trees fed by a scout, alone and beside a chain of copies that the target verifies in the same
-    pass.
-    """
+    """Trees fed by a scout, alone and beside a chain of copies."""
     copies = MaxGram(None, 4, least=2)
     scouts: dict[str, Draft] = {"Max-Gram scout": copies}
     if ladder.katz is not None:
         small, large = (scout(ladder, sampler, budget=budget, depth=5) for budget in (4, 8))
-        scouts = {
+        scouts |= {
             "n-gram scout of 4": small,
             "n-gram scout of 8": large,
             "n-gram scout of 4 and copies": MergedDraft((copies, small)),
@@ -137,8 +121,8 @@ def _staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> 
 
 
 def _cascades(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
-    """K matrices over Max-Gram, as chains and combs; and the best trees with tails of copies, or
-    with copies in their place where there are any.
+    """K matrices over Max-Gram, as chains and combs; the best trees with tails of copies; copies
+    first, and the best trees where there are none.
     """
     copies = MaxGram(None, 4)
     found: dict[str, Draft] = {}

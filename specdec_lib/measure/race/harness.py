@@ -39,7 +39,7 @@ class TargetText:
 
 @dataclass(frozen=True)
 class Timing:
-    """One contender on one text.
+    """One contender on one text; its counts are those of the fastest repeat.
 
     seconds         the median of the repeats
     least_seconds   the fastest repeat
@@ -111,7 +111,7 @@ def race(
     places = range(len(contenders))
     for number, text in enumerate(texts):
         if number == 0:
-            _warm(contenders, _opening(text, warm_up), target, strict)
+            _warm(contenders, text, warm_up, target, strict)
         order = random.Random(f"{seed}/{text.name}")
         made: list[list[Continuation]] = [[] for _ in places]
         for _ in range(repeats):
@@ -124,19 +124,19 @@ def race(
         ]
 
 
-def _opening(first: TargetText, warm_up: TargetText | int) -> TargetText:
-    if isinstance(warm_up, TargetText):
-        return warm_up
-    return replace(first, tokens=first.tokens[:warm_up])
-
-
 def _warm(
-    contenders: Sequence[Contender], text: TargetText, target: LanguageModel, strict: bool
+    contenders: Sequence[Contender],
+    first: TargetText,
+    warm_up: TargetText | int,
+    target: LanguageModel,
+    strict: bool,
 ) -> None:
-    for contender in contenders if text.tokens else ():
-        found = contender.run(text.prompt, len(text.tokens), text.seed)
+    if isinstance(warm_up, int):
+        warm_up = replace(first, tokens=first.tokens[:warm_up])
+    for contender in contenders if warm_up.tokens else ():
+        found = contender.run(warm_up.prompt, len(warm_up.tokens), warm_up.seed)
         if strict:
-            _difference(contender, text, [found], target, strict)
+            _difference(contender, warm_up, [found], target, strict)
 
 
 def _difference(
@@ -160,8 +160,9 @@ def _difference(
         near_tie(target, text.prompt, text.tokens, tokens, chance, floor=TWO_PROGRAMS)
         for tokens in (written if contender.exact else ())
     ]
-    found_ties = [tie for tie in ties if tie]
-    worst = max(found_ties, key=lambda tie: (tie.verdict != ROUNDING, tie.margin), default=None)
+    worst = max(
+        filter(None, ties), key=lambda tie: (tie.verdict != ROUNDING, tie.margin), default=None
+    )
     if strict and worst and (worst.verdict != ROUNDING or worst.margin > TWO_PROGRAMS):
         raise ValueError(
             f"{contender.name} does not write what the target does: token {worst.place} of"
@@ -176,7 +177,7 @@ def _timing(
     found: Sequence[Continuation],
     difference: NearTie | None,
 ) -> Timing:
-    first, seconds = found[0], [one.seconds for one in found]
+    fastest = min(found, key=lambda one: one.seconds)
     return Timing(
         method=contender.method,
         runtime=contender.runtime,
@@ -184,18 +185,18 @@ def _timing(
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
         prompt=text.name,
-        tokens=len(first.tokens),
-        timed_tokens=first.timed_tokens,
-        seconds=statistics.median(seconds),
-        least_seconds=min(seconds),
-        rounds=first.rounds,
-        accepted=first.accepted,
-        tried=first.tried,
-        repetition=repetition(first.tokens),
+        tokens=len(fastest.tokens),
+        timed_tokens=fastest.timed_tokens,
+        seconds=statistics.median(one.seconds for one in found),
+        least_seconds=fastest.seconds,
+        rounds=fastest.rounds,
+        accepted=fastest.accepted,
+        tried=fastest.tried,
+        repetition=repetition(fastest.tokens),
         loops=text.loops,
         same=difference is None if contender.exact else None,
         margin=difference.margin if difference else math.nan,
         rounding=difference.verdict == ROUNDING if difference else None,
         load=psutil.getloadavg()[0],
-        passes=first.passes,
+        passes=fastest.passes,
     )

@@ -3,21 +3,17 @@ draft, prompt lookup.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 
 import torch
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.race.contenders import Contender, Continuation, Portions
-from specdec_lib.measure.race.families import PLAIN
+from specdec_lib.measure.race.contenders import Clock, Contender, Continuation
+from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
-RUNTIMES = {
-    torch.float32: "Hugging Face float32",
-    torch.bfloat16: "Hugging Face bfloat16",
-    torch.float64: "Hugging Face float64",
-}
 ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
     (2, "constant", 0.0),
     (3, "constant", 0.0),
@@ -32,15 +28,61 @@ ASSISTED = (  # tokens per round, schedule, confidence below which the draft sto
 LOOKED_UP = ((3, 2), (5, 2), (10, 2), (3, 3), (5, 3), (10, 3), (10, 1), (16, 2))
 
 
-def generates(model: PreTrainedModel, sampler: Sampler) -> Contender:
-    """`model.generate`, token by token."""
-    return _contender(GENERATE, model, sampler, PLAIN, dict)
+class Portions:
+    """A streamer for Hugging Face's `generate` that notes when each portion of tokens came.
+
+    The first portion is the prompt, the second ends the reading of it.
+    """
+
+    def __init__(self, clock: Clock = time.perf_counter) -> None:
+        self.clock = clock
+        self.times: list[float] = []
+        self.sizes: list[int] = []
+
+    def put(self, tokens: object) -> None:
+        """Note a portion; `generate` calls this."""
+        self.times.append(self.clock())
+        self.sizes.append(int(tokens.numel()))
+
+    def end(self) -> None:
+        """Note the end; `generate` calls this."""
+        self.times.append(self.clock())
+
+    def continuation(self, tokens: tuple[int, ...]) -> Continuation:
+        """The generation, timed without its first portion of new tokens: the pass that made it also
+        read the prompt.
+
+        Raises ValueError unless the portions add up to the tokens and all but the first hold one or
+        more.
+        """
+        new = self.sizes[1:]
+        complete = len(self.times) == len(self.sizes) + 1 and sum(new) == len(tokens)
+        if not complete or min(new, default=0) < 1:
+            raise ValueError(
+                f"{len(tokens)} tokens were to be timed portion by portion, got portions of {new}"
+                f" at {len(self.times)} times"
+            )
+        seconds = self.times[-1] - self.times[1]
+        return Continuation(tokens, len(tokens) - new[0], seconds, len(new))
 
 
-def assisted(
-    model: PreTrainedModel, draft: PreTrainedModel, sampler: Sampler, *, grid: Sequence = ASSISTED
+def hugging_contenders(
+    method: str, model: PreTrainedModel, draft: PreTrainedModel, sampler: Sampler
 ) -> list[Contender]:
-    """`model.generate(assistant_model=draft)`, a contender per setting."""
+    """One of the methods `HF`, a contender per setting."""
+    if method == GENERATE:
+        return [_contender(method, model, sampler, TOKEN_BY_TOKEN, dict)]
+    if method == LOOKUP:
+        return [
+            _contender(
+                method,
+                model,
+                sampler,
+                f"{count} tokens, endings of up to {longest}",
+                {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}.copy,
+            )
+            for count, longest in LOOKED_UP
+        ]
     plain = copy.deepcopy(draft.generation_config)
 
     def prepared(count: int, schedule: str, confidence: float) -> Callable[[], Mapping]:
@@ -56,35 +98,14 @@ def assisted(
 
     return [
         _contender(
-            ASSIST,
+            method,
             model,
             sampler,
             f"{count} tokens, {schedule}, confidence {confidence:g}",
             prepared(count, schedule, confidence),
         )
-        for count, schedule, confidence in grid
+        for count, schedule, confidence in ASSISTED
     ]
-
-
-def looks_up(
-    model: PreTrainedModel, sampler: Sampler, *, grid: Sequence = LOOKED_UP
-) -> list[Contender]:
-    """`model.generate(prompt_lookup_num_tokens=…)`, a contender per setting."""
-    found = []
-    for count, longest in grid:
-        options = {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
-        setting = f"{count} tokens, endings of up to {longest}"
-        found.append(_contender(LOOKUP, model, sampler, setting, options.copy))
-    return found
-
-
-def every_setting(
-    method: str, model: PreTrainedModel, draft: PreTrainedModel, sampler: Sampler
-) -> list[Contender]:
-    """The contenders of one of the methods `HF`."""
-    if method == ASSIST:
-        return assisted(model, draft, sampler)
-    return looks_up(model, sampler) if method == LOOKUP else [generates(model, sampler)]
 
 
 def _contender(
@@ -115,4 +136,5 @@ def _contender(
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
-    return Contender(method, RUNTIMES[model.dtype], setting, sampler, run, exact)
+    runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
+    return Contender(method, runtime, setting, sampler, run, exact)

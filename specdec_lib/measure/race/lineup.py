@@ -1,10 +1,10 @@
-"""Who enters the benchmark: every method at the setting that was fastest on development prompts,
-found by halving: all settings on a few prompts, the better ones on more.
+"""A whole benchmark: per sampler the texts, every method at the setting that is fastest on
+development prompts, and the race on held-out ones.
 """
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,33 +12,48 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
-from specdec_lib.measure.race.families import OURS, PLAIN, drafts, trees
-from specdec_lib.measure.race.harness import WARM_UP, TargetText, race
-from specdec_lib.measure.race.hugging import ASSIST, LOOKUP, every_setting, generates
-from specdec_lib.workload import Ladder
+from specdec_lib.measure.race.families import OURS, drafts, trees
+from specdec_lib.measure.race.harness import WARM_UP, TargetText, Timing, race, target_texts
+from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
+from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.workload import Ladder, load_prompts
 
-STAGES = (2, 4, 8)  # prompts that are added
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 KEPT = 1 / 3  # of the settings, from stage to stage; two at the least
 BUILT_ON = 3  # of the best trees
 CALIBRATION = 12  # tokens that settle which precision Hugging Face is faster in
 REPEATS = 2
-NOTE = " ["  # what follows it in a setting is a remark
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Lineup:
-    """The contenders under one sampler, and which of staged and cascade was faster on development
-    prompts.
+class BenchPlan:
+    """How much is measured.
+
+    prompts        held-out code prompts under each sampler, the first so many: greedy, T = 1
+    development    code prompts that settings are tuned on, the first so many
+    tokens         new tokens per prompt, at most: greedy text of our small target loops, and the
+                   longer, the fewer texts stay below 0.3
+    stages         prompts that each stage of the tuning adds
+    most           settings per method that are tried, spread over its grid; None is all
+    repeats        of every contender on each held-out prompt
     """
 
-    contenders: tuple[Contender, ...]
-    chosen: str
+    prompts: tuple[int, ...] = (108, 60)
+    development: int = 28
+    tokens: int = 40
+    stages: tuple[int, ...] = (2, 4, 8)
+    most: int | None = None
+    repeats: int = 1
+    seed: int = 0
+
+
+SMOKE = BenchPlan(prompts=(4, 4), development=4, tokens=20, stages=(1, 1), most=4)
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Tried:
     """A contender that was left at the end of tuning, with its time per token on all development
     prompts; `tried` settings were there at first.
     """
@@ -48,16 +63,87 @@ class Ranked:
     tried: int
 
 
-def tune(
+def benchmark(
+    ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say
+) -> Iterator[tuple[list[Timing], str]]:
+    """Under one sampler after the other: the timings of every method, and which of staged and
+    cascade was faster on development prompts.
+
+    ladders    by runtime, the reference first; methods are tuned on the last one
+    say        called with a line when something is settled
+    """
+    from tqdm.auto import tqdm
+
+    ladder = list(ladders.values())[-1]
+    for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
+        development = _texts(ladder, "development", plan.development, sampler, plan, say)
+        held_out = _texts(ladder, "held-out", count, sampler, plan, say)
+        contenders, chosen = lineup(ladders, sampler, development, plan, say)
+        texts = tqdm(held_out, desc="prompts", mininterval=1)
+        limits = {"seed": plan.seed, "repeats": plan.repeats, "warm_up": development[0]}
+        timings = race(contenders, texts, ladder.target, **limits)
+        yield [timing for group in timings for timing in group], chosen
+
+
+def lineup(
+    ladders: Mapping[str, Ladder],
+    sampler: Sampler,
+    texts: Sequence[TargetText],
+    plan: BenchPlan,
+    say: Say,
+) -> tuple[list[Contender], str]:
+    """Every method at its best setting on these texts of development prompts, and which of staged
+    and cascade was faster there.
+    """
+    plain, (runtime, ladder) = next(iter(ladders.values())), list(ladders.items())[-1]
+    best: dict[str, list[Tried]] = {}
+
+    def settle(method: str, grid: Sequence[Contender]) -> None:
+        size = min(plan.most or len(grid), len(grid))
+        spread = [grid[at * len(grid) // size] for at in range(size)]
+        limits = {"stages": plan.stages, "seed": plan.seed}
+        best[method] = tune_contenders(spread, texts, ladder.target, **limits)
+        first = best[method][0]
+        words = f"{first.ms_per_token:.2f} ms per token, the best of {first.tried}"
+        say(f"  {method}: {first.contender.setting}: {words}")
+
+    every_tree = trees(ladder, sampler)
+    for method in OURS:
+        names = [one.contender.setting for one in best.get("tree", ())[:BUILT_ON]]
+        built_on = {name: every_tree[name] for name in names} or None
+        labels = {"method": method, "runtime": runtime}
+        grid = drafts(ladder, sampler, method, built_on)
+        settle(method, [ours(ladder.target, grid[n], sampler, setting=n, **labels) for n in grid])
+    network, note = calibrate(plain, sampler, texts[0])
+    models = (network, as_precise(plain.draft.model, network.dtype))
+    for method in (ASSIST, LOOKUP):
+        settle(method, hugging_contenders(method, *models, sampler))
+    own = [
+        ours(one.target, draft, sampler, method=AUTOREGRESSIVE, runtime=name, setting=setting)
+        for name, one in ladders.items()
+        for setting, draft in drafts(one, sampler, AUTOREGRESSIVE).items()
+    ]
+    finalists = [best[method][0].contender for method in ("staged", "cascade")]
+    stages = (sum(plan.stages),)
+    final = tune_contenders(finalists, texts, ladder.target, stages=stages, seed=plan.seed)
+    [generate] = hugging_contenders(GENERATE, *models, sampler)
+    noted = [_noted(generate, note)]
+    for first, *_ in best.values():
+        words = f"the best of {first.tried} on development prompts, {first.ms_per_token:.2f} ms"
+        noted.append(_noted(first.contender, f"{words} per token there"))
+    return [*own, *noted], final[0].contender.method
+
+
+def tune_contenders(
     contenders: Sequence[Contender],
     texts: Sequence[TargetText],
     target: LanguageModel,
     *,
-    stages: Sequence[int] = STAGES,
+    stages: Sequence[int],
     seed: int = 0,
-) -> list[Ranked]:
-    """The contenders left after the last stage, the fastest first; all in a stage have seen the
-    same texts, those of earlier stages included.
+) -> list[Tried]:
+    """The contenders left after the last stage, the fastest first: all race on a few texts, and the
+    better ones on more; those of earlier stages count too.
 
     Texts that loop are passed over as long as there are others.  Raises ValueError if there is no
     contender, or there are fewer texts than stages.
@@ -80,59 +166,10 @@ def tune(
         left.sort(key=lambda one: seconds[one] / max(1, tokens[one]))
         if number + 1 < len(stages):
             left = left[: max(2, math.ceil(KEPT * len(left)))]
-    return [Ranked(one, 1000 * seconds[one] / max(1, tokens[one]), len(contenders)) for one in left]
+    return [Tried(one, 1000 * seconds[one] / max(1, tokens[one]), len(contenders)) for one in left]
 
 
-def lineup(
-    ladders: Mapping[str, Ladder],
-    sampler: Sampler,
-    texts: Sequence[TargetText],
-    *,
-    stages: Sequence[int] = STAGES,
-    most: int | None = None,
-    seed: int = 0,
-    on_method: Callable[[Ranked], None] = lambda best: None,
-) -> Lineup:
-    """Every method at its best setting on these texts.
-
-    ladders      by runtime, the reference first; methods are tuned on the last one
-    texts        of development prompts
-    most         settings per method that are tried, spread over its grid; None is all
-    on_method    called with the best setting of each method as soon as it is known
-    """
-    plain, (runtime, ladder) = next(iter(ladders.values())), list(ladders.items())[-1]
-    best: dict[str, list[Ranked]] = {}
-
-    def settle(method: str, grid: Sequence[Contender]) -> None:
-        tried = thinned(grid, most)
-        best[method] = tune(tried, texts, ladder.target, stages=stages, seed=seed)
-        on_method(best[method][0])
-
-    every_tree = trees(ladder, sampler)
-    for method in OURS:
-        names = [one.contender.setting for one in best.get("tree", ())[:BUILT_ON]]
-        built_on = {name: every_tree[name] for name in names} or None
-        labels = {"method": method, "runtime": runtime}
-        grid = drafts(ladder, sampler, method, built_on)
-        settle(method, [ours(ladder.target, grid[n], sampler, setting=n, **labels) for n in grid])
-    network, note = calibrated(plain, sampler, texts[0])
-    guesser = as_precise(plain.draft.model, network.dtype)
-    for method in (ASSIST, LOOKUP):
-        settle(method, every_setting(method, network, guesser, sampler))
-    own = [
-        ours(one.target, NoDraft(), sampler, method=AUTOREGRESSIVE, runtime=name, setting=PLAIN)
-        for name, one in ladders.items()
-    ]
-    finalists = [best[method][0].contender for method in ("staged", "cascade")]
-    final = tune(finalists, texts, ladder.target, stages=(sum(stages),), seed=seed)
-    noted = [_noted(generates(network, sampler), note)]
-    for first, *_ in best.values():
-        words = f"the best of {first.tried} on development prompts, {first.ms_per_token:.2f} ms"
-        noted.append(_noted(first.contender, f"{words} per token there"))
-    return Lineup((*own, *noted), final[0].contender.method)
-
-
-def calibrated(ladder: Ladder, sampler: Sampler, text: TargetText) -> tuple[PreTrainedModel, str]:
+def calibrate(ladder: Ladder, sampler: Sampler, text: TargetText) -> tuple[PreTrainedModel, str]:
     """The target in the precision in which `model.generate` is faster here, and what the other one
     took, in words.
     """
@@ -141,7 +178,8 @@ def calibrated(ladder: Ladder, sampler: Sampler, text: TargetText) -> tuple[PreT
     seconds = dict.fromkeys(models, math.inf)
     for repeat in range(1 + REPEATS):  # the first is not counted
         for name, model in models.items():
-            made = generates(model, sampler).run(text.prompt, count, repeat)
+            [generate] = hugging_contenders(GENERATE, model, model, sampler)
+            made = generate.run(text.prompt, count, repeat)
             if repeat:
                 seconds[name] = min(seconds[name], made.seconds / max(1, made.timed_tokens))
     faster, slower = sorted(models, key=seconds.__getitem__)
@@ -154,12 +192,21 @@ def as_precise(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     return model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
 
 
-def thinned(grid: Sequence[Contender], most: int | None) -> list[Contender]:
-    """At most so many of a grid, evenly spread, the first among them."""
-    if most is None or len(grid) <= most:
-        return list(grid)
-    return [grid[at * len(grid) // most] for at in range(most)]
-
-
 def _noted(contender: Contender, note: str) -> Contender:
-    return replace(contender, setting=f"{contender.setting}{NOTE}{note}]")
+    return replace(contender, setting=f"{contender.setting} [{note}]")
+
+
+def _texts(
+    ladder: Ladder, split: str, limit: int, sampler: Sampler, plan: BenchPlan, say: Say
+) -> list[TargetText]:
+    prompts = load_prompts("code", split, limit)
+    found = list(target_texts(ladder, prompts, sampler, tokens=plan.tokens, seed=plan.seed))
+    calm, sampling = (
+        sum(not text.loops for text in found),
+        sampling_of(sampler.temperature, sampler.top_k),
+    )
+    say(
+        f"{sampling}: {calm} of {len(found)} {split} texts of at most {plan.tokens} tokens have a"
+        " repetition below 0.3"
+    )
+    return found

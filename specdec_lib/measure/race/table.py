@@ -1,5 +1,5 @@
-"""Makes the benchmark's table of timings, and writes it: every method against every baseline, as
-total time per token ÷ total time per token.
+"""The benchmark's table: every method against every baseline, as total time per token ÷ total time
+per token.
 """
 
 import math
@@ -22,16 +22,14 @@ from specdec_lib.measure.race.hugging import HF
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-BASELINES = (AUTOREGRESSIVE, *HF)
 SETS = ("all", "not looping")
 COLUMNS = """method baseline temperature top_k prompt_set prompts repetition
     ratio ratio_low ratio_high geometric_mean chosen
     tokens_per_round tokens_per_second ms_per_token least_ms_per_token
-    peak_bytes allowed_bytes new_tokens divergences margin runtime setting baseline_runtime
+    new_tokens divergences margin runtime setting baseline_runtime
     baseline_setting load machine threads versions""".split()
 PER_PROMPT = """method runtime temperature top_k prompt tokens timed_tokens
     seconds least_seconds rounds repetition margin load""".split()
-MEMORY = ("method", "runtime", "peak", "weights", "kv", "allowed", "tokens", "bytes")
 KEY = ["method", "runtime"]
 
 
@@ -52,35 +50,23 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[float, str]) -> "Data
             for row in _rows(kept.sort_values("prompt", kind="stable")):
                 mark = row["method"] == chosen.get(temperature)
                 found.append({"prompt_set": name, "chosen": mark} | row)
-    return pd.DataFrame(found).assign(peak_bytes=math.nan, allowed_bytes=math.nan)
-
-
-def with_memory(
-    table: "DataFrame", sizes: Mapping[tuple[str, str], tuple[int, int]]
-) -> "DataFrame":
-    """The table with the peak and the allowed bytes of each method and runtime measured."""
-    found = table.copy()
-    for (method, runtime), measured in sizes.items():
-        own = (found.method == method) & (found.runtime == runtime)
-        found.loc[own, ["peak_bytes", "allowed_bytes"]] = [float(size) for size in measured]
-    return found
+    return pd.DataFrame(found)
 
 
 def write_table(path: Path, table: "DataFrame", columns: Sequence[str]) -> None:
     """Write a CSV file, whole or not at all; numbers have six digits, NaN is empty."""
-    counts = [name for name in columns if name.endswith("bytes") or name in MEMORY[2:]]
-    written = table.reindex(columns=list(columns)).astype(dict.fromkeys(counts, "Int64"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = written.to_csv(index=False, float_format="%.6g", lineterminator="\r\n")
-    write_whole(path, text.encode())
+    form = {"index": False, "float_format": "%.6g", "lineterminator": "\r\n"}
+    write_whole(path, table.to_csv(columns=list(columns), **form).encode())
 
 
 def where() -> dict[str, object]:
     """What the times depend on besides the machine: threads and versions, as columns."""
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    versions["transformers"] = transformers.__version__
-    words = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return {"threads": torch.get_num_threads(), "versions": words}
+    versions = (
+        f"python {platform.python_version()}, torch {torch.__version__},"
+        f" transformers {transformers.__version__}"
+    )
+    return {"threads": torch.get_num_threads(), "versions": versions}
 
 
 def _rows(timings: "DataFrame") -> Iterator[dict[str, object]]:

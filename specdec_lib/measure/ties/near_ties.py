@@ -1,11 +1,8 @@
-"""Where two texts of one model part, and why: rounding between two tokens that are nearly as good,
-or a bug.
+"""Where two texts of one model part, and why: rounding or a bug.
 
-A model computes a row of logits beside other rows, in one piece or in several, and in low precision
-each way gives slightly other numbers. Where the two best tokens lie closer together than that,
-either may win, and from there on the texts differ: that is rounding. Where they lie further apart,
-or where a pass over a tree gives other numbers than passes over plain text, or these differ by more
-than rounding ever makes up, it is a bug.
+It is rounding where the two tokens lie closer together than logits move with the way they are
+computed. It is a bug where they lie further apart, where a pass over a tree gives other numbers
+than passes over plain text, or where these differ by more than rounding ever makes up.
 """
 
 import math
@@ -42,10 +39,9 @@ class NearTie:
 
     place     counted from the first generated token, from 0
     tokens    of either text; None where it has ended
-    gaps      nats by which each lies below the model's own choice there, noise included: see
-              `gaps`; NaN for None
-    moved     how far the row's logits move with the way it is computed, by way: the largest
-              difference from reading token by token
+    gaps      nats by which each lies below the model's own choice there, see `rounding_gaps`; NaN
+              for None
+    moved     how far the row's logits move with the way it is computed, see `logit_movements`
     scale     temperature: a logit counts for so much less
     wild      a plain pass that moves them further is wrong
     floor     nats that count as rounding however little the logits move
@@ -66,9 +62,7 @@ class NearTie:
 
     @property
     def noise(self) -> float:
-        """Nats by which rounding may move one token against another: both ends of the largest
-        movement between plain passes.
-        """
+        """Nats by which rounding may move one token against another."""
         return 2 * self._plain / self.scale
 
     @property
@@ -85,10 +79,7 @@ class NearTie:
         return ROUNDING if near and straight and self._plain <= self.wild else BUG
 
     def report(self, text: Callable[[int], str] = str) -> str:
-        """The finding in three lines.
-
-        text    turns a token into words
-        """
+        """The finding in three lines; `text` turns a token into words."""
         one, other = ("the end" if token is None else repr(text(token)) for token in self.tokens)
         place = f"the texts part at generated token {self.place}, {one} against {other}"
         if self.verdict == EARLY:
@@ -121,24 +112,24 @@ def near_tie(
     ways.
     Raises ValueError if the prompt is empty, or a text does not fit the model.
     """
-    place = parting(one, other)
-    if place is None:
+    pairs = enumerate(zip_longest(one, other))
+    place, tokens = next(((at, pair) for at, pair in pairs if pair[0] != pair[1]), (0, None))
+    if tokens is None:
         return None
     start = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    tokens = tuple(text[place] if place < len(text) else None for text in (one, other))
     context = start.extended(tuple(one[:place]))
     if None in tokens:
         return NearTie(place, tokens, (math.nan, math.nan), {})
     chance = chance or Chance(0)
     row, sizes = _read(model, context, 1), logit_movements(model, context)
-    below = tuple(gaps(row, len(context), tokens, chance))
-    wild = sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(model, row))
+    below = tuple(rounding_gaps(row, len(context), tokens, chance))
+    wild = sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(row))
     return NearTie(
         place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild=wild, floor=floor
     )
 
 
-def gaps(
+def rounding_gaps(
     logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int], chance: Chance
 ) -> list[float]:
     """By how many nats rounding would have to move logits against one another for each of these
@@ -163,25 +154,15 @@ def gaps(
     return found
 
 
-def parting(one: Sequence[int], other: Sequence[int]) -> int | None:
-    """The first place at which two texts differ, which may be the end of the shorter; None if they
-    are equal.
-    """
-    pairs = enumerate(zip_longest(one, other))
-    return next((place for place, (mine, theirs) in pairs if mine != theirs), None)
-
-
 def logit_movements(model: LanguageModel, context: Context) -> dict[str, float]:
     """How far the logits after `context` move with the way they are computed: by way, the largest
-    difference from reading token by token.
+    difference from reading token by token, inf where one row alone holds NaN or an infinity.
 
     "2 rows", …     the generated text (or the end of the prompt) read in pieces of so many tokens
     "one pass"      everything at once
     "the last bit"  how much one bit is in the largest of them
     "a tree"        the last tokens as the right path through a tree with wrong siblings and their
                     children, which must not be seen
-
-    inf where a row holds NaN or an infinity that the other does not.
     """
     plain = _read(model, context, 1)
     ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES}
@@ -190,29 +171,27 @@ def logit_movements(model: LanguageModel, context: Context) -> dict[str, float]:
         ways[TREE] = _through_tree(model, context)
     largest = max(plain[plain.isfinite()].abs().tolist(), default=0.0)
     found = {way: _distance(row, plain) for way, row in ways.items()}
-    return found | {LAST_BIT: largest * _epsilon(model, plain)}
+    return found | {LAST_BIT: largest * _epsilon(plain)}
 
 
 def _distance(one: Float[Tensor, " vocab"], other: Float[Tensor, " vocab"]) -> float:
-    """The largest difference of two rows; inf where one holds NaN, or an infinity that the other
-    does not.
-    """
     size = (one.double() - other.double()).abs()
     size = torch.where(one == other, 0.0, size)  # −inf − −inf is no movement
     return float(size.nan_to_num(nan=math.inf, posinf=math.inf).max())
 
 
-def _epsilon(model: LanguageModel, row: Float[Tensor, " vocab"]) -> float:
-    """Of the coarser of both, weights and logits: a model may compute in low precision and hand
+def _epsilon(row: Float[Tensor, " vocab"]) -> float:
+    """Of the coarsest precision that holds the whole row: a model may compute in bfloat16 and hand
     over float32.
     """
-    kinds = {row.dtype, getattr(getattr(model, "model", None), "dtype", row.dtype)}
-    return max(torch.finfo(kind).eps for kind in kinds if kind.is_floating_point)
+    coarse = (torch.bfloat16, torch.float16, torch.float32)
+    fitting = (kind for kind in coarse if torch.equal(row.to(kind).to(row.dtype), row))
+    return torch.finfo(next(fitting, row.dtype)).eps
 
 
 def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " vocab"]:
     """The logits after a context whose prompt was read in one pass and the rest in passes of
-    `rows`; all of it in one if that is its length.
+    `rows`; all in one pass if that is its length.
     """
     model.forget()
     total = len(context)
@@ -223,9 +202,7 @@ def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " 
 
 
 def _through_tree(model: LanguageModel, context: Context) -> Float[Tensor, " vocab"]:
-    """The same logits, as those of a node with wrong siblings, below others that have children;
-    what nothing follows has none.
-    """
+    """The same logits, as those of a node with wrong siblings, below others that have children."""
     model.forget()
     depth = min(BRANCHED, len(context) - 1)
     tree, node, decoys = TokenTree.rooted(start := _first(context, len(context) - depth)), ROOT, []
