@@ -13,6 +13,8 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "setup": ("suite.setup.command", "prepare the SmolLM2 target model"),
     "distil write": ("suite.distil.command", "let the target write text to learn from"),
     "distil describe": ("suite.distil.describing", "count what the target has written"),
+    "distil teach": ("suite.distil.teaching", "store the target's distributions over that text"),
+    "distil train": ("suite.distil.learning", "train a draft on them"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),

@@ -1,0 +1,148 @@
+"""The target's distribution after every token of stored answers, which the drafts learn from.
+
+A distribution is over the *head*: the token ids that a draft can propose. Of each, the TOP
+likeliest tokens are kept; the rest of the probability is one more outcome. A file of lessons
+covers LESSONS_PER_FILE conversations, so an interrupted run goes on where it stopped.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.files import write_whole
+from specdec_lib.suite.distil.passes import fastest_dtype
+from specdec_lib.suite.distil.text import Conversation
+
+TOP = 32
+LESSONS_PER_FILE = 512
+BATCH_TOKENS = 4096
+
+
+class Lesson(NamedTuple):
+    """A conversation with the target's distribution before each token of its answer.
+
+    places       the likeliest tokens, as places in the head
+    log_probs    theirs, among the tokens of the head
+    """
+
+    conversation: Conversation
+    places: Int[Tensor, "answer top"]
+    log_probs: Float[Tensor, "answer top"]
+
+
+def frequent_tokens(
+    conversations: Iterable[Conversation], size: int, always: Iterable[int] = ()
+) -> list[int]:
+    """The `size` most frequent tokens of the answers in order of id, `always` among them."""
+    counts = Counter(token for one in conversations for token in one.ids[one.start :])
+    first = dict.fromkeys(always)
+    ranked = sorted(counts, key=lambda token: (-counts[token], token))
+    return sorted([*first, *(token for token in ranked if token not in first)][:size])
+
+
+def teach(
+    target: LlamaForCausalLM,
+    conversations: Sequence[Conversation],
+    head: Sequence[int],
+    folder: Path,
+) -> None:
+    """Write the lessons of `conversations` into a folder; files that are there are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    network = target.model.to(fastest_dtype()).eval()
+    rows = target.lm_head.weight.detach()[list(head)].to(network.dtype)
+    tokens = sum(one.answer_tokens for one in conversations)
+    with tqdm(total=tokens, unit="token", mininterval=5, desc="lessons") as bar:
+        for number, group in enumerate(_groups(conversations)):
+            path, digest = folder / f"{number:03}.safetensors", _digest(group, head)
+            if _digest_of(path) != digest:
+                lessons = list(_lessons(network, rows, group, bar))
+                write_whole(path, save(_columns(lessons), {"digest": digest}))
+            else:
+                bar.update(sum(one.answer_tokens for one in group))
+
+
+def read_lessons(
+    conversations: Sequence[Conversation], head: Sequence[int], folder: Path
+) -> list[Lesson]:
+    """The lessons of `conversations` that `teach` wrote.
+
+    Raises ValueError if some are missing, or are those of other texts or another head.
+    """
+    found = []
+    for number, group in enumerate(_groups(conversations)):
+        path = folder / f"{number:03}.safetensors"
+        if _digest_of(path) != _digest(group, head):
+            raise ValueError(
+                f"{path} is missing, or holds lessons of other conversations or another head;"
+                " `specdec distil teach` makes it"
+            )
+        with safe_open(path, "pt") as file:
+            places, log_probs = file.get_tensor("places"), file.get_tensor("log_probs")
+        sizes = [one.answer_tokens for one in group]
+        parts = zip(group, places.split(sizes), log_probs.split(sizes), strict=True)
+        found += [Lesson(*part) for part in parts]
+    return found
+
+
+@torch.inference_mode()
+def _lessons(
+    network: torch.nn.Module, rows: Tensor, group: Sequence[Conversation], bar: tqdm
+) -> Iterator[Lesson]:
+    """The lessons of a group in its order, computed in batches of similar length."""
+    order = sorted(range(len(group)), key=lambda number: len(group[number].ids))
+    found: dict[int, Lesson] = {}
+    while order:
+        longest = len(group[order[-1]].ids)
+        batch = [order.pop() for _ in range(min(len(order), max(1, BATCH_TOKENS // longest)))]
+        hidden = network(pad([group[number].ids for number in batch]), use_cache=False)[0]
+        for row, number in enumerate(batch):
+            one = group[number]
+            before = hidden[row, one.start - 1 : len(one.ids) - 1]  # what predicts the answer
+            best = (before @ rows.T).float().log_softmax(dim=-1).topk(min(TOP, len(rows)))
+            places = best.indices.to(torch.int32).to(torch.uint16)
+            found[number] = Lesson(one, places, best.values.half())
+            bar.update(one.answer_tokens)
+    return iter([found[number] for number in range(len(group))])
+
+
+def _groups(conversations: Sequence[Conversation]) -> Iterator[Sequence[Conversation]]:
+    """The conversations of each file."""
+    for first in range(0, len(conversations), LESSONS_PER_FILE):
+        yield conversations[first : first + LESSONS_PER_FILE]
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "sequences longest"]:
+    """Token ids as one tensor, shorter ones filled with 0 at their end."""
+    tensors = [torch.tensor(sequence) for sequence in sequences]
+    return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+
+
+def _columns(lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+    return {
+        "places": torch.cat([lesson.places for lesson in lessons]),
+        "log_probs": torch.cat([lesson.log_probs for lesson in lessons]),
+    }
+
+
+def _digest(group: Sequence[Conversation], head: Sequence[int]) -> str:
+    """What lessons follow from: the texts, where their answers begin, the head."""
+    shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
+    return hashlib.sha256(shown.encode()).hexdigest()
+
+
+def _digest_of(path: Path) -> str | None:
+    """The digest that a file of lessons was written with; None if there is no file."""
+    if not path.is_file():
+        return None
+    with safe_open(path, "pt") as file:
+        return (file.metadata() or {}).get("digest")

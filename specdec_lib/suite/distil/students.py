@@ -1,0 +1,88 @@
+"""Drafts made of some of the target's layers, which share its embedding and its head.
+
+A student's own weights are its layers and its last norm. They are stored without embedding and
+head, and `assemble` puts them together with the target's.
+"""
+
+import json
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.files import write_whole
+
+OWN = ("model.layers.", "model.norm.")
+
+
+def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCausalLM:
+    """A model of copies of the target's layers with these numbers, in this order.
+
+    Its embedding and head are the target's own tensors and are not trained.
+    Raises ValueError if there is no layer, or the target has none of that number.
+    """
+    known = target.config.num_hidden_layers
+    if not layers or not all(0 <= layer < known for layer in layers):
+        raise ValueError(f"layers are numbers from 0 to {known - 1}, got {list(layers)}")
+    student = _empty(target, len(layers))
+    for own, layer in zip(student.model.layers, layers, strict=True):
+        own.load_state_dict(target.model.layers[layer].state_dict())
+    student.model.norm.load_state_dict(target.model.norm.state_dict())
+    return student
+
+
+def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
+    """The student's own weights by name, which are what is trained and stored."""
+    named = student.named_parameters()
+    return {name: weights for name, weights in named if name.startswith(OWN)}
+
+
+def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
+    """Store a student's own weights in bfloat16, and `about` as JSON in the file's metadata."""
+    weights = {name: tensor.detach().bfloat16() for name, tensor in own_weights(student).items()}
+    write_whole(path, save(weights, {"about": json.dumps(about)}))
+
+
+def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
+    """The student that `save_student` stored, as a whole model in the target's dtype.
+
+    Raises ValueError if its weights do not fit the target's configuration.
+    """
+    with safe_open(path, "pt") as file:
+        weights = {name: file.get_tensor(name).to(target.dtype) for name in file.keys()}
+    layers = {int(name.split(".")[2]) for name in weights if name.startswith("model.layers.")}
+    student = _empty(target, len(layers))
+    wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
+    if wanted != {name: tensor.shape for name, tensor in weights.items()}:
+        raise ValueError(
+            f"{path} does not hold the layers of a model like {target.config._name_or_path}"
+        )
+    student.load_state_dict(weights, strict=False)
+    return student
+
+
+def read_about(path: Path) -> dict:
+    """What `save_student` stored beside the weights."""
+    with safe_open(path, "pt") as file:
+        return json.loads((file.metadata() or {})["about"])
+
+
+def _empty(target: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
+    """A model of the target's shape with so many layers, and the target's embedding and head."""
+    config = deepcopy(target.config)
+    config.num_hidden_layers = layers
+    with torch.device("meta"):
+        student = LlamaForCausalLM(config)
+    student = student.to_empty(device=target.device).to(target.dtype)
+    student.model.rotary_emb = deepcopy(target.model.rotary_emb)
+    student.model.embed_tokens.weight = target.model.embed_tokens.weight
+    student.lm_head.weight = target.lm_head.weight
+    for name, weights in student.named_parameters():
+        weights.requires_grad_(name.startswith(OWN))
+    student.generation_config = deepcopy(target.generation_config)
+    return student.eval()

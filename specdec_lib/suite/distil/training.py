@@ -1,0 +1,195 @@
+"""Trains a student on lessons: the target's distributions over the tokens of stored answers."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+from jaxtyping import Float, Int
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.files import write_whole
+from specdec_lib.suite.distil.lessons import Lesson, pad
+from specdec_lib.suite.distil.passes import fastest_dtype
+from specdec_lib.suite.distil.students import own_weights
+
+CHECKPOINT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How a student is trained.
+
+    answer_tokens    how many are seen in all; lessons are repeated in another order
+    batch_tokens     tokens of a step, requests and padding included
+    rate             AdamW's, after a warm-up; it falls to a tenth along a cosine
+    undistilled      learn the tokens of the text themselves, not the target's distribution
+    """
+
+    answer_tokens: int
+    batch_tokens: int = 8192
+    rate: float = 1e-3
+    warm_up: float = 0.02
+    weight_decay: float = 0.01
+    seed: int = 0
+    undistilled: bool = False
+
+    def share(self, done: float) -> float:
+        """The share of `rate` when `done` of the steps are done."""
+        return min(1.0, (done + 1e-3) / self.warm_up) * (0.55 + 0.45 * math.cos(math.pi * done))
+
+
+class Batch:
+    """Some lessons as tensors: one row per answer token, all conversations one after the other."""
+
+    def __init__(self, lessons: Sequence[Lesson], place_of: Int[Tensor, " vocabulary"]) -> None:
+        texts = [lesson.conversation for lesson in lessons]
+        self.ids = pad([one.ids for one in texts])
+        spans = [(one.start - 1, len(one.ids) - 1) for one in texts]  # what predicts the answer
+        self.rows = torch.cat([torch.full((b - a,), row) for row, (a, b) in enumerate(spans)])
+        self.columns = torch.cat([torch.arange(a, b) for a, b in spans])
+        self.places = torch.cat([lesson.places for lesson in lessons]).int().long()
+        self.probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
+        self.written = place_of[self.ids[self.rows, self.columns + 1]]  # -1: not in the head
+
+    def log_probs(
+        self, student: LlamaForCausalLM, head: Float[Tensor, "head width"]
+    ) -> Float[Tensor, "answer head"]:
+        """The student's log-probabilities at every answer token."""
+        dtype = fastest_dtype()
+        with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
+            hidden = student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
+            logits = hidden @ head.T
+        return logits.float().log_softmax(dim=-1)
+
+    def surprise(self, log_probs: Float[Tensor, "answer head"]) -> Float[Tensor, " answer"]:
+        """The student's negative log-probability of each token that was written, 0 for one that is
+        not in the head.
+        """
+        found = log_probs.gather(1, self.written.clamp(min=0)[:, None])[:, 0]
+        return -found * (self.written >= 0)
+
+
+def divergence(batch: Batch, log_probs: Float[Tensor, "answer head"]) -> Float[Tensor, " answer"]:
+    """Kullback-Leibler divergence of the student from the target, in nats, per answer token; the
+    tokens beyond the target's likeliest count as one outcome.
+    """
+    guessed = log_probs.gather(1, batch.places)
+    rest = (1 - batch.probs.sum(dim=1)).clamp(min=1e-6)
+    guessed_rest = torch.log1p(-guessed.exp().sum(dim=1).clamp(max=1 - 1e-6))
+    apart = (batch.probs * (batch.probs.clamp(min=1e-9).log() - guessed)).sum(dim=1)
+    return apart + rest * (rest.log() - guessed_rest)
+
+
+def train_student(
+    student: LlamaForCausalLM,
+    lessons: Sequence[Lesson],
+    head: Sequence[int],
+    plan: TrainingPlan,
+    checkpoint: Path,
+) -> None:
+    """Train a student in place; goes on from `checkpoint` if it is there.
+
+    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.
+    Raises ValueError if the checkpoint is of another plan.
+    """
+    place_of = torch.full((student.config.vocab_size,), -1)
+    place_of[list(head)] = torch.arange(len(head))
+    rows = student.lm_head.weight.detach()[list(head)]
+    steps = list(schedule(lessons, plan))
+    optimizer = torch.optim.AdamW(
+        own_weights(student).values(), plan.rate, weight_decay=plan.weight_decay
+    )
+    start = _restore(checkpoint, plan, student, optimizer)
+    saved = time.monotonic()
+    student.train()
+    bar = tqdm(total=len(steps), initial=start, unit="step", mininterval=5, desc=checkpoint.stem)
+    for step in range(start, len(steps)):
+        batch = Batch([lessons[number] for number in steps[step]], place_of)
+        optimizer.param_groups[0]["lr"] = plan.rate * plan.share(step / len(steps))
+        log_probs = batch.log_probs(student, rows)
+        apart = batch.surprise(log_probs) if plan.undistilled else divergence(batch, log_probs)
+        loss = apart.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(own_weights(student).values(), 1.0)
+        optimizer.step()
+        bar.update()
+        if step % 20 == 0:
+            bar.set_postfix(loss=f"{loss:.3f}")
+            with checkpoint.with_suffix(".jsonl").open("a") as log:
+                log.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
+        if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _store(checkpoint, plan, student, optimizer, step + 1)
+            saved = time.monotonic()
+    student.eval()
+
+
+def schedule(lessons: Sequence[Lesson], plan: TrainingPlan) -> Iterator[list[int]]:
+    """The numbers of the lessons of each step, until `plan.answer_tokens` are seen.
+
+    A step has lessons of similar length; each time round, all are seen once in another order.
+    """
+    random, seen = Random(plan.seed), 0
+    while True:
+        near = [
+            (len(one.conversation.ids) + random.random() * 32, at) for at, one in enumerate(lessons)
+        ]
+        steps: list[list[int]] = [[]]
+        for length, number in sorted(near):
+            if (len(steps[-1]) + 1) * length > plan.batch_tokens and steps[-1]:
+                steps.append([])
+            steps[-1].append(number)
+        random.shuffle(steps)
+        for step in steps:
+            yield step
+            seen += sum(len(lessons[number].places) for number in step)
+            if seen >= plan.answer_tokens:
+                return
+
+
+def _store(
+    path: Path,
+    plan: TrainingPlan,
+    student: LlamaForCausalLM,
+    optimizer: torch.optim.AdamW,
+    step: int,
+) -> None:
+    """Write weights and optimiser state whole."""
+    content = {f"weights/{name}": weights for name, weights in own_weights(student).items()}
+    for number, state in optimizer.state_dict()["state"].items():
+        content |= {f"state/{number}/{name}": tensor for name, tensor in state.items()}
+    about = {"plan": json.dumps(asdict(plan)), "step": str(step)}
+    write_whole(path, save({name: one.detach() for name, one in content.items()}, about))
+
+
+def _restore(
+    path: Path, plan: TrainingPlan, student: LlamaForCausalLM, optimizer: torch.optim.AdamW
+) -> int:
+    """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
+    if not path.is_file():
+        return 0
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+        stored = {name: file.get_tensor(name) for name in file.keys()}
+    if json.loads(about["plan"]) != asdict(plan):
+        raise ValueError(f"{path} is of another training: {about['plan']}; delete it to begin anew")
+    with torch.no_grad():
+        for name, weights in own_weights(student).items():
+            weights.copy_(stored[f"weights/{name}"])
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in stored.items():
+        kind, _, rest = name.partition("/")
+        if kind == "state":
+            number, _, part = rest.partition("/")
+            state.setdefault(int(number), {})[part] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    return int(about["step"])

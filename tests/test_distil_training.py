@@ -1,0 +1,147 @@
+"""Lessons hold the target's distributions, and a student learns them; training resumes exactly."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from specdec_lib.suite.distil import lessons as teaching
+from specdec_lib.suite.distil import training
+from specdec_lib.suite.distil.judging import judge
+from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
+from specdec_lib.suite.distil.students import (
+    assemble,
+    build_student,
+    own_weights,
+    read_about,
+    save_student,
+)
+from specdec_lib.suite.distil.text import Conversation
+from specdec_lib.suite.distil.training import Batch, TrainingPlan, divergence, train_student
+
+HEAD = list(range(0, 60, 2))
+
+
+def network(layers: int = 3) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": layers}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+    config = LlamaConfig(vocab_size=60, initializer_range=0.3, **sizes, **heads)
+    return LlamaForCausalLM(config).eval()
+
+
+def texts(count: int = 24) -> list[Conversation]:
+    made = torch.Generator().manual_seed(1)
+
+    def one(number: int) -> Conversation:
+        ids = torch.randint(60, (8 + number % 5,), generator=made).tolist()
+        return Conversation(tuple(ids), 3, number % 2 == 0, True, "chat" if number % 3 else "code")
+
+    return [one(number) for number in range(count)]
+
+
+@pytest.fixture
+def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
+    monkeypatch.setattr(teaching, "LESSONS_PER_FILE", 10)
+    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    return read_lessons(texts(), HEAD, tmp_path / "lessons")
+
+
+def test_lessons_are_the_targets_distribution_within_the_head(taught: list[Lesson]) -> None:
+    for lesson in taught[::5]:
+        one = lesson.conversation
+        logits = network()(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
+        wanted = logits.log_softmax(-1)
+        found = torch.full_like(wanted, float("nan")).scatter(
+            1, lesson.places.int().long(), lesson.log_probs.float()
+        )
+        torch.testing.assert_close(found, wanted, atol=2e-2, rtol=0)
+
+
+def test_lessons_of_other_texts_or_another_head_are_refused(
+    taught: list[Lesson], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="002"):
+        read_lessons([*texts()[:-1], texts()[0]], HEAD, tmp_path / "lessons")
+    with pytest.raises(ValueError, match="another head"):
+        read_lessons(texts(), HEAD[:-1], tmp_path / "lessons")
+
+
+def test_files_of_lessons_that_are_there_are_kept(taught: list[Lesson], tmp_path: Path) -> None:
+    files = sorted((tmp_path / "lessons").iterdir())
+    before = [path.stat().st_mtime_ns for path in files]
+    files[1].unlink()
+    teach(network(), texts(), HEAD, tmp_path / "lessons")
+    after = [path.stat().st_mtime_ns for path in files]
+    assert [a == b for a, b in zip(after, before, strict=True)] == [True, False, True]
+
+
+def test_frequent_tokens_are_counted_in_answers_only() -> None:
+    told = [Conversation((9, 9, 9, 4, 4, 5), 3, True, True, None)]
+    assert frequent_tokens(told, 2) == [4, 5]
+    assert frequent_tokens(told, 2, always=(7,)) == [4, 7]
+
+
+def test_a_student_of_all_layers_is_the_target(taught: list[Lesson]) -> None:
+    """No divergence from itself, and some from a student without the middle layer."""
+    place_of = torch.full((60,), -1)
+    place_of[HEAD] = torch.arange(len(HEAD))
+    batch, target = Batch(taught[:6], place_of), network()
+    rows = target.lm_head.weight[HEAD]
+    same = divergence(batch, batch.log_probs(build_student(target, (0, 1, 2)), rows))
+    other = divergence(batch, batch.log_probs(build_student(target, (0, 2)), rows))
+    assert same.abs().max() < 1e-2 < 0.1 < other.mean()
+    assert (judge(build_student(target, (0, 1, 2)), taught, HEAD)["first"] > 0.97).all()
+
+
+@pytest.mark.parametrize("undistilled", [False, True])
+def test_training_interrupted_ends_as_if_it_had_not_been(
+    taught: list[Lesson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undistilled: bool
+) -> None:
+    plan = TrainingPlan(600, batch_tokens=60, rate=3e-3, undistilled=undistilled)
+    whole = build_student(network(), (0,))
+    train_student(whole, taught, HEAD, plan, tmp_path / "whole")
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0)
+    steps = list(training.schedule(taught, plan))
+    broken = [*steps[:7], [10_000], *steps[8:]]  # the eighth step ends in an IndexError
+    with monkeypatch.context() as patch, pytest.raises(IndexError):
+        patch.setattr(training, "schedule", lambda *_: iter(broken))
+        train_student(build_student(network(), (0,)), taught, HEAD, plan, tmp_path / "cut")
+    resumed = build_student(network(), (0,))
+    train_student(resumed, taught, HEAD, plan, tmp_path / "cut")
+    started = own_weights(build_student(network(), (0,)))
+    for name, weights in own_weights(resumed).items():
+        torch.testing.assert_close(weights, own_weights(whole)[name])
+        assert not torch.equal(weights, started[name])
+    with pytest.raises(ValueError, match="another training"):
+        train_student(resumed, taught, HEAD, TrainingPlan(500), tmp_path / "cut")
+
+
+def test_distillation_brings_a_student_nearer(taught: list[Lesson], tmp_path: Path) -> None:
+    student = build_student(network(), (0,))
+    before = judge(student, taught, HEAD)["overlap"]
+    train_student(student, taught, HEAD, TrainingPlan(4_000, 120, 1e-2), tmp_path / "student")
+    assert (judge(student, taught, HEAD)["overlap"] > before + 0.1).all()
+
+
+def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path: Path) -> None:
+    target = network()
+    student = build_student(target, (0, 2))
+    save_student(student, tmp_path / "student.safetensors", {"layers": [0, 2]})
+    again = assemble(target, tmp_path / "student.safetensors")
+    assert again.model.embed_tokens.weight is target.model.embed_tokens.weight
+    assert again.lm_head.weight is target.lm_head.weight
+    assert read_about(tmp_path / "student.safetensors") == {"layers": [0, 2]}
+    ids = torch.tensor([[3, 1, 4, 1, 5]])
+    torch.testing.assert_close(again(ids).logits, student(ids).logits, atol=0.1, rtol=0)
+    with pytest.raises(ValueError, match="layers"):
+        assemble(network_of_other_width(), tmp_path / "student.safetensors")
+    with pytest.raises(ValueError, match="0 to 2"):
+        build_student(target, (3,))
+
+
+def network_of_other_width() -> LlamaForCausalLM:
+    config = network().config
+    config.intermediate_size = 64
+    return LlamaForCausalLM(config).eval()
