@@ -14,6 +14,7 @@ from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.path_cache import PathCache
 from specdec_lib.models.cached.path_scorer import PathScorer
+from specdec_lib.models.cut_head import CutHead
 
 SCRATCH = 128  # entries allocated at first beyond the prompt
 FULL = {"full_attention", "global"}
@@ -55,6 +56,9 @@ class CachedModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """One row of logits per node, root first; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
+        head = self.model.get_output_embeddings()
+        if isinstance(head, CutHead) and head.set_prompt(context.prompt):
+            self._cache.logits.clear()  # they were computed with other rows of the head
         return self._paths.score(context.tokens, tree, self._forward)
 
     @torch.no_grad()

@@ -1,0 +1,60 @@
+"""An output head that scores a small part of the vocabulary; every other token gets −∞.
+
+A draft of few layers spends most of its time in the head. Frequent tokens suffice for most guesses
+(Zhao et al. 2025, "FR-Spec"), and a prompt's own tokens are added, because texts repeat names.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+
+class CutHead(nn.Module):
+    """The rows of a head for some token ids: the frequent ones, and those of the present prompt.
+
+    weight      of the whole head, one row per token id
+    frequent    ids that are always scored
+
+    A row keeps its token's id: logits are as wide as the vocabulary, so random numbers that are
+    keyed by token id fall on the same tokens as with the whole head.
+    """
+
+    def __init__(self, weight: nn.Parameter, frequent: Sequence[int]) -> None:
+        super().__init__()
+        self.weight = weight
+        self.frequent = frozenset(frequent)
+        self.ids: tuple[int, ...] = ()
+        self.set_prompt(())
+
+    def set_prompt(self, tokens: Sequence[int]) -> bool:
+        """Score the frequent tokens and these; whether that changes the scored ones."""
+        ids = tuple(sorted(self.frequent.union(tokens)))
+        if ids == self.ids:
+            return False
+        self.ids, self.places = ids, torch.tensor(ids, device=self.weight.device)
+        self.rows = self.weight.detach()[self.places]
+        return True
+
+    def forward(self, hidden: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
+        """The logits after each hidden state."""
+        logits = hidden.new_full((*hidden.shape[:-1], len(self.weight)), float("-inf"))
+        logits[..., self.places] = hidden @ self.rows.T
+        return logits
+
+
+def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
+    """Replace the head of a network in place by one that scores `frequent` and the prompt's tokens.
+
+    Raises ValueError if an id is not in the vocabulary.
+    """
+    weight = network.get_output_embeddings().weight
+    if not frequent or not 0 <= min(frequent) <= max(frequent) < len(weight):
+        raise ValueError(
+            f"a head scores token ids from 0 to {len(weight) - 1}, got {sorted(frequent)[:3]} …"
+        )
+    head = CutHead(weight, frequent)
+    network.set_output_embeddings(head)
+    return head

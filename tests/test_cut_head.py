@@ -1,0 +1,111 @@
+"""A cut head scores what the whole one scores, by token id, and costs no exactness."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from fakes import PROMPT, distance, speculative_distribution, table_model
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.trees import ChainDraft, TreeDraft
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
+from specdec_lib.models.table import joint_distribution
+
+TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
+
+
+def network(vocabulary: int) -> LlamaForCausalLM:
+    torch.manual_seed(3)
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.7}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, **sizes, **heads)).double().eval()
+
+
+def cut_model(vocabulary: int, frequent: tuple[int, ...]) -> CachedModel:
+    found = network(vocabulary)
+    cut_head(found, frequent)
+    return CachedModel(found, "cut")
+
+
+def scored(model: CachedModel, context: Context) -> torch.Tensor:
+    tokens, parents = zip(*TREE, strict=True)
+    return model.score(
+        context, TokenTree.rooted(context).grown(tokens, parents, source="test", scores=[0.5] * 3)
+    )
+
+
+def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head() -> None:
+    context = Context.of((7, 1, 7)).extended((4,))
+    cut, whole = (
+        scored(model, context) for model in (cut_model(9, (0, 2)), CachedModel(network(9), "whole"))
+    )
+    kept = [0, 1, 2, 7]
+    torch.testing.assert_close(cut[:, kept], whole[:, kept])
+    dropped = [token for token in range(9) if token not in kept]
+    assert cut[:, dropped].isneginf().all()
+
+
+def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows() -> None:
+    """What a model remembers of one prompt never changes what it says for another."""
+    short, long = Context.of((7, 1)).extended((4, 3)), Context.of((7, 1, 4, 3))
+    model = cut_model(9, (0, 2))
+    for context in (short, long, short):
+        torch.testing.assert_close(scored(model, context), scored(cut_model(9, (0, 2)), context))
+    assert not torch.equal(scored(model, short), scored(model, long))
+
+
+def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head() -> None:
+    """With equal noise the cut head chooses what the whole one does, wherever it can; numbered by
+    its own places it would not.
+    """
+    context = Context.of((7, 1, 7))
+    whole = scored(CachedModel(network(9), "whole"), context)[0]
+    cut = scored(cut_model(9, (0, 2, 5, 8)), context)[0]
+    ids = torch.nonzero(~cut.isneginf())[:, 0]
+    by_id = by_place = possible = 0
+    for seed in range(200):
+        chance = Chance(seed, Sampler(1.5))
+        chosen = chance.choose(whole, 3)
+        if chosen in ids:
+            possible += 1
+            by_id += chance.choose(cut, 3) == chosen
+            by_place += int(ids[chance.choose(cut[ids], 3)]) == chosen
+    assert possible > 50
+    assert by_id == possible > 1.2 * by_place
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        lambda model: ChainDraft(model, 2, siblings="iid"),
+        lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct"),
+    ],
+    ids=["chain", "tree without replacement"],
+)
+def test_reject_is_exact_where_the_drafts_rows_have_zeros(draft, unchecked) -> None:
+    """Every branch of two rounds on four tokens, of which the head scores two and the prompt's."""
+    sampler, model, target = Sampler(1.0), cut_model(4, (2,)), table_model(4, 1)
+    guessing = draft(model)
+    wanted = joint_distribution(target, PROMPT, sampler, 2)
+    found = speculative_distribution(target, guessing, sampler, length=2)
+    assert distance(found, wanted) < 1e-12
+
+    def careless(tree, target_logits, chance):
+        """Takes the zeros of a row for a little probability, off the rest."""
+        rows = [None if row is None else (row + 0.05) / (row + 0.05).sum() for row in tree.rows]
+        return reject(replace(tree, rows=tuple(rows)), target_logits, chance)
+
+    assert (
+        distance(speculative_distribution(target, guessing, sampler, careless, length=2), wanted)
+        > 1e-3
+    )
+
+
+def test_token_ids_beyond_the_vocabulary_are_refused() -> None:
+    with pytest.raises(ValueError, match="0 to 8"):
+        cut_head(network(9), (3, 9))
