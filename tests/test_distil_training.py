@@ -8,6 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from specdec_lib.suite.distil import lessons as teaching
 from specdec_lib.suite.distil import training
+from specdec_lib.suite.distil.continuing import CONTINUED_TOKENS, continue_answers
 from specdec_lib.suite.distil.judging import judge
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
 from specdec_lib.suite.distil.students import (
@@ -145,3 +146,17 @@ def network_of_other_width() -> LlamaForCausalLM:
     config = network().config
     config.intermediate_size = 64
     return LlamaForCausalLM(config).eval()
+
+
+def test_a_draft_continues_answers_with_its_own_choices(taught: list[Lesson]) -> None:
+    """Every token it wrote greedily is its likeliest of the head; the text before is untouched."""
+    student = build_student(network(), (0, 2))
+    continued = list(continue_answers(student, texts(), HEAD, seed=5))
+    assert continued == list(continue_answers(student, texts(), HEAD, seed=5))
+    known = {one.ids for one in texts()}
+    for one in continued:
+        assert any(one.ids[: one.start] == ids[: one.start] for ids in known)
+        assert one.answer_tokens == CONTINUED_TOKENS
+        logits = student(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
+        chosen = [HEAD[place] for place in logits.argmax(-1)]
+        assert (chosen == list(one.ids[one.start :])) == one.greedy

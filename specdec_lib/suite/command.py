@@ -15,6 +15,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "distil describe": ("suite.distil.describing", "count what the target has written"),
     "distil teach": ("suite.distil.teaching", "store the target's distributions over that text"),
     "distil train": ("suite.distil.learning", "train a draft on them"),
+    "distil continue": ("suite.distil.continuing", "teach a draft on its own continuations"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),

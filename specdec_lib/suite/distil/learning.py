@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("name", help="of the draft, such as draft or middle")
     parser.add_argument("--layers", required=True, help="the target's layers to start from: 0,15")
     parser.add_argument("--answer-tokens", type=int, default=25_000_000, help="seen in all")
+    parser.add_argument(
+        "--continued", type=Path, help="a folder of `distil continue`, to learn from as well"
+    )
+    parser.add_argument("--begin", type=Path, help="a draft to go on from, with as many layers")
     parser.add_argument("--rate", type=float, default=1e-3, help="AdamW's largest learning rate")
     parser.add_argument("--undistilled", action="store_true", help="learn from the text alone")
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
@@ -32,13 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--out", cache_folder() / "drafts")
     given = parser.parse_args(arguments)
     from specdec_lib.suite.distil.judging import judge
-    from specdec_lib.suite.distil.students import build_student, save_student
+    from specdec_lib.suite.distil.lessons import read_lessons
+    from specdec_lib.suite.distil.students import assemble, build_student, save_student
     from specdec_lib.suite.distil.training import TrainingPlan, train_student
 
     layers = [int(number) for number in given.layers.split(",")]
     learnt, judged, head = split_lessons(given.text, given.lessons)
+    if given.continued:
+        learnt += read_lessons(read_text(given.continued), head, given.continued / "lessons")
     target = load_target()
     student = build_student(target, layers)
+    if given.begin:
+        student = assemble(target, given.begin)
     plan = TrainingPlan(
         given.answer_tokens, rate=given.rate, seed=given.seed, undistilled=given.undistilled
     )

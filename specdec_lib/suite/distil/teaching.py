@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
 HEAD_TOKENS = 8192
+HEAD = "head.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     stops = target.generation_config.eos_token_id
     always = [stops] if isinstance(stops, int) else stops
     given.out.mkdir(parents=True, exist_ok=True)
-    head_file = given.out / "head.json"
+    head_file = given.out / HEAD
     if not head_file.is_file():
         head = frequent_tokens(conversations, given.head_tokens, always)
         write_whole(head_file, json.dumps(head).encode())
@@ -50,10 +51,17 @@ def read_text(folder: Path) -> list[Conversation]:
 
 def read_head(folder: Path) -> list[int]:
     """The token ids that lessons are about.  Raises ValueError if the folder has no lessons."""
-    file = folder / "head.json"
+    file = folder / HEAD
     if not file.is_file():
         raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def copy_head(lessons: Path, folder: Path) -> list[int]:
+    """The head of some lessons, which is stored beside others too."""
+    head = read_head(lessons)
+    write_whole(folder / HEAD, json.dumps(head).encode())
+    return head
 
 
 def load_target() -> "LlamaForCausalLM":
