@@ -28,9 +28,8 @@ def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
     context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
     text = own_text(ladder.target, context, chance, max_new_tokens=24)
     for draft in (*drafts(ladder, sampler), NoDraft()):
-        real = decode(
-            ladder.target, draft, context, chance, max_new_tokens=24, stop_tokens=ladder.stop_tokens
-        )
+        limits = {"max_new_tokens": 24, "stop_tokens": ladder.stop_tokens}
+        real = decode(ladder.target, draft, context, chance, **limits)
         found = replay_draft(text, draft, chance, stop_tokens=ladder.stop_tokens)
         assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == [
             (one.tree, one.path, one.emitted, one.tried) for one in real.rounds
@@ -60,12 +59,8 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     text = own_text(ladder.target, context, chance, max_new_tokens=16)
     found = work_of(replay_draft(text, draft, chance), "target")
     watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
-    assert (found.tokens, found.rounds, found.guesses) == (
-        watched.tokens,
-        watched.rounds,
-        watched.guesses,
-    )
-    assert found.draft_passes == watched.draft_passes
+    for count in ("tokens", "rounds", "guesses", "draft_passes"):
+        assert getattr(found, count) == getattr(watched, count)
     assert {rows for model, rows, _ in found.passes if model == "target"} == {
         rows for model, rows, _ in watched.passes if model == "target"
     }

@@ -90,12 +90,8 @@ def test_nothing_to_divide_by_is_nan_and_a_resample_without_it_is_left_out():
     assert all(map(math.isnan, bootstrap([], [])))
     assert bootstrap([0, 3], [0, 1]) == (3, 3, 3)
     for zero in range(1, 4):
-        assert all(
-            map(
-                math.isnan,
-                paired_bootstrap(*([0, 0] if place == zero else [1, 1] for place in range(4))),
-            )
-        )
+        columns = ([0, 0] if place == zero else [1, 1] for place in range(4))
+        assert all(map(math.isnan, paired_bootstrap(*columns)))
     assert paired_bootstrap([1, 0], [1, 0], [0, 1], [0, 1], resamples=1, seed=1)[0] == 1
     assert paired_bootstrap([0, 0], [1, 1], [1, 1], [1, 1]) == (0, 0, 0)
 

@@ -3,6 +3,7 @@ draft survives.
 """
 
 import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -22,8 +23,8 @@ from specdec_lib.measure.replay import (
     tune,
 )
 from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.replay.studies import survival
 from specdec_lib.measure.replay.tuning import replayed_swi
+from specdec_lib.suite.ladder.studies import survival
 from specdec_lib.workload import seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
@@ -35,26 +36,17 @@ THREE = ("middle", "draft", MAX_GRAM)
 def settings(count: int, seed: int = 0) -> list[CascadeSetting]:
     """So many K matrices and leniences, of one drafter to three."""
     dice, found = random.Random(seed), []
+    stacks = [THREE, THREE[:2], THREE[1:], (THREE[0], MAX_GRAM), ("draft",), (MAX_GRAM,)]
     while len(found) < count:
-        drafters = dice.choice(
-            [
-                THREE,
-                ("middle", "draft"),
-                ("draft", MAX_GRAM),
-                ("middle", MAX_GRAM),
-                ("draft",),
-                (MAX_GRAM,),
-            ]
-        )
+        drafters = dice.choice(stacks)
         size = len(drafters)
         matrix = tuple(
             tuple(dice.choice((0, 1, 2, 3, 6)) if column >= row else 0 for column in range(size))
             for row in range(size)
         )
         if any(matrix[0]):
-            found.append(
-                CascadeSetting(drafters, matrix, dice.choice((1.0, 2.0, 5.0)), dice.random() < 0.5)
-            )
+            more = dice.choice((1.0, 2.0, 5.0)), dice.random() < 0.5
+            found.append(CascadeSetting(drafters, matrix, *more))
     return found
 
 
@@ -68,14 +60,8 @@ def recordings(ladder, prompts) -> dict[Sampler, list[Recording]]:
 
 def real(ladder, prompt, setting: CascadeSetting, sampler: Sampler):
     chance = Chance(seeds([prompt], 0)[0], sampler)
-    return decode(
-        ladder.target,
-        setting.draft(ladder),
-        ladder.encode(prompt),
-        chance,
-        max_new_tokens=TOKENS,
-        stop_tokens=ladder.stop_tokens,
-    )
+    run = (ladder.target, setting.draft(ladder), ladder.encode(prompt), chance)
+    return decode(*run, max_new_tokens=TOKENS, stop_tokens=ladder.stop_tokens)
 
 
 def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
@@ -91,10 +77,8 @@ def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
         played = replay_cascade(recordings[sampler][place], setting)
         assert played.emitted == tuple(len(one.emitted) for one in generation.rounds), setting
         for name, count in played.passes.items():
-            calls += (
-                count,
-                sum(one.usage[name].passes for one in generation.rounds if name in one.usage),
-            )
+            used = (one.usage[name] for one in generation.rounds if name in one.usage)
+            calls += (count, sum(one.passes for one in used))
     assert calls[0] == pytest.approx(calls[1], rel=0.1)
 
 
@@ -114,14 +98,7 @@ def test_the_stored_comparison_covers_enough_settings_and_is_equal():
 def test_choices_of_another_seed_give_other_rounds(ladder, prompts, recordings):
     """The negative control: what the drafters said elsewhere does not replay this text."""
     mine, other = recordings[SAMPLERS[1]]
-    confused = replace(
-        mine,
-        choices={
-            name: Choices(other.choices[name].tokens, other.choices[name].worth)
-            for name in mine.choices
-        },
-        memory={},
-    )
+    confused = replace(mine, choices=other.choices, memory={})
     setting = CascadeSetting(("middle", "draft"), ((2, 2), (0, 2)))
     assert replay_cascade(confused, setting).emitted != replay_cascade(mine, setting).emitted
 
@@ -129,12 +106,8 @@ def test_choices_of_another_seed_give_other_rounds(ladder, prompts, recordings):
 def test_remembering_changes_no_replay(recordings):
     for recording in recordings[SAMPLERS[0]]:
         for setting in settings(12, seed=1):
-            before = replay_cascade(recording, setting)
-            assert (
-                replay_cascade(replace(recording, memory={}), setting)
-                == before
-                == replay_cascade(recording, setting)
-            )
+            before, fresh = replay_cascade(recording, setting), replace(recording, memory={})
+            assert before == replay_cascade(recording, setting) == replay_cascade(fresh, setting)
 
 
 def test_an_swi_charges_every_pass(recordings):
@@ -170,18 +143,10 @@ def test_the_tuner_finds_the_best_of_one_drafter_and_a_maximum_of_more(recording
 
 def test_the_tuner_leaves_no_drafter_out(recordings):
     """Where a drafter is dear, its share is small and not 0: a cascade of three is one of three."""
-    dear = tune(
-        recordings[SAMPLERS[0]],
-        THREE,
-        PRICES | {"middle": 50.0},
-        lengths=(0, 1, 4),
-        leniences=(1.0,),
-        progress=False,
-    )
-    assert (
-        dear.setting.matrix[0][0] == 1
-        and sum(dear.setting.matrix[0][1:2] + dear.setting.matrix[1][1:2]) > 0
-    )
+    dear, few = PRICES | {"middle": 50.0}, {"lengths": (0, 1, 4), "leniences": (1.0,)}
+    found = tune(recordings[SAMPLERS[0]], THREE, dear, **few, progress=False)
+    first, second, _ = found.setting.matrix
+    assert first[0] == 1 and first[1] + second[1] > 0
 
 
 def made_up(target: tuple[int, ...], said: tuple[int, ...]) -> Recording:
@@ -200,44 +165,35 @@ def test_survival_counts_drafts_that_the_text_is_long_enough_for():
     assert list(table.rate) == [1.0, 1.0, 1.0, 0.0]
 
 
-def test_bad_settings_and_recordings_are_refused(ladder, prompts, recordings):
-    text = recordings[SAMPLERS[0]][0]
-    for setting, complaint in (
-        (CascadeSetting(("target",), ((1,),)), "a row per drafter of middle, draft, Max-Gram"),
-        (CascadeSetting(("draft", MAX_GRAM), ((1,),)), "got 1 rows and draft, Max-Gram"),
-        (CascadeSetting((MAX_GRAM, "draft"), ((1, 1), (0, 1))), r"\(the last\); got 2 rows"),
-        (CascadeSetting(("draft",), ((0,),)), "an empty cascade proposes nothing"),
-        (CascadeSetting(("draft", MAX_GRAM), ((1, 2), (1, 2))), "upper triangular"),
-        (
-            CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), 0.5),
-            "a finite number of at least 1",
-        ),
-        (
-            CascadeSetting(("draft", MAX_GRAM), ((1, 2), (0, 2)), float("inf")),
-            "a finite number of at least 1",
-        ),
-        (
-            CascadeSetting((MAX_GRAM,), ((65,),)),
-            "recorded for up to 64 tokens, a K matrix wants 65",
-        ),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            replay_cascade(text, setting)
+@pytest.mark.parametrize(
+    "drafters, matrix, lenience, complaint",
+    [
+        (("target",), ((1,),), 1.0, "a row per drafter of middle, draft, Max-Gram"),
+        (THREE[1:], ((1,),), 1.0, "got 1 rows and draft, Max-Gram"),
+        ((MAX_GRAM, "draft"), ((1, 1), (0, 1)), 1.0, r"\(the last\); got 2 rows"),
+        (("draft",), ((0,),), 1.0, "an empty cascade proposes nothing"),
+        (THREE[1:], ((1, 2), (1, 2)), 1.0, "upper triangular"),
+        (THREE[1:], ((1, 2), (0, 2)), 0.5, "a finite number of at least 1"),
+        (THREE[1:], ((1, 2), (0, 2)), math.inf, "a finite number of at least 1"),
+        ((MAX_GRAM,), ((65,),), 1.0, "recorded for up to 64 tokens, a K matrix wants 65"),
+    ],
+)
+def test_a_setting_that_cannot_be_replayed_is_refused(
+    recordings, drafters, matrix, lenience, complaint
+):
+    with pytest.raises(ValueError, match=complaint):
+        replay_cascade(recordings[SAMPLERS[0]][0], CascadeSetting(drafters, matrix, lenience))
+
+
+def test_bad_recordings_prices_and_starts_are_refused(ladder, prompts, recordings):
+    texts, one = recordings[SAMPLERS[0]], CascadeSetting(("draft",), ((1,),))
     with pytest.raises(ValueError, match="at least one prompt, got none"):
         record([], ladder)
-    with pytest.raises(
-        ValueError, match="the drafters here are middle, draft, Max-Gram, got 'large'"
-    ):
+    with pytest.raises(ValueError, match="middle, draft, Max-Gram, got 'large'"):
         record(prompts[:1], ladder, drafters=["large"])
     with pytest.raises(ValueError, match="draft has none"):
-        replayed_swi([text], CascadeSetting(("draft",), ((1,),)), {"target": 1.0})
-    with pytest.raises(ValueError, match="the drafters tuned are draft, a start has middle"):
-        tune(
-            [text],
-            ("draft",),
-            PRICES,
-            starts=[CascadeSetting(("middle",), ((1,),))],
-            progress=False,
-        )
+        replayed_swi(texts, one, {"target": 1.0})
+    with pytest.raises(ValueError, match="the drafters tuned are middle, a start has draft"):
+        tune(texts, ("middle",), PRICES, starts=[one], progress=False)
     with pytest.raises(ValueError, match="at least one recording"):
-        replayed_swi([], CascadeSetting(("draft",), ((1,),)), PRICES)
+        replayed_swi([], one, PRICES)

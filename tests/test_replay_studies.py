@@ -17,8 +17,8 @@ from specdec_lib.measure.replay import (
     swi_table,
 )
 from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.replay.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.suite.ladder.cascades import kept, price_lists, unit, write
+from specdec_lib.suite.ladder.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.suite.ladder.walltime import drafts
 from specdec_lib.theory import swi
 
@@ -44,15 +44,9 @@ def recordings(count: int = 6, length: int = 40) -> list[Recording]:
         text = dice.integers(8, size=length)
         models = {"middle": said(text, 0.8, dice), "draft": said(text, 0.6, dice)}
         copied = said(text, 0.4, dice).tokens
-        found.append(
-            Recording(
-                f"text {number}",
-                Sampler(0),
-                tuple(text.tolist()),
-                models,
-                tuple(copied[at : at + 6] for at in range(length)),
-            )
-        )
+        copies = tuple(copied[at : at + 6] for at in range(length))
+        text = tuple(text.tolist())
+        found.append(Recording(f"text {number}", Sampler(0), text, models, copies))
     return found
 
 
@@ -65,17 +59,10 @@ def test_a_row_sums_its_texts_and_charges_every_pass():
     counts = {"target": sum(len(one.emitted) for one in played)} | {
         name: sum(one.passes[name] for one in played) for name in ("middle", "draft")
     }
-    assert (row["name"], row.drafters, row.matrix) == (
-        "mine",
-        "middle + draft + Max-Gram",
-        "2 1 4 / 0 1 4 / 0 0 4",
-    )
-    assert (row.texts, row.tokens, row.rounds, row.middle_passes) == (
-        6,
-        240,
-        counts["target"],
-        counts["middle"],
-    )
+    assert (row["name"], row.drafters) == ("mine", "middle + draft + Max-Gram")
+    assert row.matrix == "2 1 4 / 0 1 4 / 0 0 4"
+    assert (row.texts, row.tokens) == (6, 240)
+    assert (row.rounds, row.middle_passes) == (counts["target"], counts["middle"])
     assert row.swi == pytest.approx(swi(240, counts, PRICES, target="target"))
     assert row.low < row.swi < row.high
 
@@ -105,19 +92,13 @@ def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecke
     best = tune_stacks(texts, PRICES, progress=False)
     assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
-    (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
-    middle = replace(
-        best["middle", MAX_GRAM].setting,
-        drafters=THREE,
-        matrix=((own, 0, tail), (0, 1, below), (0, 0, below)),
-    )
-    (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
-    draft = replace(
-        best["draft", MAX_GRAM].setting,
-        drafters=THREE,
-        matrix=((1, own, tail), (0, 0, below), (0, 0, below)),
-    )
-    assert best[THREE].swi >= swi_table(texts, {"middle": middle, "draft": draft}, PRICES).swi.max()
+    middle, draft = (best[name, MAX_GRAM].setting for name in ("middle", "draft"))
+    (own, tail), (_, below) = middle.matrix
+    starts = {"middle": replace(middle, matrix=((own, 0, tail), (0, 1, below), (0, 0, below)))}
+    (own, tail), (_, below) = draft.matrix
+    starts["draft"] = replace(draft, matrix=((1, own, tail), (0, 0, below), (0, 0, below)))
+    starts = {name: replace(one, drafters=THREE) for name, one in starts.items()}
+    assert best[THREE].swi >= swi_table(texts, starts, PRICES).swi.max()
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):

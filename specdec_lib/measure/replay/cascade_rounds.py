@@ -13,6 +13,7 @@ from specdec_lib.drafts.cascade import converted
 from specdec_lib.measure.replay.recording import (
     LONGEST_COPY,
     MAX_GRAM,
+    TARGET,
     CascadeSetting,
     Choices,
     Recording,
@@ -25,9 +26,6 @@ class CascadeRounds(NamedTuple):
 
     emitted    tokens per round
     passes     per model that drafts, in order of the setting's drafters
-    tried      guesses that the target compared: the accepted ones, and the first wrong one of each
-               round that had one
-    accepted   how many of them it accepted
     """
 
     emitted: tuple[int, ...]
@@ -35,15 +33,18 @@ class CascadeRounds(NamedTuple):
     tried: int
     accepted: int
 
+    @property
+    def every_pass(self) -> dict[str, int]:
+        """The passes of every model that ran, the target's first."""
+        return {TARGET: len(self.emitted)} | self.passes
+
 
 class Guess(NamedTuple):
-    """A token that is handed up, its probability by its drafter, and whether it is an unreviewed
-    copy.
-    """
+    """A token that is handed up, and its probability by its drafter."""
 
     token: int
     offered: float
-    copied: bool
+    unreviewed_copy: bool
 
 
 class Handed(NamedTuple):
@@ -107,10 +108,7 @@ def _check(recording: Recording, setting: CascadeSetting, matrix: tuple) -> None
 
 @dataclass(frozen=True, eq=False)
 class _Levels:
-    """One setting on one text: the guesses that each level hands up at each place, remembered.
-
-    models    per drafter its choices; None for Max-Gram
-    """
+    """One setting on one text; of the `models`, one per drafter, Max-Gram is None."""
 
     recording: Recording
     setting: CascadeSetting
@@ -130,7 +128,7 @@ class _Levels:
         return cls(recording, setting, matrix, models, recording.memory.setdefault(below, {}))
 
     def level(self, row: int, start: int) -> Handed:
-        """What the drafters of a row hand to its reviewer, beginning at a place of the text."""
+        """What the drafters of a row hand to its reviewer from a place of the text on."""
         guesses: list[Guess] = []
         passes, wanted = [0] * len(self.models), 0
         for column, length in enumerate(self.matrix[row]) if row < len(self.matrix) else ():
@@ -165,7 +163,9 @@ class _Levels:
             place = start + len(found)
             own = self._own(model, place)
             worth = float(model.worth[self._place(place), guess.token])
-            lenience = 1.0 if guess.copied and setting.exempt_max_gram else setting.lenience
+            lenience = (
+                1.0 if guess.unreviewed_copy and setting.exempt_max_gram else setting.lenience
+            )
             offered = guess.offered if self.recording.sampler.temperature == 0 else 1.0
             lenient = lenience > 1 and offered <= lenience * worth
             if guess.token != own.token and not lenient:

@@ -1,5 +1,6 @@
 """The rounds of any draft along the target's own text: only the draft runs."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -79,25 +80,16 @@ def replay_draft(
 
 
 def work_of(generation: Generation, target: str) -> Work:
-    """The work of a generation's rounds: a pass of the target over each tree, and the passes of
-    the drafts with their mean rows.
-
-    target    the name of the model that verified, whether or not its passes were counted
+    """The work of a generation's rounds: a pass of the model named `target` over each tree, and the
+    passes of the drafts with their mean rows.
     """
-    passes: dict[tuple[str, int, int], float] = {}
+    passes: dict[tuple[str, int, int], float] = defaultdict(float)
     for played in generation.rounds:
         before = played.tree.root_position
-        places = [((target, len(played.tree), before), 1)]
-        drafting = [
-            (name, used) for name, used in played.usage.items() if name != target and used.passes
-        ]
-        places += [
-            ((name, max(1, round(used.rows / used.passes)), before), used.passes)
-            for name, used in drafting
-        ]
-        for place, count in places:
-            passes[place] = passes.get(place, 0.0) + count
+        passes[target, len(played.tree), before] += 1
+        for name, used in played.usage.items():
+            if name != target and used.passes:
+                passes[name, max(1, round(used.rows / used.passes)), before] += used.passes
     guesses = sum(played.proposed for played in generation.rounds)
-    return Work(
-        float(len(generation.tokens)), float(len(generation.rounds)), float(guesses), passes, target
-    )
+    counts = (float(len(generation.tokens)), float(len(generation.rounds)), float(guesses))
+    return Work(*counts, dict(passes), target)

@@ -20,7 +20,7 @@ from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
-MAX_GRAM = "Max-Gram"
+TARGET, MAX_GRAM = "target", "Max-Gram"
 MODELS = ("middle", "draft")
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
 AHEAD = 16  # places after the text that are recorded too: guesses past its end cost passes
@@ -58,7 +58,7 @@ def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
 
 
 class Choices(NamedTuple):
-    """One model's choice at each place of a text, and its worth of every token there.
+    """One model's choice at each place of a text, and what it makes of every token there.
 
     worth    at temperature 0 unwarped probabilities; with noise exp(−gap to the choice), 1 for the
              choice and 0 for what top-k or top-p exclude
@@ -72,7 +72,6 @@ class Choices(NamedTuple):
 class Recording:
     """One text of the target, and what drafters choose at each of its places.
 
-    tokens     what was emitted
     choices    per model, at each place of the text and some after its end
     copies     per place the tokens that Max-Gram copies there
     memory     what one replay leaves for the next; emptying it never changes a result
@@ -96,8 +95,7 @@ def record(
     max_new_tokens: int = 128,
     progress: bool = True,
 ) -> list[Recording]:
-    """The target's text of each prompt, as in a sweep, with every drafter's choices along it: one
-    pass of each drafter per text.
+    """The target's text of each prompt, as in a sweep, with every drafter's choices along it.
 
     Raises ValueError if there is no prompt, the ladder has no such drafter, or `max_new_tokens` is
     below 1.
@@ -111,12 +109,11 @@ def record(
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
         chance, tokens = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
         given = tokens if isinstance(tokens, Context) else Context.of(tokens)
-        limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        whole = decode(ladder.target, NoDraft(), given, chance, **limits)
+        run, limits = (ladder.target, NoDraft()), {"stop_tokens": ladder.stop_tokens}
+        whole = decode(*run, given, chance, max_new_tokens=max_new_tokens, **limits)
         text = whole.tokens
         if whole.stop != "context":
-            more = decode(ladder.target, NoDraft(), whole.context, chance, max_new_tokens=AHEAD)
-            text += more.tokens
+            text += decode(*run, whole.context, chance, max_new_tokens=AHEAD).tokens
         choices = {name: _choices(model, given, text, chance) for name, model in models.items()}
         copies = tuple(
             copying.propose(given.extended(text[:place]), chance).tokens[1:]
@@ -126,14 +123,17 @@ def record(
     return found
 
 
+def chain_of(given: Context, tokens: Sequence[int]) -> TokenTree:
+    """The tree with one path, these tokens: a pass over it reads a text at each of its places."""
+    scores = [0.0] * len(tokens)
+    return TokenTree.rooted(given).grown(tokens, range(len(tokens)), source="", scores=scores)
+
+
 def _choices(
     model: LanguageModel, given: Context, text: tuple[int, ...], chance: Chance
 ) -> Choices:
-    chain = TokenTree.rooted(given).grown(
-        text[:-1], range(len(text) - 1), source="", scores=[0.0] * (len(text) - 1)
-    )
     tokens, worth = [], []
-    for place, logits in enumerate(model.score(given, chain)):
+    for place, logits in enumerate(model.score(given, chain_of(given, text[:-1]))):
         position = len(given) + place
         tokens.append(chance.choose(logits, position))
         if chance.sampler.temperature == 0:

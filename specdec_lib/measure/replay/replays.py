@@ -1,4 +1,4 @@
-"""Recorded texts whose replays are remembered, so that any setting can be priced again at once."""
+"""Settings of cascades beside each other along recorded texts, at any prices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.measure.intervals import bootstrap, named_interval, paired_bootstrap
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
-from specdec_lib.measure.replay.pricing import TARGET, Costs, costs_of, swi_of
-from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
-from specdec_lib.measure.replay.tuning import LENGTHS, LENIENCES, Tuned, tune
+from specdec_lib.measure.replay.recording import (
+    MAX_GRAM,
+    TARGET,
+    CascadeSetting,
+    Recording,
+    format_matrix,
+)
+from specdec_lib.measure.replay.tuning import LENGTHS, LENIENCES, Tuned, costs_of, swi_of, tune
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """Recorded texts that any setting can be replayed on, under any prices, in milliseconds.
+    """Recorded texts whose replays are remembered, so that a setting can be priced anew at once.
 
     texts     recordings, by what they are, such as "math, greedy"
     rivals    settings that every other is compared with, by name
@@ -55,11 +60,11 @@ class Replays:
         """
         import pandas as pd
 
-        ours = self._costs(setting, prices, texts)
+        ours = costs_of(self._rounds(setting, texts), prices)
         drafter, alone = self.best_alone(setting.drafters, prices, texts)
         rows = []
         for name, one in {"this setting": setting, drafter: alone, **self.rivals}.items():
-            theirs = self._costs(one, prices, texts)
+            theirs = costs_of(self._rounds(one, texts), prices)
             swi, low, high = bootstrap(*theirs)
             rows.append(
                 {"setting": name, "swi": swi, "low": low, "high": high}
@@ -120,9 +125,6 @@ class Replays:
             )
         return self.known[texts, setting]
 
-    def _costs(self, setting: CascadeSetting, prices: Mapping[str, float], texts: str) -> Costs:
-        return costs_of(self._rounds(setting, texts), prices)
-
     def _round(
         self, setting: CascadeSetting, prices: Mapping[str, float], texts: str
     ) -> dict[str, float]:
@@ -139,6 +141,40 @@ class Replays:
             passes = 1.0 if model == TARGET else count
             found |= {f"{model}_passes": passes, f"{model}_price": passes * price}
         return found
+
+
+def swi_table(
+    recordings: Sequence[Recording],
+    settings: Mapping[str, CascadeSetting],
+    prices: Mapping[str, float],
+    *,
+    seed: int = 0,
+) -> "DataFrame":
+    """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and
+    `swi` with `low` and `high`.
+
+    Raises ValueError as `replay_cascade` does, or if a model that runs has no price.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, setting in settings.items():
+        rounds = [replay_cascade(recording, setting) for recording in recordings]
+        swi, low, high = bootstrap(*costs_of(rounds, prices), seed=seed)
+        passes = [one.every_pass for one in rounds]
+        row = {
+            "name": name,
+            "drafters": " + ".join(setting.drafters),
+            "matrix": format_matrix(setting.matrix),
+            "lenience": setting.lenience,
+            "exempt": setting.exempt_max_gram,
+            "texts": len(rounds),
+            "tokens": sum(sum(one.emitted) for one in rounds),
+            "rounds": sum(len(one.emitted) for one in rounds),
+        }
+        row |= {f"{model}_passes": sum(one[model] for one in passes) for model in passes[0]}
+        rows.append(row | {"swi": swi, "low": low, "high": high})
+    return pd.DataFrame(rows)
 
 
 def widen(setting: CascadeSetting, drafters: Sequence[str]) -> CascadeSetting:

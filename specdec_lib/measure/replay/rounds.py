@@ -1,13 +1,9 @@
 """The rounds of a setting along a recorded text.
 
-Under `look_up` (Gumbel-coupled verification) the text is the target's own, whatever is proposed: a
-round accepts the proposals with which the text goes on, and then emits the text's next token. So a
-recorded text gives the rounds of any setting without another pass of the target. Settings differ in
-where their proposals come from:
-
-- `shape_rounds`: a fixed tree proposes by rank, and the text's rank at each position was recorded;
-- `cascade_rounds`: a K matrix hands up choices of models that were recorded at each position;
-- `draft_rounds`: a draft runs, and `decode` plays its rounds with the text in place of the target.
+Under `look_up` the text is the target's own, whatever is proposed: a round accepts the proposals
+with which the text goes on, and then emits the text's next token. What is proposed comes from ranks
+(`shape_rounds`) or choices (`cascade_rounds`) that were recorded at each position. `draft_rounds`
+runs the draft itself, in `decode`, with the text in place of the target.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
-"""The rounds of a fixed tree of ranked siblings along a text whose ranks were recorded.
-
-A guess of rank r at a position is the same token in every tree that reaches it. So the rank that
-the text takes at each position settles every round of every such tree, exactly and without a model.
+"""The rounds of a fixed tree of ranked siblings along a text whose ranks were recorded: a guess of
+rank r at a position is the same token in every tree that reaches it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,8 +9,9 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, Shape, TokenTree
+from specdec_lib.core.tree import ROOT, Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.replay.rounds import RoundAlong, rounds_along
 from specdec_lib.workload import Prompt, seeds
 
@@ -49,21 +48,19 @@ def _guesses(
 ) -> Iterator[list[int]]:
     """What would be guessed for each of the tokens, best first."""
     if isinstance(draft, TreeDraft):
-        _refuse_drawn(draft.siblings not in ("ranked", "top"))
-        chain = TokenTree.rooted(prompt).grown(
-            tokens[:-1], range(len(tokens) - 1), source="", scores=[0.0] * (len(tokens) - 1)
-        )
+        _check_siblings(draft.siblings in ("ranked", "top"))
+        chain = chain_of(prompt, tokens[:-1])
         for node, logits in enumerate(draft.model.score(prompt, chain)):
             yield [child.token for child in draft.children(chain, node, logits, chance, ranks)]
         return
     for length in range(len(tokens)):
         tree = draft.propose(prompt.extended(tokens[:length]), chance)
-        _refuse_drawn(tree.has_rows)
+        _check_siblings(not tree.has_rows)
         yield [tree.tokens[child] for child in tree.children(ROOT)][:ranks]
 
 
-def _refuse_drawn(drawn: bool) -> None:
-    if drawn:
+def _check_siblings(fixed: bool) -> None:
+    if not fixed:
         raise ValueError(
             'only "ranked" or "top" siblings are the same in every tree, got some that are drawn'
         )

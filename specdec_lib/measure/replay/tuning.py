@@ -1,17 +1,16 @@
-"""The search for the K matrix and lenience with the largest SWI over recorded texts.
+"""What cascades cost along recorded texts, and the search for the one with the largest SWI.
 
-The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry can
-be tried on real choices, without a model of acceptance in between. A maximum that is found need not
-be the global one; further starts are settings that are known to be good.
+The papers give no tuning algorithm. A replay takes milliseconds, so every change of one entry is
+tried on real choices; a maximum that is found need not be the global one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
-from specdec_lib.measure.replay.cascade_rounds import replay_cascade
-from specdec_lib.measure.replay.pricing import swi_of
-from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
+from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
+from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
+from specdec_lib.theory import swi
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -26,6 +25,37 @@ class Tuned:
     setting: CascadeSetting
     swi: float
     tried: int
+
+
+def costs_of(
+    rounds: Sequence[CascadeRounds], prices: Mapping[str, float]
+) -> tuple[list[float], list[float]]:
+    """Per text, its tokens at the target's price, and the price of all passes.
+
+    prices    of a pass, per model; Max-Gram is free
+
+    Raises ValueError if a model that runs has no price.
+    """
+    if missing := [name for name in rounds[0].every_pass if name not in prices]:
+        raise ValueError(
+            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
+            f" {', '.join(prices) or 'none'}"
+        )
+    return (
+        [sum(one.emitted) * prices[TARGET] for one in rounds],
+        [sum(prices[name] * count for name, count in one.every_pass.items()) for one in rounds],
+    )
+
+
+def swi_of(rounds: Sequence[CascadeRounds], prices: Mapping[str, float]) -> float:
+    """Standardised walltime improvement over all texts together.
+
+    Raises ValueError if there are no texts, or a model that runs has no price.
+    """
+    if not rounds:
+        raise ValueError("an SWI needs at least one recording, got none")
+    passes = {name: sum(one.every_pass[name] for one in rounds) for name in rounds[0].every_pass}
+    return swi(sum(sum(one.emitted) for one in rounds), passes, prices, target=TARGET)
 
 
 def replayed_swi(
@@ -101,9 +131,7 @@ def _neighbours(
     setting: CascadeSetting, lengths: Sequence[int], leniences: Sequence[float]
 ) -> Iterator[CascadeSetting]:
     """The setting, and every one in which one entry of the matrix has another length, or lenience
-    and its exemption are others.
-
-    Each drafter keeps a part: a cascade of three is one of three.
+    and its exemption are others; each drafter keeps a part.
     """
     yield setting
     size = len(setting.drafters)

@@ -23,19 +23,18 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.latency import prices
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
-from specdec_lib.measure.replay.pricing import TARGET
-from specdec_lib.measure.replay.recording import format_matrix
-from specdec_lib.measure.replay.studies import (
+from specdec_lib.measure.replay.recording import TARGET, format_matrix
+from specdec_lib.measure.replay.replays import swi_table
+from specdec_lib.measure.replay.tuning import LENGTHS
+from specdec_lib.measure.sweep.repetition import LOOPING, repetition
+from specdec_lib.suite.ladder.studies import (
     ALONE,
     CASCADES,
     ablations,
     survival,
     swi_ratio,
-    swi_table,
     tune_stacks,
 )
-from specdec_lib.measure.replay.tuning import LENGTHS
-from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 

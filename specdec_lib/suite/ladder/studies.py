@@ -1,4 +1,4 @@
-"""Tables over replayed cascades for notebook 04: SWIs of settings, their ratios and ablations."""
+"""Studies over replayed cascades: settings tuned, their ratios, survival and ablations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.measure.intervals import Interval, bootstrap, paired_bootstrap
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
-from specdec_lib.measure.replay.pricing import costs_of, passes_of
-from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording, format_matrix
-from specdec_lib.measure.replay.tuning import Tuned, tune
+from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
+from specdec_lib.measure.replay.tuning import Tuned, costs_of, tune
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -47,40 +46,6 @@ def _among_three(setting: CascadeSetting) -> CascadeSetting:
         else ((1, own, tail), (0, 0, below), (0, 0, below))
     )
     return replace(setting, drafters=CASCADES[-1], matrix=matrix)
-
-
-def swi_table(
-    recordings: Sequence[Recording],
-    settings: Mapping[str, CascadeSetting],
-    prices: Mapping[str, float],
-    *,
-    seed: int = 0,
-) -> "DataFrame":
-    """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and
-    `swi` with `low` and `high`.
-
-    Raises ValueError as `replay_cascade` does, or if a model that runs has no price.
-    """
-    import pandas as pd
-
-    rows = []
-    for name, setting in settings.items():
-        rounds = [replay_cascade(recording, setting) for recording in recordings]
-        swi, low, high = bootstrap(*costs_of(rounds, prices), seed=seed)
-        passes = [passes_of(one) for one in rounds]
-        row = {
-            "name": name,
-            "drafters": " + ".join(setting.drafters),
-            "matrix": format_matrix(setting.matrix),
-            "lenience": setting.lenience,
-            "exempt": setting.exempt_max_gram,
-            "texts": len(rounds),
-            "tokens": sum(sum(one.emitted) for one in rounds),
-            "rounds": sum(len(one.emitted) for one in rounds),
-        }
-        row |= {f"{model}_passes": sum(one[model] for one in passes) for model in passes[0]}
-        rows.append(row | {"swi": swi, "low": low, "high": high})
-    return pd.DataFrame(rows)
 
 
 def swi_ratio(
