@@ -1,5 +1,7 @@
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import nbformat
 import pytest
@@ -10,17 +12,11 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
-def notebook(*data: dict) -> dict:
+def notebook(*data: dict, metadata: Mapping = MappingProxyType({})) -> dict:
     outputs = [{"output_type": "display_data", "data": one, "metadata": {}} for one in data]
-    cell = {
-        "cell_type": "code",
-        "id": "a",
-        "execution_count": 1,
-        "metadata": {},
-        "source": ["x = 1\n", "x"],
-        "outputs": outputs,
-    }
-    return {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {**metadata}}
+    cell |= {"source": ["x = 1\n", "x"], "outputs": outputs}
+    return {"cells": [cell], "metadata": {"widgets": {}}, "nbformat": 4, "nbformat_minor": 5}
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
@@ -33,13 +29,10 @@ def test_the_text_is_the_same_notebook_and_shorter(path: Path) -> None:
 
 
 def test_a_line_per_line_of_source_and_one_for_a_figures_numbers() -> None:
-    told = storing.format_notebook(
-        notebook({PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]})
-    )
-    assert '    "x = 1\\n",\n    "x"\n' in told
-    assert (
-        sum('"x":[0,1,2' in line for line in told.splitlines()) == 1 and len(told.splitlines()) < 40
-    )
+    figure = {PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]}
+    told = storing.format_notebook(notebook(figure))
+    assert '    "x = 1\\n",\n    "x"\n' in told and len(told.splitlines()) < 40
+    assert sum('"x":[0,1,2' in line for line in told.splitlines()) == 1
 
 
 def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
@@ -51,32 +44,15 @@ def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
 
 
 def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
-    output = {"output_type": "stream", "name": "stdout", "text": "x" * storing.LARGEST_BYTES}
-    executed = {
-        "cells": [{"cell_type": "code", "metadata": {}, "source": "", "outputs": [output]}],
-        "metadata": {},
-    }
-    (tmp_path / "run.ipynb").write_text(json.dumps(executed))
+    large = notebook({"text/plain": "x" * storing.LARGEST_BYTES})
+    (tmp_path / "run.ipynb").write_text(json.dumps(large))
     with pytest.raises(ValueError, match="allowed are 300000"):
         storing.store_outputs(tmp_path / "run.ipynb", tmp_path / "00_toy.ipynb")
     assert not (tmp_path / "00_toy.ipynb").exists()
 
 
 def test_widget_views_are_not_stored() -> None:
-    view = {
-        "output_type": "display_data",
-        "data": {storing.WIDGET: {}, "text/plain": "HBox()"},
-        "metadata": {},
-    }
-    shown = {"output_type": "display_data", "data": {"text/plain": "4"}, "metadata": {"x": 1}}
-    cell = {
-        "cell_type": "code",
-        "metadata": {"papermill": {}, "tags": []},
-        "source": "",
-        "outputs": [view, shown],
-    }
-    tidy = storing.without_run({"cells": [cell], "metadata": {"widgets": {}}})
-    assert (
-        tidy["cells"][0]["outputs"] == [{**shown, "metadata": {}}]
-        and tidy["cells"][0]["metadata"] == {}
-    )
+    view, shown = {storing.WIDGET: {}, "text/plain": "HBox()"}, {"text/plain": "4"}
+    made = notebook(view, shown, metadata={"papermill": {}, "tags": []})
+    (cell,) = storing.without_run(made)["cells"]
+    assert [output["data"] for output in cell["outputs"]] == [shown] and cell["metadata"] == {}

@@ -77,17 +77,12 @@ def test_tables_are_compared(tmp_path: Path, before: str, after: str, found: lis
     ]
 
 
-def test_changed_parameters_in_the_tracked_folder_and_long_profiles_are_announced(
-    toys: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_changed_parameters_in_the_tracked_folder_are_announced(
+    toys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = plan.NotebookRun(
-        write_toy(toys, "00_toy", GOOD), command.REPOSITORY / "figures", "full", {"width": 3}
-    )
-    (toys / "full").mkdir()
-    (toys / "full" / "00.yml").write_text("# About two hours.\nwidth: 3  # an hour each\n")
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), command.REPOSITORY / "figures")
     command._announce([run], parse_options(["--profile", "full"]))
-    said = capsys.readouterr().err
-    assert "About two hours." in said and "an hour each" in said and "--out DIR" in said
+    assert "--out DIR" in capsys.readouterr().err
     command._announce([run], parse_options([]))
     assert capsys.readouterr().err == ""
 

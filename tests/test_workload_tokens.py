@@ -19,36 +19,27 @@ def copy(tmp_path):
     return tmp_path / "copy"
 
 
-def test_tokenizers_that_swap_two_tokens_are_told_apart(copy):
-    with pytest.raises(
-        ValueError,
-        match=r"token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096",
-    ):
-        check_tokenizers(tokenizer(), changed(copy, swap))
-
-
-def test_tokenizers_that_only_split_differently_are_told_apart(copy):
+def test_tokenizers_that_swap_tokens_or_only_split_differently_are_told_apart(copy):
     def shorter(said):
+        swap(said)  # back
         said["model"]["merges"] = said["model"]["merges"][:100]
 
-    with pytest.raises(
-        ValueError, match="both know the same tokens, but the target encodes 'def f"
+    for edit, complaint in (
+        (swap, r"token 1000 is '.+' to the target and '.+' to the draft; 2 of 4,096"),
+        (shorter, "both know the same tokens, but the target encodes 'def f"),
     ):
-        check_tokenizers(tokenizer(), changed(copy, shorter))
+        with pytest.raises(ValueError, match=complaint):
+            check_tokenizers(tokenizer(), changed(copy, edit))
 
 
 def test_a_longer_tokenizer_and_another_end_of_text_are_told_apart():
     longer = tokenizer()
     longer.add_tokens(["<|more|>"])
-    with pytest.raises(
-        ValueError,
-        match=r"4,096 .* the draft 4,097; '<\|more\|>', token 4096, .* only the draft knows",
-    ):
+    with pytest.raises(ValueError, match=r"4,096 .* the draft 4,097; '<\|more\|>', token 4096, "):
         check_tokenizers(tokenizer(), longer)
+    ended = tokenizer(eos_token=tokenizer().convert_ids_to_tokens(5))
     with pytest.raises(ValueError, match="eos_token_id is 0 to the target and 5 to the middle"):
-        check_tokenizers(
-            tokenizer(), tokenizer(eos_token=tokenizer().convert_ids_to_tokens(5)), "middle"
-        )
+        check_tokenizers(tokenizer(), ended, "middle")
 
 
 def test_a_folders_tokenizer_is_read_as_it_stands_whatever_the_kind_of_the_model(copy):
@@ -61,10 +52,6 @@ def test_a_folders_tokenizer_is_read_as_it_stands_whatever_the_kind_of_the_model
 def test_an_id_that_only_one_tokenizer_names_contradicts_nothing():
     first = tokenizer().convert_ids_to_tokens(5)
     assert check_tokenizers(tokenizer(), tokenizer(bos_token=first, unk_token=first)) is None
-
-
-def test_equal_tokenizers_pass(copy):
-    assert check_tokenizers(tokenizer(), load_tokenizer(copy)) is None
 
 
 def holed(said):

@@ -1,7 +1,4 @@
-"""What all commands share: the parser, and one word and meaning for each common option.
-
-Some `measure` verbs define `--prompts` themselves, as a number of prompts.
-"""
+"""What all commands share: the parser, and one word and meaning for each common option."""
 
 import argparse
 from pathlib import Path

@@ -33,14 +33,8 @@ COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "
 
 def _parser() -> Parser:
     parser = Parser("measure acceptance", __doc__.partition(": ")[2])
-    parser.add_argument(
-        "--prompts",
-        type=int,
-        default=120,
-        help="the first so many prompts of each split (default: all 120)",
-    )
-    parser.add_argument("--max-new-tokens", type=int, default=128)
-    parser.add_argument("--seed", type=int, default=0)
+    for name, default in {"--limit": 120, "--max-new-tokens": 128, "--seed": 0}.items():
+        parser.add_common(name, default)
     parser.add_argument(
         "--dry-run", action="store_true", help="print the table and leave data/measured alone"
     )
@@ -59,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     limits = {"seed": given.seed, "max_new_tokens": given.max_new_tokens}
     known, unseen = (
         ranks_by_temperature(
-            generations(settings, load_prompts("code", split, given.prompts), ladder, **limits),
+            generations(settings, load_prompts("code", split, given.limit), ladder, **limits),
             draft,
             seed=given.seed,
         )

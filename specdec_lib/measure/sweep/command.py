@@ -73,14 +73,8 @@ def replace_table(text: str, page: Path = README) -> None:
 
 def _parser() -> Parser:
     parser = Parser("measure table", __doc__.partition(": ")[2])
-    parser.add_argument(
-        "--prompts",
-        type=int,
-        default=60,
-        help="the first so many held-out code prompts (default: 60)",
-    )
-    parser.add_argument("--max-new-tokens", type=int, default=128)
-    parser.add_argument("--seed", type=int, default=0)
+    for name, default in {"--limit": 60, "--max-new-tokens": 128, "--seed": 0}.items():
+        parser.add_common(name, default)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -102,8 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     usual = parser.parse_args([])
     if given.jobs < 1:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
-    if not given.dry_run and (given.prompts, given.max_new_tokens, given.seed) != (
-        usual.prompts,
+    if not given.dry_run and (given.limit, given.max_new_tokens, given.seed) != (
+        usual.limit,
         usual.max_new_tokens,
         usual.seed,
     ):
@@ -113,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     settings, prompts = (
         Recipe("specdec_lib.measure.sweep.comparison:settings"),
-        load_prompts("code", "held-out", given.prompts),
+        load_prompts("code", "held-out", given.limit),
     )
     with cluster_for(given.jobs) as client:
         rows = sweep(

@@ -38,9 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
         default=cache_folder() / "staged",
         help="where each prompt's rows are kept; remove it to begin anew",
     )
-    parser.add_argument(
-        "--prompts", type=int, default=32, help="the first so many held-out code prompts"
-    )
+    parser.add_common("--limit", 32)
     parser.add_argument(
         "--jobs",
         type=int,
@@ -51,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.jobs < 1:
         parser.error(f"--jobs is at least 1, got {given.jobs}")
     torch.set_num_threads(1)
-    prompts = load_prompts("code", "held-out", given.prompts)
+    prompts = load_prompts("code", "held-out", given.limit)
     with cluster_for(given.jobs) as client:
         table = sweep(
             Recipe("specdec_lib.measure.sweep.stacks:settings"),

@@ -24,7 +24,6 @@ from specdec_lib.suite.reproduce.comparing import table_differences
 from specdec_lib.suite.reproduce.options import parse_options
 from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
 from specdec_lib.suite.reproduce.running import Outcome, run_notebook, say
-from specdec_lib.suite.reproduce.settings import expected_times
 
 INTERRUPTED = 130
 
@@ -83,11 +82,7 @@ def _prepare(folder: Path, notebooks: Path) -> None:
 
 
 def _announce(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> None:
-    """Say beforehand how long it takes, and whether it replaces the figures that git tracks."""
-    times = [(run.name, expected_times(run.notebook, asked.profile)) for run in runs]
-    lines = [f"    {name}: {time}" for name, found in times for time in found]
-    if lines:
-        say("\n".join(["the full profile takes long, by what its files say:", *lines]))
+    """Say beforehand whether it replaces the figures that git tracks."""
     replaces = runs[0].figures == REPOSITORY / "figures" and not asked.check
     if replaces and (asked.set or asked.profile != "smoke"):
         say(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY, file_digest
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_cells, read_parameters
 from specdec_lib.suite.reproduce.settings import (
     check_names,
@@ -36,17 +36,14 @@ class NotebookRun:
 
     @property
     def name(self) -> str:
-        """The notebook's name without its suffix."""
         return self.notebook.stem
 
     @property
     def kept(self) -> Path:
-        """The path of the executed notebook."""
         return self.figures / "runs" / self.notebook.name
 
     @property
     def manifest(self) -> Path:
-        """The path of the run's manifest."""
         return self.kept.with_suffix(".json")
 
     @property
@@ -65,9 +62,8 @@ class NotebookRun:
         """A hash of each thing that the run depends on, stored outputs not among them."""
         cells = [(kind, source) for kind, source, _ in read_cells(self.notebook)]
         own = {"cells": cells, "parameters": [dict(self.parameters), self.profile]}
-        return {name: _digest(json.dumps(one, sort_keys=True)) for name, one in own.items()} | (
-            _surroundings()
-        )
+        hashes = {name: _digest(json.dumps(one, sort_keys=True)) for name, one in own.items()}
+        return hashes | _surroundings()
 
     def why(self) -> str:
         """Why the notebook has to run; "" if an earlier run with the same fingerprint stands."""
@@ -81,10 +77,6 @@ class NotebookRun:
         changed = [name for name, one in self.fingerprint.items() if known.get(name) != one]
         if changed:
             return f"changed since its last run: {', '.join(changed)}"
-        return self._damage(earlier)
-
-    def _damage(self, earlier: Manifest) -> str:
-        """Which figures of an earlier run are missing or changed; "" if none."""
         files = {self.figures / name: known for name, known in earlier.figures.items()}
         gone = [path.name for path in files if not path.exists()]
         if gone:
@@ -155,10 +147,8 @@ def plan_runs(
     check_names(given, (name for known in declared.values() for name in known))
     runs = []
     for path, known in declared.items():
-        own = {
-            name: parse_value(name, text, known[name], path)
-            for name, text in given.items()
-            if name in known
-        }
-        runs.append(NotebookRun(path, figures, profile, profile_values(path, known, profile) | own))
+        values = profile_values(path, known, profile)
+        for name in (name for name in given if name in known):
+            values[name] = parse_value(name, given[name], known[name], path)
+        runs.append(NotebookRun(path, figures, profile, values))
     return runs

@@ -59,7 +59,7 @@ def profile_values(notebook: Path, declared: Mapping[str, str], profile: str) ->
 
     if profile == "smoke":
         return {}
-    source = _profile_file(notebook, profile)
+    source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
     try:
         values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
     except (OSError, yaml.YAMLError) as problem:
@@ -74,18 +74,6 @@ def profile_values(notebook: Path, declared: Mapping[str, str], profile: str) ->
     for name, value in values.items():
         check_value(name, value, declared[name], notebook)
     return values
-
-
-def expected_times(notebook: Path, profile: str) -> list[str]:
-    """The comments in a profile's file that speak of minutes or hours."""
-    source = _profile_file(notebook, profile)
-    lines = source.read_text(encoding="utf-8").splitlines() if source.exists() else []
-    comments = [line.partition("#")[2].strip() for line in lines]
-    return [comment for comment in comments if "hour" in comment or "minute" in comment]
-
-
-def _profile_file(notebook: Path, profile: str) -> Path:
-    return notebook.parent / profile / f"{notebook.stem[:2]}.yml"
 
 
 def check_value(name: str, value: object, annotation: str, notebook: Path) -> None:

