@@ -11,7 +11,7 @@ from toys import GOOD, write_toy
 from specdec_lib.suite.gallery import building, command, describing, page
 from specdec_lib.suite.gallery.building import build
 from specdec_lib.suite.gallery.describing import comparison, descriptions
-from specdec_lib.suite.notebook import Introduction
+from specdec_lib.suite.notebook import Introduction, read_cells
 from specdec_lib.suite.reproduce.command import main
 from specdec_lib.workload.published import published
 
@@ -60,11 +60,8 @@ def stored(tmp_path: Path) -> Path:
 
 
 def saved_by_notebooks() -> list[str]:
-    sources = "".join(
-        "".join(cell["source"])
-        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
-        for cell in json.loads(path.read_text())["cells"]
-    )
+    cells = (cell for path in sorted(NOTEBOOKS.glob("*.ipynb")) for cell in read_cells(path))
+    sources = "".join(source for _, source, _ in cells)
     return re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
 
 
@@ -76,12 +73,8 @@ def test_every_figure_is_described_and_every_description_has_a_figure() -> None:
 @pytest.mark.parametrize("name", descriptions())
 def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: str) -> None:
     one = descriptions()[name]
-    assert (
-        3 < len(one.title) <= 60
-        and 40 < len(one.see) <= 200
-        and one.see.endswith(".")
-        and not one.title.endswith(".")
-    )
+    assert 3 < len(one.title) <= 60 and not one.title.endswith(".")
+    assert 40 < len(one.see) <= 200 and one.see.endswith(".")
     assert not re.search(r"\d[.,]\d|\d\s*(%|×)", one.title + one.see)
 
 
@@ -173,17 +166,11 @@ def test_figures_come_in_the_notebooks_order(stored: Path, made: tuple[Path, Pat
 def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two notebooks, and a folder in which 00 was run with width 3 while 01 failed."""
     place = tmp_path_factory.mktemp("gallery")
-    write_toy(
-        place / "notebooks",
-        "00_toy",
-        GOOD,
-        "width: int = 2  # branches\nseed: int = 5  # of all noise",
-    )
+    parameters = "width: int = 2  # branches\nseed: int = 5  # of all noise"
+    write_toy(place / "notebooks", "00_toy", GOOD, parameters)
     write_toy(place / "notebooks", "01_bad", "1 / 0  # <b>")
-    assert (
-        main(["--set", "width=3", "--out", str(place / "figures")], notebooks=place / "notebooks")
-        == 1
-    )
+    asked = ["--set", "width=3", "--out", str(place / "figures")]
+    assert main(asked, notebooks=place / "notebooks") == 1
     return place
 
 
@@ -196,12 +183,8 @@ def made(run_once: Path, tmp_path: Path, figures: Path) -> tuple[Path, Path]:
 
 
 def provenance(folder: Path) -> dict:
-    return json.loads(
-        (folder / "provenance.js")
-        .read_text()
-        .removeprefix("window.provenance = ")
-        .removesuffix(";\n")
-    )
+    text = (folder / "provenance.js").read_text()
+    return json.loads(text.removeprefix("window.provenance = ").removesuffix(";\n"))
 
 
 def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
@@ -218,24 +201,19 @@ def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
     assert "ZeroDivisionError" in bad["error"] and "ZeroDivision" not in told
 
 
-def test_a_figure_that_no_run_made_so_is_not_said_to_be(made: tuple[Path, Path]) -> None:
+def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_nothing(
+    made: tuple[Path, Path],
+) -> None:
     notebooks, folder = made
     (folder / "00_toy.csv").write_text("edited")
     told = build(folder, notebooks=notebooks).read_text()
     assert "Made with" not in told and "by hand" in provenance(folder)["figures"]["00_toy"][0][1]
-
-
-def test_defaults_given_by_name_and_a_run_with_them_leave_the_page_as_it_was(
-    made: tuple[Path, Path],
-) -> None:
-    notebooks, folder = made
     assert main(["--only", "00"], notebooks=notebooks) == 0
     plain = (folder / "index.html").read_bytes()
     assert b"Made with" not in plain
     assert main(["--only", "00", "--set", "width=2"], notebooks=notebooks) == 0
     assert (folder / "index.html").read_bytes() == plain
-    for path in (folder / "runs").iterdir():
-        path.unlink()
+    shutil.rmtree(folder / "runs")
     assert build(folder, notebooks=notebooks).read_bytes() == plain
 
 
@@ -258,17 +236,12 @@ def test_text_from_elsewhere_is_escaped() -> None:
     chapter = {"name": "00_toy", "link": "../x.ipynb", "introduction": said, "parameters": {}}
     told = page.render_page([chapter | {"cards": [card]}])
     Read(told)
-    assert all(
-        one in told
-        for one in ("a &lt; b &amp; <code>c</code>", "<em>so</em> &lt;script&gt;", "&lt;i&gt;")
-    )
-    assert "<i>" not in told
+    escaped = ("a &lt; b &amp; <code>c</code>", "<em>so</em> &lt;script&gt;", "&lt;i&gt;")
+    assert all(one in told for one in escaped) and "<i>" not in told
 
 
 def test_the_page_in_git_is_the_one_that_would_be_built(stored: Path) -> None:
     built = re.sub(
-        r'href="[^"]*/notebooks/', 'href="../notebooks/', build(stored).read_text(encoding="utf-8")
+        r'href="[^"]*/notebooks/', 'href="../notebooks/', build(stored).read_text("utf-8")
     )
-    assert (FIGURES / "index.html").read_text(encoding="utf-8") == built, (
-        "make refresh, or specdec gallery, writes it anew"
-    )
+    assert (FIGURES / "index.html").read_text("utf-8") == built  # make refresh writes it anew

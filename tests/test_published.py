@@ -8,21 +8,15 @@ from specdec_lib.workload.published import number, price_list, published, publis
 
 def test_the_papers_tables_are_as_printed():
     table = published("staged.table1").set_index("sampling")
-    assert (
-        table.loc["deterministic", "staged"] == 0.23 and table.loc["top-k", "speculative"] == 0.48
-    )
+    assert table.loc["deterministic", "staged"] == 0.23
+    assert table.loc["top-k", "speculative"] == 0.48
     assert number("staged.fig1", "baseline speed") == 150
     assert number("staged.table2", "deterministic", "staged") == 475
 
 
 def test_a_price_list_leaves_out_who_has_no_price():
-    assert price_list("pw") == {
-        "t5-small": 0.02,
-        "t5-base": 0.04,
-        "t5-large": 0.11,
-        "t5-xxl": 1,
-        "mag": 0,
-    }
+    prices = {"t5-small": 0.02, "t5-base": 0.04, "t5-large": 0.11, "t5-xxl": 1, "mag": 0}
+    assert price_list("pw") == prices
     assert price_list("ms")["llama-7b"] == 70000  # as in the paper's code, ten times too much
 
 
@@ -41,17 +35,9 @@ def test_what_is_not_printed_is_refused(call, words):
 
 
 def test_ours_stands_beside_the_papers():
-    ours = pd.DataFrame(
-        [{"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}]
-    )
-    row = published_beside(
-        "staged.table1", ours, methods={"staged": "mine"}, samplings={"deterministic": "greedy"}
-    ).iloc[0]
-    assert (row.paper, row.ours, row.ours_low, row.ours_high) == (0.23, 0.3, 0.2, 0.4)
+    mine = {"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}
+    ours, samplings = pd.DataFrame([mine]), {"deterministic": "greedy"}
+    found = published_beside("staged.table1", ours, methods={"staged": "mine"}, samplings=samplings)
+    assert found.iloc[0].tolist() == ["greedy", "staged", 0.23, 0.3, 0.2, 0.4]
     with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
-        published_beside(
-            "staged.table1",
-            ours,
-            methods={"staged": "other"},
-            samplings={"deterministic": "greedy"},
-        )
+        published_beside("staged.table1", ours, methods={"staged": "other"}, samplings=samplings)

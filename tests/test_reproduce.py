@@ -7,8 +7,9 @@ import pytest
 from toys import GOOD, toys, write_toy
 
 from specdec_lib.core.files import file_digest
-from specdec_lib.suite.reproduce import plan, settings
+from specdec_lib.suite.reproduce import plan
 from specdec_lib.suite.reproduce.command import main
+from specdec_lib.suite.reproduce.settings import check_value
 
 __all__ = ["toys"]
 
@@ -23,16 +24,12 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(
     told = json.loads((figures / "runs" / "00_toy.json").read_text())
     assert told["parameters"] == told["values"] == {"width": 3} and told["state"] == "finished"
     assert told["figures"] == {"00_toy.csv": file_digest(figures / "00_toy.csv")}
-    assert {"commit", "machine", "versions", "date"} <= set(told["made"]) and "torch" in told[
-        "made"
-    ]["versions"]
+    assert {"commit", "machine", "versions", "date"} <= set(told["made"])
     assert "finished" in capsys.readouterr().out.splitlines()[-1]
     assert main(["--set", "width=3"], notebooks=toys) == 0
     said = capsys.readouterr()
-    assert (
-        "00_toy: unchanged since its last run, skipped" in said.err
-        and "unchanged" in said.out.splitlines()[-1]
-    )
+    assert "00_toy: unchanged since its last run, skipped" in said.err
+    assert "unchanged" in said.out.splitlines()[-1]
 
 
 def test_a_failing_notebook_is_named_and_the_others_finish(
@@ -60,16 +57,13 @@ def test_refresh_stores_outputs_and_no_trace_of_the_run(toys: Path) -> None:
     path = write_toy(toys, "00_toy", GOOD)
     assert main(["--refresh"], notebooks=toys) == 0
     stored = json.loads(path.read_text())
-    assert stored["cells"][2]["outputs"] == [
-        {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
-    ]
+    printed = {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
+    assert stored["cells"][2]["outputs"] == [printed]
     assert [cell.get("execution_count") for cell in stored["cells"]] == [None, 1, 2]
     assert [cell["id"] for cell in stored["cells"]] == ["a", "b", "c"]
     assert [cell["metadata"] for cell in stored["cells"]] == [{}, {"tags": ["parameters"]}, {}]
-    assert (
-        set(stored["metadata"]) == {"kernelspec", "language_info"}
-        and "papermill" not in path.read_text()
-    )
+    assert set(stored["metadata"]) == {"kernelspec", "language_info"}
+    assert "papermill" not in path.read_text()
 
 
 def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
@@ -127,10 +121,9 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, fig
     full = toys / "full" / "00.yml"
     full.parent.mkdir()
     full.write_text("width: 9\n")
-    assert plan.plan_runs([path], figures, profile="full")[0].parameters == {"width": 9}
-    assert plan.plan_runs([path], figures, profile="full", settings=["width=4"])[0].parameters == {
-        "width": 4
-    }
+    for settings, width in ([], 9), (["width=4"], 4):
+        (run,) = plan.plan_runs([path], figures, profile="full", settings=settings)
+        assert run.parameters == {"width": width}
     for wrong, reason in (
         ("widht: 9\n", "sets parameters of 00_toy, width; got"),
         ("width: nine\n", "declares width: int, got 'nine'"),
@@ -170,4 +163,4 @@ def test_the_fingerprint_follows_cells_and_parameters_not_outputs(
 )
 def test_a_value_fits_its_annotation(value: object, annotation: str, right: bool) -> None:
     with nullcontext() if right else pytest.raises(ValueError, match="declares size"):
-        settings.check_value("size", value, annotation, Path("00_toy.ipynb"))
+        check_value("size", value, annotation, Path("00_toy.ipynb"))

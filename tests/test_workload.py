@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -19,16 +20,13 @@ SMALL = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft")
 
 @pytest.mark.parametrize("domain,count", [("code", 120), ("math", 80), ("prose", 80)])
 def test_the_prompt_sets_are_whole_and_split_by_file(domain, count):
-    sets = {split: load_prompts(domain, split) for split in SPLITS}
-    assert all(
-        len(prompts) == count and len({prompt.name for prompt in prompts}) == count
-        for prompts in sets.values()
-    )
+    sets = [load_prompts(domain, split) for split in SPLITS]
+    for prompts in sets:
+        assert len(prompts) == count == len({prompt.name for prompt in prompts})
     if domain != "math":
-        assert {prompt.origin for prompt in sets["development"]}.isdisjoint(
-            prompt.origin for prompt in sets["held-out"]
-        )
-    assert len({prompt.text for prompts in sets.values() for prompt in prompts}) > 1.9 * count
+        development, held_out = ({prompt.origin for prompt in prompts} for prompts in sets)
+        assert development.isdisjoint(held_out)
+    assert len({prompt.text for prompts in sets for prompt in prompts}) > 1.9 * count
 
 
 def test_no_prompt_comes_from_a_file_that_was_trained_on(ladder):
@@ -40,21 +38,15 @@ def test_no_prompt_comes_from_a_file_that_was_trained_on(ladder):
 
 def test_no_word_problem_was_trained_on():
     trained = trained_questions()
-    assert trained.isdisjoint(
-        prompt.text for split in SPLITS for prompt in load_prompts("math", split)
-    )
-    assert (
-        len(trained) > 3 * 14_000
-    )  # the mix of the standard library, NumPy, pandas and networkx holds 14,192
+    known = {prompt.text for split in SPLITS for prompt in load_prompts("math", split)}
+    assert trained.isdisjoint(known)
+    assert len(trained) > 3 * 14_000  # the mix of the corpus holds 14,192
 
 
 def test_every_prompt_leaves_room_to_generate(ladder):
-    for domain in ("code", "math", "prose"):
-        for split in SPLITS:
-            assert (
-                max(len(ladder.encode(prompt)) for prompt in load_prompts(domain, split)) + 128
-                < ladder.target.max_positions
-            )
+    for domain, split in product(("code", "math", "prose"), SPLITS):
+        longest = max(len(ladder.encode(prompt)) for prompt in load_prompts(domain, split))
+        assert longest + 128 < ladder.target.max_positions
 
 
 def test_the_ladders_models_share_a_vocabulary_and_shrink(ladder):

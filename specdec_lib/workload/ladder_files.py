@@ -96,15 +96,11 @@ def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
         name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime)
         for name in ("target", "middle", "draft")
     }
-    katz = Katz.load(folder / "katz.npz")
-    measured = (
-        tuple(map(Measured.of, json.loads((folder / MATCH).read_text(encoding="utf-8"))))
-        if MATCH in card["files"]
-        else ()
-    )
+    stored = (folder / MATCH).read_text(encoding="utf-8") if MATCH in card["files"] else "[]"
+    measured = tuple(map(Measured.of, json.loads(stored)))
     return Ladder(
         **models,
-        katz=katz,
+        katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=(tokenizer.eos_token_id,),
         card=card,

@@ -58,12 +58,7 @@ def load_pair(
 ) -> Pair:
     """The embedded pair, every file checked against its card; or one of your own T5 models.
 
-    target, draft    models of your own: folders in hub format or names on the hub, such as
-                     "google/flan-t5-small"
-    tokenizer        a folder with the tokenizer, if the target's has none; it then counts for every
-                     model that has none
-    device           "auto" takes a GPU if there is one; "cpu", "cuda", …
-    dtype            "float32", "float64" or "bfloat16"
+    target, draft, tokenizer, device, dtype    as of `load_ladder`
 
     Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or
     device or dtype are unknown.

@@ -18,6 +18,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.drafts.trees.slots import best_slots
 
 NONE, MODEL, COPIES = "none", "model", "copies"
+SCOUT = "the scout, which saves passes of the draft"
 DRAWN = ("iid", "distinct")  # siblings that are drawn by chance
 
 
@@ -120,10 +121,6 @@ def _max_gram(draft: MaxGram) -> Reduced:
     return Reduced(COPIES, draft.length, window=draft.window, least=draft.least, lost=lost)
 
 
-def _staged(draft: StagedTree) -> Reduced:
-    return reduce_draft(draft.draft).without("the scout, which saves passes of the draft")
-
-
 def _staged_chain(draft: StagedChain) -> Reduced:
     drawn = draft.siblings in DRAWN
     lost = ("the scout under which the draft decodes its chain",)
@@ -153,7 +150,7 @@ def _one_of(parts: Sequence[Draft], usual: int, words: str) -> Reduced:
     modelled = [number for number, one in enumerate(found) if one.kind == MODEL]
     kept = usual if usual in modelled or not modelled else modelled[0]
     others = [type(part).__name__ for number, part in enumerate(parts) if number != kept]
-    return found[kept].without(*(f"{words} {name}" for name in others))
+    return found[kept].without(*(f"{words}: the guesses of {name}" for name in others))
 
 
 REDUCTIONS = {
@@ -162,12 +159,10 @@ REDUCTIONS = {
     TreeDraft: _tree,
     NgramDraft: _ngram,
     MaxGram: _max_gram,
-    StagedTree: _staged,
+    StagedTree: lambda draft: reduce_draft(draft.draft).without(SCOUT),
     StagedChain: _staged_chain,
     Reviewed: _reviewed,
     Relay: _relay,
-    FirstDraft: lambda draft: _one_of(
-        draft.parts, len(draft.parts) - 1, "taking turns: the guesses of"
-    ),
-    MergedDraft: lambda draft: _one_of(draft.parts, 0, "in the same pass: the guesses of"),
+    FirstDraft: lambda draft: _one_of(draft.parts, len(draft.parts) - 1, "taking turns"),
+    MergedDraft: lambda draft: _one_of(draft.parts, 0, "in the same pass"),
 }
