@@ -22,6 +22,8 @@ from specdec_lib.workload import Ladder, Prompt, neutral
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+COLUMNS = """method prompt tokens timed_tokens seconds rounds accepted tried same margin rounding
+    loops""".split()
 EIGHT = "draft, budget 8, depth 4"
 FED = f"tree of {EIGHT}; Max-Gram scout"
 # by name, a method and its setting among those of `specdec bench`
@@ -134,9 +136,8 @@ def compare_methods(
 
 
 def _row(timing: Timing) -> Row:
-    names = "method prompt tokens timed_tokens rounds accepted tried same rounding loops".split()
     margin = None if math.isnan(timing.margin) else timing.margin
-    row = {name: vars(timing)[name] for name in names}
+    row = {name: vars(timing)[name] for name in COLUMNS}
     return row | {"seconds": timing.least_seconds, "margin": margin}
 
 
