@@ -16,55 +16,51 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.acceptance import (
-    calibration,
     collect,
     expected_calibration_error,
     hazards,
     rank_rates,
     rates,
+    rates_by_confidence,
     tokens,
 )
-from specdec_lib.measure.acceptance.records import GUESS
+from specdec_lib.measure.acceptance.records import GUESS, LABELS, ROUND
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.workload import Prompt
 
 
-def played(parents=(), path=(), scores=None, *, sources=None, emitted=None, at=4):
+def played(parents=(), path=(), scores=None, *, sources=None, emitted=None):
     """A round: the guesses' parents, the accepted nodes, scores and sources of the guesses; it
     emits one token more than it accepts.
     """
     count = len(parents)
     scores = tuple(scores or [0.5] * count)
-    tree = TokenTree(
-        at,
-        (9, *range(count)),
-        (-1, *parents),
-        ("context", *(sources or ["m"] * count)),
-        (1.0, *scores),
-        (None,) * (count + 1),
-    )
+    names = ("context", *(sources or ["m"] * count))
+    rows = (None,) * (count + 1)
+    tree = TokenTree(4, (9, *range(count)), (-1, *parents), names, (1.0, *scores), rows)
     emitted = len(path) + 1 if emitted is None else emitted
-    who = [*(tree.sources[node] for node in path), "target"]
-    last = path[-1] if path else ROOT
-    return Round(
-        tree,
-        tuple(path),
-        (7,) * emitted,
-        tuple(who[:emitted]),
-        len(path) + bool(tree.children(last)),
-        {},
-        0.0,
-    )
+    who = (*(tree.sources[node] for node in path), "target")[:emitted]
+    tried = len(path) + bool(tree.children(path[-1] if path else ROOT))
+    return Round(tree, tuple(path), (7,) * emitted, who, tried, {}, 0.0)
 
 
 def generation(*rounds, stop="length"):
     return Generation(Context.of([1, 2]), rounds, stop, {})
 
 
-def guesses(made, **labels) -> pd.DataFrame:
-    return collect([({**labels, "prompt": "a"}, made)])[0]
+def collected(*made, draft="t", sampler=Sampler(), rule=look_up):
+    """Both tables of generations, each of a prompt of its own: a, b, …"""
+    setting = Setting(draft, NoDraft(), sampler, rule)
+    prompts = [Prompt(name, "", "code", "development", "") for name in "abcdefghijklmn"]
+    return collect((setting, *each) for each in zip(prompts, made, strict=False))
+
+
+def guesses(made) -> pd.DataFrame:
+    return collected(made)[0]
 
 
 def per_round(made) -> pd.DataFrame:
-    return collect([({"prompt": "a"}, made)])[1]
+    return collected(made)[1]
 
 
 # depth 1: nodes 1, 2, 3; below node 2: 4, 5; below node 5: 6
@@ -88,15 +84,17 @@ def hand():
         played((0, 1), (), (0.5, 0.25)),
         stop="stop token",
     )
-    return collect([({"prompt": "a", "draft": "t"}, one), ({"prompt": "b", "draft": "t"}, other)])
+    return collected(one, other)
 
 
 def test_every_child_of_every_reached_node_has_a_row():
-    table = guesses(
-        generation(played(TREE, (2, 5), SCORES, sources=SOURCES)), draft="t", top_k=None
-    )
-    assert list(table) == ["draft", "top_k", "prompt", *GUESS]
-    assert table.drop(columns=["draft", "top_k", "prompt", "round"]).values.tolist() == [
+    made = generation(played(TREE, (2, 5), SCORES, sources=SOURCES))
+    table = collected(made, sampler=Sampler(1.0, top_k=9), rule=reject)[0]
+    assert list(table) == LABELS + GUESS
+    assert {tuple(row) for row in table[LABELS].values} == {
+        ("t", 1.0, 9, "reject", "code", 0.0, "a")
+    }
+    assert table[GUESS[1:]].values.tolist() == [
         [1, 0, -1, 3, "m", 0.8, False, True],
         [1, 1, -1, 3, "m", 0.5, True, True],
         [1, 2, -1, 3, "n", 0.1, False, False],
@@ -104,14 +102,11 @@ def test_every_child_of_every_reached_node_has_a_row():
         [2, 1, 1, 2, "m", 0.5, True, True],
         [3, 0, 1, 1, "m", 1.0, False, True],
     ]
-
-
-def test_a_score_of_nothing_leaves_no_confidence():
     assert guesses(generation(played((0, 1), (1,), (0.0, 0.0)))).confidence.tolist() == [0, 0]
 
 
 def test_a_round_has_one_row_whatever_was_proposed(hand):
-    table = hand[1].drop(columns=["draft", "root_position"])
+    table = hand[1][["prompt", *ROUND]].drop(columns="root_position")
     assert table.values.tolist() == [
         ["a", 0, 6, 3, 3, 2, 3, "m", ""],
         ["a", 1, 6, 3, 1, 1, 2, "m", ""],
@@ -121,77 +116,51 @@ def test_a_round_has_one_row_whatever_was_proposed(hand):
     ]
 
 
-def test_a_hazard_counts_those_at_risk_and_survival_is_their_product(hand):
-    table = hazards(hand[0])
-    assert table.depth.tolist() == [1, 2, 3]
-    assert (table.at_risk.tolist(), table.accepted.tolist(), table.prompts.tolist()) == (
-        [4, 2, 1],
-        [3, 1, 0],
-        [2, 2, 1],
-    )
-    assert table.rate.tolist() == [0.75, 0.5, 0] and table.survival.tolist() == [0.75, 0.375, 0]
-    assert table.low[0] == 0.5 and table.high[0] == 1
-    assert math.isnan(table.low[2]) and math.isnan(table.high[2])
-
-
-def test_survivors_make_a_hazard_differ_from_what_a_round_accepts(hand):
+def test_a_hazard_counts_those_at_risk_and_survival_is_their_product_in_each_group(hand):
     """Depth 2 is accepted in 1 of 5 rounds, but in 1 of the 2 in which there was a guess to look
     at.
     """
-    marginal = (hand[1].accepted >= 2).mean()
-    assert marginal == 0.2 and hazards(hand[0]).rate[1] == 0.5
+    table = hazards(pd.concat([hand[0], hand[0].assign(draft="u")]), ["draft"])
+    assert table.draft.tolist() == ["t"] * 3 + ["u"] * 3
+    columns = ["depth", "at_risk", "accepted", "prompts", "rate", "survival"]
+    assert table[columns].values.tolist() == 2 * [
+        [1, 4, 3, 2, 0.75, 0.75],
+        [2, 2, 1, 2, 0.5, 0.375],
+        [3, 1, 0, 1, 0, 0],
+    ]
+    assert (hand[1].accepted >= 2).mean() == 0.2
+    assert (table.low[0], table.high[0]) == (0.5, 1)
+    assert math.isnan(table.low[2]) and math.isnan(table.high[2])  # one prompt has no interval
 
 
 def test_a_rate_per_guess_tells_siblings_apart(hand):
-    table = rates(hand[0], ["depth", "rank"]).set_index(["depth", "rank"])
-    assert table.at_risk.to_dict() == {
-        (1, 0): 4,
-        (1, 1): 3,
-        (1, 2): 3,
-        (2, 0): 2,
-        (2, 1): 2,
-        (3, 0): 1,
-    }
-    assert table.accepted.to_dict() == {
-        (1, 0): 1,
-        (1, 1): 2,
-        (1, 2): 0,
-        (2, 0): 0,
-        (2, 1): 1,
-        (3, 0): 0,
-    }
-    assert rates(hand[0], ["source"]).set_index("source").at_risk.to_dict() == {"m": 10, "n": 5}
-    assert rates(hand[0]).at_risk.tolist() == [15] and rates(
-        hand[0], per="node"
-    ).at_risk.tolist() == [7]
-
-
-def test_a_sibling_after_the_accepted_one_was_not_tried(hand):
-    first = hand[0][hand[0].depth == 1]
-    assert rates(first[first.tried], ["rank"]).at_risk.tolist() == [4, 2]
-    assert rates(first[first.tried], ["rank"]).rate.tolist() == [0.25, 1]
+    table = rates(hand[0], ["depth", "rank"])
+    assert table[["depth", "rank", "at_risk", "accepted"]].values.tolist() == [
+        [1, 0, 4, 1],
+        [1, 1, 3, 2],
+        [1, 2, 3, 0],
+        [2, 0, 2, 0],
+        [2, 1, 2, 1],
+        [3, 0, 1, 0],
+    ]
+    assert rates(hand[0], ["source"]).at_risk.tolist() == [10, 5]
+    assert rates(hand[0]).at_risk[0] == 15 and rates(hand[0], per="node").at_risk[0] == 7
+    first = hand[0][(hand[0].depth == 1) & hand[0].tried]  # none comes after the accepted sibling
+    assert rates(first, ["rank"]).at_risk.tolist() == [4, 2]
 
 
 def test_groups_keep_the_order_of_labels_and_sort_numbers():
     one = generation(played((0, 0), (), (0.5, 0.4)))
-    runs = [
-        ({"prompt": "a", "draft": draft, "temperature": heat, "top_k": k}, one)
-        for draft, heat, k in (("z", 1.0, 5), ("z", 0.0, None), ("b", 0.5, 5))
-    ]
-    table = rates(collect(runs)[0], ["draft", "temperature", "top_k", "rank"])
+    runs = [("z", Sampler(1.0, top_k=5)), ("z", Sampler(0.0)), ("b", Sampler(0.5, top_k=5))]
+    every = pd.concat([collected(one, draft=draft, sampler=how)[0] for draft, how in runs])
+    table = rates(every, ["draft", "temperature", "top_k", "rank"])
     assert table.draft.tolist() == ["z"] * 4 + ["b"] * 2
     assert table.temperature.tolist() == [0, 0, 1, 1, 0.5, 0.5]
     assert table["rank"].tolist() == [0, 1] * 3
-    assert hazards(collect(runs)[0], ["draft", "top_k"]).survival.tolist() == [0, 0, 0]
-
-
-def test_survival_starts_again_in_each_group(hand):
-    twice = pd.concat([hand[0], hand[0].assign(draft="u")])
-    assert hazards(twice, ["draft"]).survival.tolist() == [0.75, 0.375, 0] * 2
 
 
 def test_confidence_beside_what_came_of_it(hand):
-    table = calibration(hand[0], bins=2)
+    table = rates_by_confidence(hand[0], bins=2)
     assert table[["low_edge", "high_edge", "at_risk", "accepted"]].values.tolist() == [
         [0, 0.5, 3, 0],
         [0.5, 1, 12, 4],
@@ -203,9 +172,8 @@ def test_confidence_beside_what_came_of_it(hand):
 
 def test_an_edge_belongs_to_the_bin_above_it_and_1_to_the_last():
     table = guesses(generation(played((0, 0, 0, 0), (), (0.3, 0.1 + 0.2, 1.0, 0.0))))
-    assert calibration(table).low_edge.tolist() == [0, 0.3, 0.9] and calibration(
-        table
-    ).at_risk.tolist() == [1, 2, 1]
+    found = rates_by_confidence(table)
+    assert found.low_edge.tolist() == [0, 0.3, 0.9] and found.at_risk.tolist() == [1, 2, 1]
 
 
 def test_rank_rates_pool_what_was_seldom_seen(hand):
@@ -219,12 +187,8 @@ def test_rank_rates_pool_what_was_seldom_seen(hand):
 
 def test_tokens_per_round_with_the_bonus_and_without(hand):
     row = tokens(hand[1], ["draft"]).iloc[0]
-    assert (row.rounds, row.prompts, row.tokens_per_round, row.accepted_per_round) == (
-        5,
-        2,
-        9 / 5,
-        4 / 5,
-    )
+    assert (row.rounds, row.prompts) == (5, 2)
+    assert (row.tokens_per_round, row.accepted_per_round) == (9 / 5, 4 / 5)
     assert row.tokens_per_round_low == 1.5 and row.tokens_per_round_high == 2
     assert math.isnan(tokens(hand[1], ["prompt"]).tokens_per_round_low[0])
 
@@ -238,10 +202,8 @@ def test_a_stop_token_cuts_what_is_emitted_not_what_was_accepted():
 def test_a_limit_cuts_the_tree_so_nothing_behind_it_is_at_risk():
     model = table_model(4, 1)
     done = decode(model, ChainDraft(model, 5), PROMPT, Chance(0, Sampler(0)), max_new_tokens=8)
-    assert per_round(done)[["deepest", "accepted", "emitted"]].values.tolist() == [
-        [5, 5, 6],
-        [1, 1, 2],
-    ]
+    counts = per_round(done)[["deepest", "accepted", "emitted"]]
+    assert counts.values.tolist() == [[5, 5, 6], [1, 1, 2]]
     assert hazards(guesses(done)).at_risk.tolist() == [2, 1, 1, 1, 1]
 
 
@@ -255,32 +217,22 @@ DRAFTS = {
 @pytest.mark.parametrize("rule,draft", DRAFTS.values(), ids=DRAFTS)
 def test_tables_of_real_runs_count_what_the_records_hold(rule, draft):
     target, model = table_model(5, 1), table_model(5, 2, name="draft")
-    runs = [
-        decode(
-            target, draft(model), PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=20, rule=rule
-        )
-        for seed in range(2)
-    ]
-    table, rounds = collect(({"prompt": str(number)}, run) for number, run in enumerate(runs))
+    chances = [Chance(seed, Sampler(1.0)) for seed in range(2)]
+    limits = {"max_new_tokens": 20, "rule": rule}
+    runs = [decode(target, draft(model), PROMPT, chance, **limits) for chance in chances]
+    table, rounds = collected(*runs)
     every = [one for run in runs for one in run.rounds]
-    found = hazards(table)
-    assert found.at_risk.tolist() == [
-        sum(one.tried >= depth for one in every) for depth in found.depth
-    ]
-    assert found.accepted.tolist() == [
-        sum(one.accepted >= depth for one in every) for depth in found.depth
-    ]
-    assert found.at_risk.sum() == rounds.tried.sum() == sum(one.tried for one in every)
+    for row in hazards(table).itertuples():
+        assert row.at_risk == sum(one.tried >= row.depth for one in every)
+        assert row.accepted == sum(one.accepted >= row.depth for one in every)
     assert tokens(rounds).tokens_per_round[0] == sum(len(run.tokens) for run in runs) / len(every)
     for row in rates(table, ["depth", "rank"]).itertuples():
-        slots = [
-            (one, node)
+        reached = [
+            node in one.path
             for one in every
             for node in range(1, len(one.tree))
             if (one.tree.depths[node], one.tree.slots(node)[-1]) == row[1:3]
-        ]
-        reached = [
-            node in one.path for one, node in slots if one.tree.parents[node] in (ROOT, *one.path)
+            and one.tree.parents[node] in (ROOT, *one.path)
         ]
         assert (row.at_risk, row.accepted) == (len(reached), sum(reached))
 
@@ -295,7 +247,7 @@ def test_rates_of_records_hold_the_exact_distribution():
         decode(target, draft, PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=30, rule=reject)
         for seed in range(12)
     ]
-    table, rounds = collect(({"prompt": str(number)}, run) for number, run in enumerate(runs))
+    table, rounds = collected(*runs)
     found = hazards(table)
     for row in found.itertuples():
         assert abs(row.rate - 0.8) < 4 * math.sqrt(0.8 * 0.2 / row.at_risk) < 0.16
@@ -305,9 +257,9 @@ def test_rates_of_records_hold_the_exact_distribution():
 
 def test_a_draft_that_guesses_nothing_has_rounds_and_no_guesses():
     done = decode(table_model(4, 1), NoDraft(), PROMPT, Chance(0, Sampler(0)), max_new_tokens=3)
-    table, rounds = collect([({"prompt": "a"}, done)])
+    table, rounds = collected(done)
     assert len(table) == 0 and tokens(rounds).accepted_per_round[0] == 0
-    for count in (rates, hazards, calibration, rank_rates):
+    for count in (rates, hazards, rates_by_confidence, rank_rates):
         with pytest.raises(ValueError, match="at least 1 row, got an empty table"):
             count(table)
 
@@ -319,33 +271,12 @@ def test_a_draft_that_guesses_nothing_has_rounds_and_no_guesses():
         (lambda table: rates(table, ["rank", "rank"]), "got rank, rank"),
         (lambda table: rates(table, ["accepted"]), "got accepted"),
         (lambda table: rates(table, per="round"), 'per is "node" or "guess", got \'round\''),
-        (
-            lambda table: rates(table, ["depth", "source", "rank"], per="node"),
-            "siblings differ in source, rank",
-        ),
+        (lambda table: rates(table, ["depth", "rank"], per="node"), "siblings differ in rank"),
         (lambda table: hazards(table, ["depth"]), "got depth, depth"),
-        (lambda table: calibration(table, bins=0), "at least 1 bin, got 0"),
-        (lambda table: rank_rates(table, least=0), "at least 1, got 0"),
+        (lambda table: rates_by_confidence(table, bins=0), "at least 1 bin, got 0"),
         (lambda table: tokens(table, ["x"]), "got x"),
     ],
 )
 def test_what_makes_no_sense_is_refused(hand, call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call(hand[0])
-
-
-@pytest.mark.parametrize(
-    "labels,complaint",
-    [
-        ([], "got none"),
-        ([{"draft": "x"}], "needs the labels draft, prompt, got draft"),
-        (
-            [{"prompt": "a"}, {"prompt": "a", "draft": "x"}],
-            "needs the labels prompt, got prompt, draft",
-        ),
-        ([{"prompt": "a", "rank": 1, "low": 2}], "low, rank is a column of its own"),
-    ],
-)
-def test_labels_that_would_mix_records_are_refused(labels, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        collect((each, generation(played())) for each in labels)

@@ -1,6 +1,6 @@
 """Shapes replayed along a text against the real loop, and predictions against what was drawn."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,17 @@ from specdec_lib.measure.acceptance import (
     compare_predictions,
     errors,
     position_rates,
+    predict_tokens,
     predicted_shapes,
-    predictions,
     ranks_by_temperature,
     replayed_tokens,
 )
-from specdec_lib.measure.acceptance.prediction import PREDICTORS
-from specdec_lib.measure.acceptance.ranks import replayed_guesses
+from specdec_lib.measure.acceptance.prediction import PREDICTORS, replayed_guesses
 from specdec_lib.measure.replay.shape_rounds import replay_shape, taken_ranks
+from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Prompt, seeds
+
+HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDraft())
 
 
 @pytest.fixture(scope="module")
@@ -58,35 +60,26 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_a_replayed_shape_emits_what_the_decoded_one_does_round_for_round(texts, shape):
+def test_a_replayed_shape_has_the_rounds_and_guesses_of_the_decoded_one(texts, shape):
     target, model, found = texts
+    columns = ["depth", "rank", "parent_rank", "accepted"]
     for chance, made, taken in found:
         run = decode(target, TreeDraft(model, shape=shape), PROMPT, chance, max_new_tokens=30)
         assert run.tokens == made.tokens
         assert emitted(shape, taken) == [len(one.emitted) for one in run.rounds]
-
-
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_replayed_guesses_are_those_that_the_records_hold(texts, shape):
-    target, model, found = texts
-    columns = ["depth", "rank", "parent_rank", "accepted"]
-    for chance, _, taken in found:
-        made = decode(target, TreeDraft(model, shape=shape), PROMPT, chance, max_new_tokens=30)
-        real = collect([({"prompt": "a"}, made)])[0]
-        assert (
-            replayed_guesses(shape, [taken])[columns].values.tolist()
-            == real[columns].values.tolist()
-        )
+        real = collect([(PLAIN, HERE, run)])[0]
+        replayed = replayed_guesses(shape, [taken])
+        assert replayed[columns].values.tolist() == real[columns].values.tolist()
 
 
 def test_a_stop_token_ends_the_replayed_text_where_the_decoded_one_ends(texts):
     target, model, found = texts
+    shape, draft = SHAPES["tree"], TreeDraft(model, widths=(1,))
     for chance, made, _ in found:
         limits = {"max_new_tokens": 30, "stop_tokens": (made.tokens[9],)}
-        run = decode(target, TreeDraft(model, shape=SHAPES["tree"]), PROMPT, chance, **limits)
-        assert emitted(SHAPES["tree"], taken_ranks(run, TreeDraft(model, widths=(1,)), chance)) == [
-            len(one.emitted) for one in run.rounds
-        ]
+        run = decode(target, TreeDraft(model, shape=shape), PROMPT, chance, **limits)
+        taken = taken_ranks(run, draft, chance)
+        assert emitted(shape, taken) == [len(one.emitted) for one in run.rounds]
 
 
 def test_another_draft_is_asked_at_each_position(texts):
@@ -97,35 +90,26 @@ def test_another_draft_is_asked_at_each_position(texts):
 
 
 def test_a_walk_by_hand():
-    tree = Shape.of_widths((2, 1))
-    assert emitted(tree, (0, 0, 0, 1, None, 0, 1, 1, 0)) == [3, 2, 2, 2]
+    tree, text = Shape.of_widths((2, 1)), (0, 0, 0, 1, None, 0, 1, 1, 0)
+    assert emitted(tree, text) == [3, 2, 2, 2]
     assert emitted(Shape.chain(2), (None, 0, 0, 0)) == [1, 3] and emitted(Shape.chain(2), ()) == []
-    assert (
-        replayed_tokens({"t": tree}, [(0, 0, 0, 1, None, 0, 1, 1, 0), (1,)]).tokens_per_round[0]
-        == 10 / 5
-    )
+    assert replayed_tokens({"t": tree}, [text, (1,)]).tokens_per_round[0] == 10 / 5
     assert position_rates([(0, 1, None, 0), (0,)], ranks=2).rate.tolist() == [0.6, 0.2]
+
+
+def compared(trees, widths, known, unseen):
+    wide = replayed_guesses(Shape.of_widths(widths), known)
+    return compare_predictions(predict_tokens(trees, wide, known), replayed_tokens(trees, unseen))
 
 
 def test_predictors_agree_where_positions_are_independent():
     """Ranks drawn independently: all five predict what other draws then give, within 4 %."""
     dice = np.random.default_rng(0)
-    known, unseen = (
-        [
-            tuple(int(rank) for rank in dice.choice(4, 200, p=(0.6, 0.2, 0.1, 0.1)))
-            for _ in range(60)
-        ]
-        for _ in range(2)
-    )
-    trees = {
-        "chain": Shape.chain(3),
-        "tree": Shape.of_widths((2, 2, 1)),
-        "best": predicted_shapes(known)["best of 8"],
-    }
-    table = compare_predictions(
-        predictions(trees, replayed_guesses(Shape.of_widths((4, 3, 2, 1)), known), known),
-        replayed_tokens(trees, unseen),
-    )
+    drawn = dice.choice(4, (2, 60, 200), p=(0.6, 0.2, 0.1, 0.1)).tolist()
+    known, unseen = ([tuple(text) for text in texts] for texts in drawn)
+    trees = {"chain": Shape.chain(3), "tree": Shape.of_widths((2, 2, 1))}
+    trees["best"] = predicted_shapes(known)["best of 8"]
+    table = compared(trees, (4, 3, 2, 1), known, unseen)
     assert len(table) == len(trees) * len(PREDICTORS) and (abs(table.error) < 0.04).all()
 
 
@@ -134,12 +118,9 @@ def test_only_replay_sees_that_hits_come_in_runs():
     chain lives on the easy half alone.
     """
     known = [(0,) * 100 + (None,) * 100] * 3
-    trees = {"chain of 8": Shape.chain(8)}
-    measured = replayed_tokens(trees, known)
-    table = compare_predictions(
-        predictions(trees, replayed_guesses(Shape.of_widths((2, 1, 1)), known), known), measured
-    ).set_index("predictor")
-    assert table.error["replay"] == 0 and abs(table.error["every position"]) > 0.1
+    table = compared({"chain of 8": Shape.chain(8)}, (2, 1, 1), known, known)
+    found = table.set_index("predictor").error
+    assert found["replay"] == 0 and abs(found["every position"]) > 0.1
 
 
 def test_errors_leave_the_sign_out():
@@ -157,62 +138,46 @@ def test_errors_leave_the_sign_out():
 
 def test_texts_are_sorted_by_temperature(texts):
     target, model, _ = texts
-    prompt = Prompt("a", "", "code", "development", "")
-    settings = [SimpleNamespace(sampler=Sampler(temperature)) for temperature in (0.0, 1.0)]
-    chances = [Chance(seeds([prompt], 3)[0], setting.sampler) for setting in settings]
-    runs = [
-        (setting, prompt, decode(target, NoDraft(), PROMPT, chance, max_new_tokens=9))
-        for setting, chance in zip(settings, chances, strict=True)
-    ]
-    draft = TreeDraft(model, widths=(1,))
-    assert ranks_by_temperature(runs, draft, seed=3) == {
-        t: [taken_ranks(run[2], draft, c)]
-        for t, run, c in zip((0.0, 1.0), runs, chances, strict=True)
-    }
+    draft, own = TreeDraft(model, widths=(1,)), seeds([HERE], 3)[0]
+    runs, wanted = [], {}
+    for temperature in (0.0, 1.0):
+        chance = Chance(own, Sampler(temperature))
+        made = decode(target, NoDraft(), PROMPT, chance, max_new_tokens=9)
+        runs.append((Setting("", NoDraft(), chance.sampler), HERE, made))
+        wanted[temperature] = [taken_ranks(made, draft, chance)]
+    assert ranks_by_temperature(runs, draft, seed=3) == wanted
 
 
 def test_what_cannot_be_replayed_is_refused(texts):
     _, model, found = texts
     chance, made, taken = found[0]
-    drawn = TreeDraft(model, widths=(2,), siblings="iid")
-    for draft in (drawn, ChainDraft(model, 2, siblings="iid")):
+    for draft in (TreeDraft(model, widths=(2,)), ChainDraft(model, 2)):
+        drawn = replace(draft, siblings="iid")
         with pytest.raises(ValueError, match='only "ranked" or "top" siblings'):
-            taken_ranks(made, draft, chance)
+            taken_ranks(made, drawn, chance)
     with pytest.raises(ValueError, match="at least 1 position"):
         position_rates([()])
-    one, two = {"a": Shape.chain(1)}, {"b": Shape.chain(1)}
+    one = {"a": Shape.chain(1)}
+    predicted = predict_tokens(one, replayed_guesses(one["a"], [taken]), [taken])
     with pytest.raises(ValueError, match="no measurement of a"):
-        compare_predictions(
-            predictions(one, replayed_guesses(one["a"], [taken]), [taken]),
-            replayed_tokens(two, [taken]),
-        )
+        compare_predictions(predicted, replayed_tokens({"b": Shape.chain(1)}, [taken]))
 
 
 def test_the_stored_predictions_keep_to_5_percent():
     table = pd.read_csv(DATA / "measured" / "predicted.csv")
-    assert (
-        table.name.nunique() >= 10
-        and set(table.predictor) == set(PREDICTORS)
-        and set(table.temperature) == {0.0, 1.0}
-    )
+    assert table.name.nunique() >= 10 and set(table.predictor) == set(PREDICTORS)
     table = table.assign(error=table.predicted / table.measured - 1)
     found = errors(table, ["predictor", "temperature"]).set_index("predictor")
-    assert (found.median_error["replay"] <= 0.05).all()
+    assert (found.median_error["replay"] <= 0.05).all() and len(found) == 2 * len(PREDICTORS)
 
 
 def test_the_stored_replays_lie_within_what_decoding_half_of_the_prompts_found():
-    folder = DATA / "measured"
-    ours = (
-        pd.read_csv(folder / "predicted.csv")
-        .drop_duplicates(["temperature", "name"])
-        .set_index(["name", "temperature"])
+    stored, decoded = (
+        pd.read_csv(DATA / "measured" / f"{name}.csv") for name in ("predicted", "tokens_per_round")
     )
-    decoded = pd.read_csv(folder / "tokens_per_round.csv").set_index(["draft", "temperature"])
-    for name in ("chain of 4", "chain of 8", "tree 4·2·1·1"):
-        for temperature in (0.0, 1.0):
-            found = decoded.loc[(f"draft, {name}", temperature)]
-            assert (
-                found.tokens_per_round_low
-                <= ours.measured[(name.removeprefix("tree "), temperature)]
-                <= found.tokens_per_round_high
-            )
+    ours = stored.drop_duplicates(["temperature", "name"])
+    names = ours.name.where(ours.name.str.startswith("chain"), "tree " + ours.name)
+    ours = ours.assign(draft="draft, " + names)
+    both = ours.merge(decoded, on=["draft", "temperature"])
+    assert len(both) == 2 * 3  # chains of 4 and 8, and the tree 4·2·1·1
+    assert both.measured.between(both.tokens_per_round_low, both.tokens_per_round_high).all()

@@ -7,7 +7,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import observe
+from specdec_lib.measure.latency.predicting import observe
 from specdec_lib.measure.replay import own_text, replay_draft, work_of
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))

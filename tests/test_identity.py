@@ -17,9 +17,9 @@ from specdec_lib.drafts.cascade import Reviewed, from_matrix
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.measure.sweep import grid, identity, stacks
 from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.jobs import Job
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.repetition import repetition
-from specdec_lib.measure.sweep.runs import Run
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.show import figures as figures_drawn
@@ -52,7 +52,7 @@ UNREACHED = {"show/figures/__init__.py", "show/figures/drawn.py", *NOWHERE}
 
 def forget():
     identity._library.cache_clear()
-    identity._code_from.cache_clear()
+    identity.reachable_files.cache_clear()
 
 
 @pytest.fixture
@@ -80,14 +80,10 @@ def maker(module):
     return row
 
 
-@pytest.mark.parametrize("path", sorted(set(TREE) - UNREACHED))
-def test_a_change_of_what_imports_lead_to_changes_the_digest(path, digest_with):
-    assert digest_with({path: TREE[path] + "\n# changed"}) != digest_with({})
-
-
-@pytest.mark.parametrize("path", sorted(UNREACHED))
-def test_a_change_elsewhere_does_not(path, digest_with):
-    assert digest_with({path: TREE[path] + "\n# changed"}) == digest_with({})
+@pytest.mark.parametrize("path", sorted(TREE))
+def test_only_a_change_of_what_imports_lead_to_changes_the_digest(path, digest_with):
+    changed = digest_with({path: TREE[path] + "\n# changed"}) != digest_with({})
+    assert changed == (path not in UNREACHED)
 
 
 def test_a_module_that_moves_is_followed(digest_with):
@@ -108,27 +104,21 @@ def test_what_is_given_counts_with_what_its_own_module_imports(digest_with):
 
 
 def outside():
-    """Of this file, which imports the package `figures`, there in the made-up library too."""
+    """A function that is not of the library."""
 
 
-def test_code_from_outside_counts_with_the_library_that_its_file_imports(digest_with):
-    seen = []
-    for path in ("", "show/figures/drawn.py", "hidden.py", *NOWHERE):
-        digest_with({path: TREE[path] + "\n# changed"} if path else {})
-        seen.append(identity.fingerprint(outside))
-    assert len(set(seen[:3])) == 3 and seen[3] == seen[0]
-
-
-def test_code_of_a_notebooks_cell_counts_with_the_whole_library(digest_with, monkeypatch):
+def test_code_from_outside_counts_with_its_source_and_the_whole_library(digest_with, monkeypatch):
     text, name = "def cell():\n    return draw()\n", "/no/such/folder/cell.py"
     made = {"__name__": "cells"}
     monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(True), name))
-    exec(compile(text, name, "exec"), made)
-    seen = set()
-    for path in TREE:
-        digest_with({path: TREE[path] + "\n# changed"})
-        seen.add(identity.fingerprint(made["cell"]))
-    assert len(seen) == len(TREE)
+    exec(compile(text, name, "exec"), made)  # a notebook's cell
+    for thing in (outside, made["cell"]):
+        seen = set()
+        for path in ("direct.py", *sorted(UNREACHED)):
+            digest_with({path: TREE[path] + "\n# changed"})
+            seen.add(identity.fingerprint(thing))
+        assert len(seen) == 1 + len(UNREACHED)
+    assert identity.fingerprint(outside) != identity.fingerprint(made["cell"])
 
 
 def test_a_maker_from_elsewhere_is_refused(digest_with):
@@ -143,36 +133,33 @@ def path_of(thing):
     return file.relative_to(identity.LIBRARY).as_posix()
 
 
-def drawing():
-    """The library's modules that use plotly."""
-    known = identity.read_sources(identity.LIBRARY)
-    return {path for path, text in known.items() if re.search("^(import|from) plotly", text, re.M)}
+def containing(pattern):
+    """The library's files with a line like this."""
+    return {path for path, text in identity._library().items() if re.search(pattern, text, re.M)}
 
 
 @pytest.fixture
 def fingerprint_with(ladder, monkeypatch):
     """The fingerprint of a real sweep, as it would be with these files of the library changed."""
-    real = identity.read_sources(identity.LIBRARY)
+    real = identity._library()
     cascade = from_matrix([ladder.draft, ladder.max_gram], ((2, 4), (0, 4)))
-    run = Run([*stacks.settings(ladder), Setting("cascade", cascade)], ladder)
+    job = Job([*stacks.staged_settings(ladder), Setting("cascade", cascade)], ladder)
 
     def fingerprint(*paths):
         changed = real | {path: real[path] + "\n# changed" for path in paths}
         monkeypatch.setattr(identity, "_library", lambda: changed)
-        identity._code_from.cache_clear()
-        return run.fingerprint()
+        return job.fingerprint()
 
-    yield fingerprint
-    identity._code_from.cache_clear()
+    return fingerprint
 
 
 def test_a_real_sweep_follows_from_rules_loop_drafts_and_models_but_no_figure(fingerprint_with):
     unchanged = fingerprint_with()
     for thing in MUST_HAVES:
         assert fingerprint_with(path_of(thing)) != unchanged, f"{path_of(thing)} does not count"
-    figures = drawing()
+    figures = containing("^(import|from) plotly")
     assert path_of(figures_drawn.tree) in figures and fingerprint_with(*figures) == unchanged
-    tables = [f"measure/sweep/{name}.py" for name in ("statistics", "ratios", "traffic", "cluster")]
+    tables = [f"measure/sweep/{name}.py" for name in ("ratios", "traffic", "cluster")]
     assert fingerprint_with("measure/intervals.py", *tables) == unchanged
 
 
@@ -180,10 +167,9 @@ def test_nothing_reached_imports_by_a_name_that_it_computes():
     """They could not be read off a file; the control is `Recipe`, which does so and is not
     reached.
     """
-    known = identity.read_sources(identity.LIBRARY)
     makers = grid.generation_row, StagedTree, Reviewed, FastModel
-    paths = identity.reachable_files([thing.__module__ for thing in makers], known)
-    hidden = {path for path in known if re.search("(import_module|__import__)\\(", known[path])}
+    paths = identity.reachable_files(frozenset(thing.__module__ for thing in makers))
+    hidden = containing(r"(import_module|__import__)\(")
     assert path_of(Recipe) in hidden and not hidden & set(paths)
 
 

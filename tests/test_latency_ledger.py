@@ -19,10 +19,11 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency import ledger, shares
+from specdec_lib.measure.latency.ledger import round_parts, shares
 from specdec_lib.measure.latency.stopwatch import (
     PARTS,
     Stopwatch,
+    TimedChance,
     timed_chance,
     timed_parts,
     timed_rule,
@@ -101,24 +102,15 @@ class Slowly:
         return look_up(tree, target_logits, chance)
 
 
-def booked(clock: Clock | None = None, **changes):
+def booked():
     """A ledger in which every part takes a different time per round."""
-    clock = clock or Clock()
+    clock = Clock()
     target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
     draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
-    settings = {
-        "max_new_tokens": 7,
-        "rule": Slowly(clock, 0.0625),
-        "clock": clock,
-        "progress": False,
-    } | changes
-    return ledger(
-        target,
-        {"both": draft, "plain": NoDraft()},
-        [PROMPT, PROMPT[:2]],
-        [Chance(1), Chance(2)],
-        **settings,
-    )
+    drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
+    settings = {"max_new_tokens": 7, "rule": Slowly(clock, 0.0625), "clock": clock}
+    prompts = [PROMPT, PROMPT[:2]]
+    return round_parts(target, drafts, prompts, chances, progress=False, **settings)
 
 
 def test_every_second_lies_where_it_was_spent():
@@ -144,21 +136,14 @@ def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock
     table = booked()
     sums = table.groupby(["draft", "prompt"]).seconds.sum()
     walls = table.groupby(["draft", "prompt"])[["wall_seconds", "plain_seconds"]].first()
-    assert list(sums) == pytest.approx(list(walls.wall_seconds)) and list(
-        walls.wall_seconds
-    ) == pytest.approx(list(walls.plain_seconds))
+    assert list(sums) == pytest.approx(list(walls.wall_seconds))
+    assert list(walls.wall_seconds) == pytest.approx(list(walls.plain_seconds))
     found = shares(table)
-    assert found.accounted.tolist() == pytest.approx(
-        [1] * len(found)
-    ) and found.watch_cost.tolist() == pytest.approx([0] * len(found))
+    assert found.accounted.tolist() == pytest.approx([1] * len(found))
+    assert found.watch_cost.tolist() == pytest.approx([0] * len(found))
     assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])
-    assert set(found.part) <= set(PARTS)
-
-
-def test_a_ledger_that_lost_a_part_does_not_sum():
-    table = booked()
-    found = shares(table[table.part != "draft passes"])
-    assert found[found.draft == "both"].accounted.max() < 0.95
+    lost = shares(table[table.part != "draft passes"])  # the control
+    assert lost[lost.draft == "both"].accounted.max() < 0.95
 
 
 def test_what_happens_between_the_parts_is_the_hosts():
@@ -175,7 +160,7 @@ def test_what_happens_between_the_parts_is_the_hosts():
     assert watch.lap().seconds == {("host", ""): 0}
 
 
-def drafts(ladder, sampler):
+def drafts(ladder):
     scout = MergedDraft((MaxGram(None, 4), MaxGram(ladder.katz.bigrams(), 3)))
     return {
         "chain": ChainDraft(ladder.draft, 3),
@@ -187,64 +172,47 @@ def drafts(ladder, sampler):
     }
 
 
+def watched(ladder, draft, prompt, chance, **limits):
+    """The same generation without the stopwatch and with it, and the stopwatch."""
+    watch, rule = Stopwatch(), limits.pop("rule", look_up)
+    plain = decode(ladder.target, draft, prompt, chance, rule=rule, **limits)
+    parts = (*timed_parts(ladder.target, draft, watch), prompt, timed_chance(chance, watch))
+    return plain, decode(*parts, rule=timed_rule(rule, watch), **limits), watch
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["chain", "staged", "cascade", "relay"])
 def test_watching_changes_nothing(ladder, prompts, name, temperature):
     chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
-    draft, watch = drafts(ladder, chance.sampler)[name], Stopwatch()
-    plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=12)
-    seen = decode(
-        *timed_parts(ladder.target, draft, watch),
-        prompt,
-        timed_chance(chance, watch),
-        max_new_tokens=12,
-        rule=timed_rule(look_up, watch),
-    )
+    draft = drafts(ladder)[name]
+    plain, seen, watch = watched(ladder, draft, prompt, chance, max_new_tokens=12)
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
-    counted = [
-        (used.passes, used.rows) for played in plain.rounds for used in played.usage.values()
+    counts = [
+        [(used.passes, used.rows) for played in run.rounds for used in played.usage.values()]
+        for run in (plain, seen)
     ]
-    assert [
-        (used.passes, used.rows) for played in seen.rounds for used in played.usage.values()
-    ] == counted
+    assert counts[0] == counts[1]
     parts = {part for part, _ in watch.lap().seconds}
-    assert parts == set(PARTS) - (set() if name != "chain" else {"n-gram"})
+    assert parts == set(PARTS) - ({"n-gram"} if name == "chain" else set())
 
 
 def test_watching_keeps_coins_and_draws(ladder, prompts):
-    chance, prompt, watch = Chance(4, Sampler(1.0)), ladder.encode(prompts[1]), Stopwatch()
     draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
-    plain = decode(ladder.target, draft, prompt, chance, max_new_tokens=10, rule=reject)
-    seen = decode(
-        *timed_parts(ladder.target, draft, watch),
-        prompt,
-        timed_chance(chance, watch),
-        max_new_tokens=10,
-        rule=timed_rule(reject, watch),
-    )
+    run = (ladder, draft, ladder.encode(prompts[1]), Chance(4, Sampler(1.0)))
+    plain, seen, _ = watched(*run, max_new_tokens=10, rule=reject)
     assert seen.tokens == plain.tokens
 
 
 def test_every_public_decision_of_chance_is_timed():
     clock = Clock()
     watch, chance = Stopwatch(clock), Chance(0, Sampler(1.0))
-    timed = timed_chance(chance, watch).inner("part", (1,))
-    logits = torch.arange(5.0)
-    assert timed.choose(logits, 3) == chance.choose(logits, 3) and timed.nesting == (
-        ("part", (1,)),
-    )
+    timed, logits = timed_chance(chance, watch).inner("part", (1,)), torch.arange(5.0)
+    assert timed.choose(logits, 3) == chance.choose(logits, 3)
+    assert timed.nesting == (("part", (1,)),)
     assert ("choice and noise", "") in watch.lap().seconds
-    public = {
-        name
-        for name in vars(Chance)
-        if not name.startswith("_") and callable(getattr(Chance, name))
-    } - {"inner"}
-    assert (
-        {name for name in public if hasattr(getattr(type(timed), name), "__wrapped__")}
-        == public
-        >= {"choose", "rank", "coin", "draw"}
-    )
+    public = {name for name, one in vars(Chance).items() if callable(one) and name[0] != "_"}
+    assert {"choose", "rank", "coin", "draw"} <= public - {"inner"} <= set(vars(TimedChance))
 
 
 def test_one_model_in_two_places_is_watched_once(ladder):
@@ -257,32 +225,19 @@ def test_one_model_in_two_places_is_watched_once(ladder):
 
 
 @pytest.mark.parametrize(
-    "call, complaint",
-    [
-        (lambda: ledger(table_model(5, 0), {}, [PROMPT], [Chance(0)]), "got 0, 1 and 1"),
-        (lambda: ledger(table_model(5, 0), {"a": NoDraft()}, [PROMPT], []), "got 1, 1 and 0"),
-        (lambda: shares(booked().drop(columns="wall_seconds")), "this one lacks wall_seconds"),
-    ],
+    "drafts, chances, complaint",
+    [({}, [Chance(0)], "got 0, 1 and 1"), ({"a": NoDraft()}, [], "got 1, 1 and 0")],
 )
-def test_what_cannot_be_booked_is_named(call, complaint):
+def test_what_cannot_be_booked_is_named(drafts, chances, complaint):
     with pytest.raises(ValueError, match=complaint):
-        call()
+        round_parts(table_model(5, 0), drafts, [PROMPT], chances)
 
 
 def test_a_target_that_counts_nothing_is_all_passes():
-    table = ledger(
-        table_model(5, 0),
-        {"plain": NoDraft()},
-        [PROMPT],
-        [Chance(0)],
-        max_new_tokens=3,
-        progress=False,
-    )
-    assert (
-        "KV moves" not in set(table.part)
-        and "verify" in set(table.part)
-        and table.tokens.iloc[0] == 3
-    )
+    asked = (table_model(5, 0), {"plain": NoDraft()}, [PROMPT], [Chance(0)])
+    table = round_parts(*asked, max_new_tokens=3, progress=False)
+    assert set(table.part) >= {"verify"} and "KV moves" not in set(table.part)
+    assert set(table["rounds"]) == {3}
 
 
 @pytest.mark.parametrize(

@@ -17,17 +17,21 @@ from specdec_lib.measure.latency import (
     grid,
     machine_name,
     measure_all,
-    observe,
-    store_table,
     stored_tables,
 )
-from specdec_lib.measure.latency.predicting import Observation, fit_overhead, predict_speeds
+from specdec_lib.measure.latency.measuring import store_table
+from specdec_lib.measure.latency.predicting import (
+    Observation,
+    fit_overhead,
+    observe,
+    predict_speeds,
+)
 from specdec_lib.measure.latency.speeds import (
     Kinded,
     beside_predictions,
     measure_speeds,
+    measured_speed_ups,
     race_predictions,
-    speed_ups,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
@@ -44,43 +48,27 @@ HOST = Overhead(0.5, 0.1, 0.25)
 
 def work(length: int, rounds: int = 10, tokens: int = 20) -> Work:
     """Rounds of a chain without context."""
-    return Work(
-        tokens,
-        rounds,
-        rounds * length,
-        Counter({("target", length + 1, 0): rounds, ("draft", 1, 0): rounds * length}),
-    )
+    passes = {("target", length + 1, 0): rounds, ("draft", 1, 0): rounds * length}
+    return Work(tokens, rounds, rounds * length, passes)
 
 
 def test_seconds_are_those_of_all_passes_and_of_what_lies_around_them():
     two = work(2)
     assert two.model_seconds(TABLES) == pytest.approx(10 * 6 + 20 * 1)
     assert two.seconds(TABLES, HOST) == pytest.approx(80 + 10 * 0.5 + 20 * 0.1 + 20 * 0.25)
-    assert (
-        two.tokens_per_second(TABLES) == pytest.approx(20 / 80)
-        and two.tokens_per_round == 2
-        and two.draft_passes == 20
-    )
+    assert two.tokens_per_second(TABLES) == pytest.approx(20 / 80)
+    assert two.tokens_per_round == 2 and two.draft_passes == 20
 
 
 def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
     shape, rates = Shape.of_widths((2, 2, 1)), [[0.5, 0.3]]
     found = tree_work(shape, rates, context=7)
-    assert found.passes == {
-        ("target", 11, 7): 1,
-        ("draft", 1, 7): 1,
-        ("draft", 2, 7): 1,
-        ("draft", 4, 7): 1,
-    }
-    assert (
-        found.tokens == expected_tokens(shape, rates)
-        and found.guesses == 10
-        and plain_work(context=7).passes == {("target", 1, 7): 1}
-    )
-    assert tree_work(Shape.chain(3), [[0.5]]).passes == {
-        ("target", 4, 256): 1,
-        ("draft", 1, 256): 3,
-    }
+    passes = {("target", 11, 7): 1, ("draft", 1, 7): 1, ("draft", 2, 7): 1, ("draft", 4, 7): 1}
+    assert found.passes == passes and found.guesses == 10
+    assert found.tokens == expected_tokens(shape, rates)
+    assert plain_work(context=7).passes == {("target", 1, 7): 1}
+    chain = tree_work(Shape.chain(3), [[0.5]])
+    assert chain.passes == {("target", 4, 256): 1, ("draft", 1, 256): 3}
 
 
 @pytest.mark.parametrize(
@@ -88,15 +76,7 @@ def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
     [
         (lambda: Work(1, 2, 0, {}), "emit a token or more"),
         (lambda: Work(2, 2, 0, {("target", 1, 0): -1}), "counts of 0 or more"),
-        (
-            lambda: work(1).seconds({"target": TABLES["target"]}),
-            "draft ran and has no table of seconds; there are target",
-        ),
-        (lambda: fit_overhead([]), "at least 1 draft"),
-        (
-            lambda: predict_speeds({"a": Observation(work(1), 1.0, 1.0)}, {}, TABLES),
-            "no kind is given for a",
-        ),
+        (lambda: work(1).seconds({"target": TABLES["target"]}), "no table of seconds; .* target"),
         (lambda: work(1) + Work(1, 1, 0, {}, "other"), "one target adds up, got target and other"),
     ],
 )
@@ -122,39 +102,31 @@ def test_an_overhead_is_found_again():
 
 
 def test_an_overhead_is_never_below_nothing():
-    falling = [Observation(work(length), 1.0, 5.0 / length) for length in (1, 2, 4)]
-    found = fit_overhead(falling)
+    found = fit_overhead([Observation(work(n), 1.0, 5.0 / n) for n in (1, 2, 4)])
     assert min(found.round, found.guess, found.draft_pass) >= 0
 
 
 def test_in_a_world_as_simple_as_that_predictions_are_exact():
     chains = {f"chain of {length}": made_up(length) for length in (1, 2, 4)}
-    table = predict_speeds(chains, dict.fromkeys(chains, "chain"), TABLES).set_index("draft")
+    kinds = dict.fromkeys(chains, "chain")
+    table = predict_speeds(chains, kinds, TABLES).set_index("draft")
     for name, one in chains.items():
         assert table.predicted[name] == pytest.approx(one.work.tokens / one.seconds)
         assert table.host_share[name] == pytest.approx(one.overhead_seconds / one.seconds)
     slower = {"target": TABLES["target"].faster(0.5), "draft": TABLES["draft"]}
-    wrong = (
-        predict_speeds(chains, dict.fromkeys(chains, "chain"), slower).set_index("draft").predicted
-    )
+    wrong = predict_speeds(chains, kinds, slower).set_index("draft").predicted
     assert (wrong < 0.8 * table.predicted).all(), "with the wrong table they are not"
 
 
 def test_every_pass_is_observed(ladder, prompts):
-    asked, chances = [ladder.encode(prompt) for prompt in prompts[:2]], [Chance(1), Chance(2)]
-    draft, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 12}
-    first, second = (
-        observe(ladder.target, draft, tokens, chance, **limits)
-        for tokens, chance in zip(asked, chances, strict=True)
-    )
-    found = first + second
-    per_model = Counter()
+    draft, asked = ChainDraft(ladder.draft, 3), [ladder.encode(prompt) for prompt in prompts[:2]]
+    runs = zip(asked, (Chance(1), Chance(2)), strict=True)
+    one, two = (observe(ladder.target, draft, *run, max_new_tokens=12) for run in runs)
+    found, per_model = one + two, Counter()
     for (model, _, _), count in found.work.passes.items():
         per_model[model] += count
-    assert (
-        per_model["target"] == found.work.rounds
-        and per_model["draft"] == found.work.draft_passes >= 2 * found.work.rounds
-    )
+    assert per_model["target"] == found.work.rounds
+    assert per_model["draft"] == found.work.draft_passes >= 2 * found.work.rounds
     assert found.work.tokens == 24 and 0 < found.overhead_seconds < found.seconds
     assert min(context for _, _, context in found.work.passes) == min(map(len, asked)) - 1
 
@@ -164,7 +136,7 @@ ROWS_OF_TWO = pd.DataFrame(
         "draft": [PLAIN, PLAIN, "chain", "chain"],
         "kind": [PLAIN, PLAIN, "chain", "chain"],
         "prompt": ["a", "b", "a", "b"],
-        "tokens": [10, 10, 10, 10],
+        "tokens": 10,
         "rounds": [10, 10, 4, 6],
         "seconds": [10.0, 10.0, 4.0, 6.0],
     }
@@ -172,101 +144,60 @@ ROWS_OF_TWO = pd.DataFrame(
 
 
 def test_a_speed_up_is_paired_by_prompt():
-    table = speed_ups(ROWS_OF_TWO).set_index("draft")
+    table = measured_speed_ups(ROWS_OF_TWO).set_index("draft")
     assert table.measured.to_dict() == {PLAIN: 1.0, "chain": 2.0} and table.speed_up["chain"] == 2.0
-    assert (
-        table.speed_up_low[PLAIN] == table.speed_up_high[PLAIN] == 1.0
-        and table.speed_up_low["chain"] < 2 < table.speed_up_high["chain"]
-    )
+    assert table.speed_up_low[PLAIN] == table.speed_up_high[PLAIN] == 1.0
+    assert table.speed_up_low["chain"] < 2 < table.speed_up_high["chain"]
     assert table.tokens_per_round["chain"] == 2.0
 
 
-OVERHEADS = dict.fromkeys(("host_share", "round_overhead", "guess_overhead", "pass_overhead"), 0.1)
-
-
 def test_predictions_stand_beside_measurements():
-    foresight = pd.DataFrame(
-        {
-            "draft": [PLAIN, "chain"],
-            "kind": [PLAIN, "chain"],
-            "predicted": [1.1, 1.9],
-            "tokens_per_round": 1.0,
-            **OVERHEADS,
-        }
-    )
-    table = beside_predictions(foresight, ROWS_OF_TWO).set_index("draft")
-    assert table.error.tolist() == pytest.approx([0.1, -0.05]) and table.predicted_speed_up[
-        "chain"
-    ] == pytest.approx(1.9 / 1.1)
+    names = [PLAIN, "chain"]
+    foresight = pd.DataFrame({"draft": names, "kind": names, "predicted": [1.1, 1.9]})
+    columns = ("tokens_per_round", "host_share", "round_overhead", "pass_overhead")
+    foresight = foresight.assign(**dict.fromkeys(columns, 0.1))
+    table = beside_predictions(foresight, ROWS_OF_TWO)
+    assert table.error.tolist() == pytest.approx([0.1, -0.05])
+    assert table.predicted_speed_up[1] == pytest.approx(1.9 / 1.1)
     with pytest.raises(ValueError, match="no measurement of chain"):
         beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_grid_holds_twenty_settings_of_every_kind(ladder, temperature):
-    drafts = grid(ladder, Sampler(temperature))
-    assert len(drafts) >= 20 and {one.kind for one in drafts.values()} == {
-        PLAIN,
-        "chain",
-        "tree",
-        "staged",
-        "cascade",
-    }
-    assert [one.kind for one in few(ladder, Sampler(temperature)).values()] == [
-        PLAIN,
-        "chain",
-        "tree",
-        "staged",
-        "cascade",
-    ]
+    drafts, kinds = (
+        grid(ladder, Sampler(temperature)),
+        [PLAIN, *"chain tree staged cascade".split()],
+    )
+    assert len(drafts) >= 20 and {one.kind for one in drafts.values()} == set(kinds)
+    assert [one.kind for one in few(ladder, Sampler(temperature)).values()] == kinds
 
 
 def test_settings_are_timed_in_turn_and_foreseen_from_other_prompts(ladder, prompts):
-    drafts = {
-        PLAIN: Kinded(PLAIN, NoDraft()),
-        "chain of 2": Kinded("chain", ChainDraft(ladder.draft, 2)),
-    }
+    chain = Kinded("chain", ChainDraft(ladder.draft, 2))
+    drafts = {PLAIN: Kinded(PLAIN, NoDraft()), "chain of 2": chain}
     limits = {"max_new_tokens": 6, "progress": False}
     rows = measure_speeds(ladder, drafts, Sampler(), prompts[:2], **limits)
-    assert (
-        list(rows.draft) == [PLAIN, PLAIN, "chain of 2", "chain of 2"]
-        and (rows.tokens == 6).all()
-        and (rows.seconds > 0).all()
-    )
-    foresight, raced_rows = race_predictions(
-        ladder,
-        drafts,
-        Sampler(),
-        prompts[2:3],
-        prompts[:2],
-        rows=(1, 2, 3),
-        contexts=(32,),
-        **limits,
-    )
+    assert list(rows.draft) == [PLAIN, "chain of 2"] * 2
+    assert (rows.tokens == 6).all() and (rows.seconds > 0).all()
+    splits, places = (prompts[2:3], prompts[:2]), {"rows": (1, 2, 3), "contexts": (32,)}
+    foresight, raced = race_predictions(ladder, drafts, Sampler(), *splits, **places, **limits)
     assert list(foresight.draft) == list(drafts) and (foresight.predicted > 0).all()
     counts = ["draft", "prompt", "tokens", "rounds"]
-    assert raced_rows[counts].equals(rows[counts]), "the same prompts, the same tokens"
+    assert raced[counts].equals(rows[counts]), "the same prompts, the same tokens"
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():
-    rates, limits = (
-        [[0.6, 0.2]],
-        {"budgets": (1, 3), "depths": (1, 2), "widths": (1, 2), "context": 0},
-    )
-    gains = tree_gains(rates, TABLES, **limits, overhead=HOST, plain=Overhead(0.5))
+    rates, grid = [[0.6, 0.2]], {"budgets": (1, 3), "depths": (1, 2), "widths": (1, 2)}
+    limits = {**grid, "context": 0, "overhead": HOST, "plain": Overhead(0.5)}
+    gains = tree_gains(rates, TABLES, **limits)
     assert [(gain.width, gain.depth, gain.budget) for gain in gains] == [
         (w, d, b) for w in (1, 2) for d in (1, 2) for b in (1, 3)
     ]
-    one = gains[0]
     seconds = TABLES["target"].at(2) + TABLES["draft"].at(1) + 0.5 + 0.1 + 0.25
-    assert one.speed_up == pytest.approx(1.6 / seconds * (TABLES["target"].at(1) + 0.5))
-    quick = tree_gains(
-        rates,
-        TABLES | {"draft": TABLES["draft"].faster(10)},
-        **limits,
-        overhead=HOST,
-        plain=Overhead(0.5),
-    )
+    assert gains[0].speed_up == pytest.approx(1.6 / seconds * (TABLES["target"].at(1) + 0.5))
+    faster = TABLES | {"draft": TABLES["draft"].faster(10)}
+    quick = tree_gains(rates, faster, **limits)
     assert all(new.speed_up > old.speed_up for new, old in zip(quick, gains, strict=True))
     with pytest.raises(ValueError, match="at least one budget"):
         tree_gains(rates, TABLES, budgets=(), depths=(1,), widths=(1,))
@@ -274,58 +205,34 @@ def test_gains_of_trees_follow_from_rates_and_tables():
 
 def test_the_best_chain_is_the_best_of_all_lengths():
     gains = [chain_speed_up(0.7, length, 0.2) for length in range(1, 7)]
-    assert (
-        best_chain_speed_up(0.7, 0.2, longest=6) == max(gains) > gains[0]
-        and best_chain_speed_up(0.1, 0.9) < 1
-    )
+    assert best_chain_speed_up(0.7, 0.2, longest=6) == max(gains) > gains[0]
+    assert best_chain_speed_up(0.1, 0.9) < 1
     with pytest.raises(ValueError, match="at least 1 guess, got longest=0"):
         best_chain_speed_up(0.7, 0.2, longest=0)
 
 
 def test_tables_are_stored_whole_and_read_by_machine(tmp_path):
     table = pd.DataFrame({"a": [1.5, 2.25]})
-    paths = [store_table(table, name, folder=tmp_path) for name in ("latency", "ledger", "speeds")]
+    for name in ("latency", "ledger", "speeds"):
+        store_table(table, name, folder=tmp_path)
     with pytest.raises(ValueError, match=r"no measurements of any machine in .*, there are none"):
         stored_tables(folder=tmp_path)
-    paths.append(store_table(table, "sweeps", folder=tmp_path))
-    assert sorted(tmp_path.iterdir()) == sorted(paths)
-    assert stored_tables(folder=tmp_path)["speeds"].equals(table) and stored_tables(
-        machine_name(), folder=tmp_path
-    )["latency"].equals(table)
-    with pytest.raises(
-        ValueError, match=f"no measurements of other in .*, there are {machine_name()}"
-    ):
+    store_table(table, "sweeps", folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+    for machine in ("", machine_name()):
+        found = stored_tables(machine, folder=tmp_path)
+        assert len(found) == 4 and all(one.equals(table) for one in found.values())
+    with pytest.raises(ValueError, match=f"of other in .*, there are {machine_name()}"):
         stored_tables("other", folder=tmp_path)
-    with pytest.raises(
-        ValueError, match="a table is one of latency, ledger, speeds, sweeps, got 'more'"
-    ):
-        store_table(table, "more", folder=tmp_path)
 
 
 def test_a_small_measurement_gives_all_four_tables(ladder):
-    ranges = Ranges(
-        (1, 2),
-        (16,),
-        1,
-        temperatures=(0.0,),
-        domains=("math",),
-        prompts=1,
-        max_new_tokens=4,
-        settings=few,
-    )
+    little = {"temperatures": (0.0,), "domains": ("math",), "prompts": 1, "max_new_tokens": 4}
+    ranges = Ranges((1, 2), (16,), 1, **little, settings=few)
     found = measure_all({"reference": ladder}, ranges, progress=False)
-    assert list(found) == ["latency", "ledger", "speeds", "sweeps"]
-    assert (
-        len(found["latency"]) == 6
-        and set(found["latency"].runtime) == {"reference"}
-        and (found["latency"].roofline_seconds > 0).all()
-    )
-    assert abs(found["ledger"].accounted - 1).max() < 0.05 and set(found["ledger"].temperature) == {
-        0.0,
-        1.0,
-    }
-    assert (
-        len(found["speeds"]) == 2 * 5
-        and len(found["sweeps"]) == 5
-        and found["sweeps"].domain[0] == "math"
-    )
+    sizes = {name: len(table) for name, table in found.items() if name != "ledger"}
+    assert sizes == {"latency": 6, "speeds": 2 * 5, "sweeps": 5}
+    assert all(set(table.runtime) == {"reference"} for table in found.values())
+    assert (found["latency"].roofline_seconds > 0).all() and found["sweeps"].domain[0] == "math"
+    assert abs(found["ledger"].accounted - 1).max() < 0.05
+    assert set(found["ledger"].temperature) == {0.0, 1.0}

@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import BEGIN, END, markdown, replace_table
-from specdec_lib.measure.sweep.comparison import compared_drafts
 from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.ratios import summarise
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.statistics import summary
 from specdec_lib.suite.command import VERBS, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -116,7 +116,7 @@ def test_the_table_is_the_stored_measurement(ladder):
     table = README.split(BEGIN)[1].split(END)[0]
     measured = pd.read_csv(MEASURED / "tokens_per_round.csv")
     assert table.strip() == markdown(measured, "make table").strip()
-    assert all(f"| {name} |" in table for name in compared_drafts(ladder))
+    assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
 
 
 def test_the_speeds_are_the_stored_measurement():
@@ -169,10 +169,10 @@ def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
     settings = [
         Setting(name, draft, Sampler(t))
         for t in (0.0, 1.0)
-        for name, draft in list(compared_drafts(ladder).items())[:2]
+        for name, draft in list(stacks.table_drafts(ladder).items())[:2]
     ]
     rows = sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)
-    text = markdown(summary(rows), "make table")
+    text = markdown(summarise(rows), "make table")
     assert [line.split(" | ")[0] for line in text.splitlines()[-2:]] == [
         "| n-gram, best tree of 16",
         "| Max-Gram, chain of 10",

@@ -16,89 +16,61 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.acceptance import collect
-from specdec_lib.measure.sweep.grid import Setting, generations, with_labels
+from specdec_lib.measure.sweep.grid import Setting, generations
+from specdec_lib.measure.sweep.ratios import summarise, with_sampling
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.statistics import summary
 from specdec_lib.workload import load_ladder
 
 
 def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
-    settings = [
-        Setting("none", NoDraft()),
-        Setting("chain", ChainDraft(ladder.draft, 3)),
-        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0)),
-    ]
+    chain = ChainDraft(ladder.draft, 3)
+    settings = [Setting("none", NoDraft()), Setting("chain", chain)]
+    settings.append(Setting("chain", chain, Sampler(1.0, top_k=50)))
     table = sweep(settings, prompts[:2], ladder, max_new_tokens=24, progress=False)
-    assert (
-        len(table) == 6
-        and (table.target_passes == table.rounds).all()
-        and (table.tokens <= 24).all()
-    )
-    assert (
-        table[table.draft == "none"].tokens.tolist()
-        == table[(table.draft == "chain") & (table.temperature == 0)].tokens.tolist()
-    )
+    assert len(table) == 6 and (table.tokens <= 24).all()
+    assert (table.target_passes == table.rounds).all()
+    greedy = table[table.temperature == 0].groupby("draft").tokens.apply(list)
+    assert greedy["none"] == greedy["chain"]
     chain = table[table.draft == "chain"]
     assert (chain.accepted <= chain.tried).all() and (chain.tried <= chain.proposed).all()
     assert (chain.target_rows == chain.proposed + chain.rounds).all()
     assert (table.seconds >= table.overhead_seconds).all()
     assert set(chain[chain.temperature == 1].match) == {"default"}
+    assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
 
 
 def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
     counts = ["tokens", "rounds", "proposed", "accepted", "target_rows"]
     tree = Setting("tree", TreeDraft(ladder.draft, budget=8), Sampler(1.0))
-    alone = sweep([tree], prompts[1:2], ladder, max_new_tokens=16, progress=False)
-    beside = sweep(
-        [Setting("none", NoDraft()), tree], prompts[:2], ladder, max_new_tokens=16, progress=False
-    )
-    same = beside[(beside.draft == "tree") & (beside.prompt == prompts[1].name)]
+    limits = {"max_new_tokens": 16, "progress": False}
+    alone = sweep([tree], prompts[1:2], ladder, **limits)
+    both = sweep([Setting("none", NoDraft()), tree], prompts[:2], ladder, **limits)
+    same = both[(both.draft == "tree") & (both.prompt == prompts[1].name)]
     assert same[counts].values.tolist() == alone[counts].values.tolist()
 
 
 def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
-    settings = [
-        Setting("chain", ChainDraft(ladder.draft, 3)),
-        Setting(
-            "drawn", ChainDraft(ladder.draft, 2, siblings="iid"), Sampler(1.0, top_k=50), reject
-        ),
-    ]
+    drawn = ChainDraft(ladder.draft, 2, siblings="iid")
+    settings = [Setting("chain", ChainDraft(ladder.draft, 3))]
+    settings.append(Setting("drawn", drawn, Sampler(1.0, top_k=50), reject))
     run = {"seed": 3, "max_new_tokens": 12, "progress": False}
-    table, played = (
-        sweep(settings, prompts[:2], ladder, **run),
-        list(generations(settings, prompts[:2], ladder, **run)),
-    )
+    table = sweep(settings, prompts[:2], ladder, **run)
+    played = list(generations(settings, prompts[:2], ladder, **run))
     assert [(setting, prompt) for setting, prompt, _ in played] == [
         (setting, prompt) for prompt in prompts[:2] for setting in settings
     ]
-    assert [(len(made.tokens), len(made.rounds)) for _, _, made in played] == list(
-        table[["tokens", "rounds"]].itertuples(index=False, name=None)
-    )
-    labels, made = zip(*with_labels(played), strict=True)
-    assert labels[1] == {
-        "draft": "drawn",
-        "temperature": 1.0,
-        "top_k": 50,
-        "rule": "reject",
-        "domain": "code",
-        "prompt": prompts[0].name,
-    }
-    looked_at, per_round = collect(zip(labels, made, strict=True))
-    assert (
-        per_round.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist()
-        == table.accepted.tolist()
-    )
-    assert (
-        looked_at.groupby(["prompt", "draft"], sort=False).accepted.sum().tolist()
-        == table.accepted.tolist()
-    )
+    assert [[len(made.tokens), len(made.rounds)] for _, _, made in played] == table[
+        ["tokens", "rounds"]
+    ].values.tolist()
+    for rows in collect(played):
+        counted = rows.groupby(["prompt", "draft"], sort=False).accepted.sum()
+        assert counted.tolist() == table.accepted.tolist()
 
 
 def test_generations_come_one_by_one(ladder, prompts):
-    first = next(
-        generations([Setting("none", NoDraft())], prompts, ladder, max_new_tokens=2, progress=False)
-    )
+    limits = {"max_new_tokens": 2, "progress": False}
+    first = next(generations([Setting("none", NoDraft())], prompts, ladder, **limits))
     assert first[1] == prompts[0] and len(first[2].tokens) == 2
 
 
@@ -122,43 +94,18 @@ def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share
     assert repetition(list(tokens)) == pytest.approx(share)
 
 
-def test_a_summary_keeps_looping_prompts_apart():
-    rows = {
-        "draft": "x",
-        "temperature": 0.0,
-        "top_k": None,
-        "top_p": 1.0,
-        "rule": "look_up",
-        "tokens": [10, 40],
-        "rounds": [10, 10],
-        "accepted": [0, 30],
-        "tried": [10, 40],
-        "repetition": [0.0, 0.9],
-    }
-    one = summary(pd.DataFrame(rows)).iloc[0]
-    assert (one.tokens_per_round, one.tokens_per_round_kept, one.acceptance_rate) == (2.5, 1.0, 0.6)
-    assert one.prompts_kept == 1 and one.repetition == pytest.approx(0.72)
-    assert not math.isnan(one.tokens_per_round_low)
-
-
-def test_a_summary_keeps_settings_apart_and_says_nan_where_there_is_nothing_to_say():
-    settings = {
-        "draft": "x",
-        "temperature": 1.0,
-        "top_k": [None, 50, None],
-        "top_p": 1.0,
-        "rule": ["look_up", "look_up", "reject"],
-    }
-    rows = settings | {
-        "tokens": [2, 3, 4],
-        "rounds": 1,
-        "accepted": 0,
-        "tried": 0,
-        "repetition": 0.9,
-    }
-    table = summary(pd.DataFrame(rows))
-    assert table.tokens_per_round.tolist() == [2, 3, 4]
-    assert table.acceptance_rate.isna().all() and table.tokens_per_round_kept.isna().all()
+def test_a_summary_keeps_settings_and_looping_prompts_apart():
+    settings = {"draft": "x", "temperature": 1.0, "top_p": 1.0, "rounds": 10}
+    settings |= {"top_k": [None, None, 50, None], "rule": ["look_up"] * 3 + ["reject"]}
+    counts = {"tokens": [10, 40, 20, 30], "accepted": [0, 30, 0, 0], "tried": [10, 40, 0, 0]}
+    table = summarise(pd.DataFrame(settings | counts | {"repetition": [0.0, 0.9, 0.9, 0.9]}))
+    assert table.tokens_per_round.tolist() == [2.5, 2, 3]
+    first = table.iloc[0]
+    assert (first.tokens_per_round_kept, first.acceptance_rate) == (1.0, 0.6)
+    assert (first.prompts, first.prompts_kept) == (2, 1)
+    assert first.repetition == pytest.approx(0.72) and not math.isnan(first.tokens_per_round_low)
+    nothing = table[["acceptance_rate", "tokens_per_round_kept"]][1:]
+    assert nothing.isna().all(axis=None)
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +123,10 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact):
         for name, sampler in lossless.SAMPLERS.items()
         for draft in lossless.drafts(exact, sampler)
     }
-    seen = set()
-    for row in itertools.islice(
-        lossless.comparisons(exact, "float64", max_new_tokens=8), len(wanted)
-    ):
-        assert row["equal"], row
-        seen.add((row["sampler"], row["draft"]))
-    assert seen == wanted
+    found = lossless.comparisons(exact, "float64", max_new_tokens=8)
+    rows = list(itertools.islice(found, len(wanted)))
+    assert all(row["equal"] for row in rows), [row for row in rows if not row["equal"]]
+    assert {(row["sampler"], row["draft"]) for row in rows} == wanted
 
 
 def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact):

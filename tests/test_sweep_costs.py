@@ -13,7 +13,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of, with_sampling
+from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
@@ -21,66 +21,38 @@ from specdec_lib.theory.costs import pass_bytes
 
 
 def rows() -> pd.DataFrame:
-    common = {
-        "temperature": 0.0,
-        "top_k": None,
-        "top_p": 1.0,
-        "rule": "look_up",
-        "sampling": "greedy",
-    }
-    plain = {
-        "draft": "plain",
-        "tokens": 10,
-        "rounds": 10,
-        "target_passes": 10,
-        "target_rows": 10,
-        "target_context_tokens": 50,
-        "bytes": 100.0,
-    }
-    tree = {
-        "draft": "tree",
-        "tokens": 10,
-        "rounds": 4,
-        "target_passes": 4,
-        "target_rows": 20,
-        "target_context_tokens": 20,
-        "bytes": 50.0,
-    }
-    more = {"draft_passes": 8, "draft_rows": 16, "draft_context_tokens": 40}
+    common = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "rule": "look_up"}
+    common |= {"sampling": "greedy", "tokens": 10}
+    plain = {"draft": "plain", "rounds": 10, "bytes": 100.0}
+    plain |= {"target_passes": 10, "target_rows": 10, "target_context_tokens": 50}
+    tree = {"draft": "tree", "rounds": 4, "bytes": 50.0}
+    tree |= {"target_passes": 4, "target_rows": 20, "target_context_tokens": 20}
+    tree |= {"draft_passes": 8, "draft_rows": 16, "draft_context_tokens": 40}
     return pd.DataFrame(
-        [
-            {"prompt": name, **common, **one}
-            for name in ("a", "b", "c")
-            for one in (plain, tree | more)
-        ]
+        [common | {"prompt": name} | one for name in "abc" for one in (plain, tree)]
     )
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():
     found = relative(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
-    assert (
-        found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
-        and found.low["tree"] == found.high["tree"] == 0.5
-    )
-    assert (
-        relative(rows(), "bytes", "tokens", baseline="plain", inverse=True)
-        .set_index("draft")
-        .value["tree"]
-        == 2
-    )
+    assert found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
+    assert found.low["tree"] == found.high["tree"] == 0.5
     with pytest.raises(ValueError, match=r"greedy: the baseline 'plain' has 2 prompts, 'tree' 3"):
         relative(rows().drop(index=0), "bytes", "tokens", baseline="plain")
     assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_samplers_have_names():
-    names = [
-        sampling_of(0, None),
-        sampling_of(1.0, 50),
-        sampling_of(0.7, math.nan),
-        sampling_of(1.0, None, 0.9),
-    ]
-    assert names == ["greedy", "T = 1, top-k 50", "T = 0.7", "T = 1, top-p 0.9"]
+@pytest.mark.parametrize(
+    "sampler,name",
+    [
+        ((0, None), "greedy"),
+        ((1.0, 50), "T = 1, top-k 50"),
+        ((0.7, math.nan), "T = 0.7"),
+        ((1.0, None, 0.9), "T = 1, top-p 0.9"),
+    ],
+)
+def test_samplers_have_names(sampler, name):
+    assert sampling_of(*sampler) == name
 
 
 def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
@@ -102,50 +74,26 @@ def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
 
 
 def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):
-    table = sweep(
-        [Setting("chain", ChainDraft(ladder.draft, 3))],
-        prompts[:1],
-        ladder,
-        max_new_tokens=8,
-        progress=False,
-    )
-    made = decode(
-        ladder.target,
-        ChainDraft(ladder.draft, 3),
-        ladder.encode(prompts[0]),
-        Chance(0),
-        max_new_tokens=8,
-        stop_tokens=ladder.stop_tokens,
-    )
-    assert table.target_context_tokens[0] == sum(
-        played.tree.root_position for played in made.rounds
-    )
-    assert table.draft_context_tokens[0] == sum(
-        played.tree.root_position * played.usage["draft"].passes for played in made.rounds
-    )
+    chain, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 8}
+    table = sweep([Setting("chain", chain)], prompts[:1], ladder, progress=False, **limits)
+    tokens, stops = ladder.encode(prompts[0]), ladder.stop_tokens
+    made = decode(ladder.target, chain, tokens, Chance(0), stop_tokens=stops, **limits)
+    roots = [(one.tree.root_position, one.usage["draft"].passes) for one in made.rounds]
+    assert table.target_context_tokens[0] == sum(root for root, _ in roots)
+    assert table.draft_context_tokens[0] == sum(root * passes for root, passes in roots)
     shape = model_shape(ladder.target)
     assert (shape.layers, shape.width, shape.vocabulary) == (6, 384, 4096)
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])
 def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler):
-    drafts = {
-        setting.name: setting.draft for setting in stacks.settings(ladder, [sampler])
-    } | stacks.levels(ladder, sampler)
+    """Also the deepest, which the notebook decodes only greedily."""
+    settings = stacks.staged_settings(ladder, [sampler])
+    drafts = {one.name: one.draft for one in settings} | {"deep": stacks.deepest(ladder, sampler)}
+    tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)
     made = {
-        name: decode(
-            ladder.target, draft, ladder.encode(prompts[1]), Chance(3, sampler), max_new_tokens=12
-        ).tokens
-        for name, draft in drafts.items()
+        decode(ladder.target, draft, tokens, chance, max_new_tokens=12).tokens
+        for draft in drafts.values()
     }
-    assert len(set(made.values())) == 1 and len(drafts) == 15
+    assert len(made) == 1 and len(drafts) == len(settings) + 1 >= 12
     assert isinstance(drafts["target"], NoDraft)
-
-
-def test_the_sampler_becomes_a_column(ladder, prompts):
-    settings = [
-        Setting("plain", NoDraft(), Sampler(0)),
-        Setting("plain", NoDraft(), Sampler(1.0, top_k=50)),
-    ]
-    table = with_sampling(sweep(settings, prompts[:1], ladder, max_new_tokens=2, progress=False))
-    assert table.sampling.tolist() == ["greedy", "T = 1, top-k 50"]

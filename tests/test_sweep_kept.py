@@ -26,16 +26,18 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import grid, stacks
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.identity import digest, fingerprint
+from specdec_lib.measure.sweep.identity import fingerprint, short_digest
+from specdec_lib.measure.sweep.jobs import Job
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.runs import Run
 from specdec_lib.models.loading import load_model
 from specdec_lib.workload import load_ladder
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 5, "progress": False}
+SETTINGS = Recipe("test_sweep_kept:settings")
+LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
 
 
 def settings(ladder):
@@ -103,11 +105,7 @@ def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_
     ladder, prompts, undisturbed, tmp_path, decoded
 ):
     asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
-    recipes = (
-        Recipe("test_sweep_kept:settings"),
-        prompts[:6],
-        Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"}),
-    )
+    recipes = (SETTINGS, prompts[:6], LADDER)
     moments, seen = random.Random(), []
     for after in (0, 1, 2, 3):
         assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
@@ -116,9 +114,8 @@ def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_
     table = sweep(*asked, keep=tmp_path, **LENGTH)
     same(table, undisturbed)
     assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
-    pd.testing.assert_frame_equal(
-        sweep(*asked, keep=tmp_path, **LENGTH), table
-    )  # the seconds too: nothing was decoded
+    again = sweep(*asked, keep=tmp_path, **LENGTH)
+    pd.testing.assert_frame_equal(again, table)  # the seconds too: nothing was decoded
     assert len(decoded) == 3 * (6 - seen[-1])
 
 
@@ -126,7 +123,7 @@ def forged(text):
     """The same file with other counts and the digest that fits them."""
     rows = json.loads(text.split("\n", 1)[1])
     body = json.dumps([row | {"accepted": row["accepted"] + 1} for row in rows])
-    return f"{digest(body)}\n{body}"
+    return f"{short_digest(body)}\n{body}"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def forged(text):
         lambda text: text.replace('"accepted": 0', '"accepted": 1', 1),
         lambda text: text.split("\n")[0],
         lambda text: "\n[]",
-        lambda text: f"{digest('[]')}\n[]",
+        lambda text: f"{short_digest('[]')}\n[]",
         lambda text: "\udcff",
     ],
 )
@@ -199,15 +196,9 @@ def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(
 def test_recipes_make_the_same_table_and_keep_it_in_the_same_place(
     ladder, prompts, undisturbed, tmp_path, decoded
 ):
-    same(
-        sweep(Recipe("test_sweep_kept:settings"), prompts[:2], ladder, keep=tmp_path, **LENGTH),
-        undisturbed[:6],
-    )
-    here = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
-    same(
-        sweep(Recipe("test_sweep_kept:settings"), prompts[:2], here, keep=tmp_path, **LENGTH),
-        undisturbed[:6],
-    )
+    for models in (ladder, LADDER):
+        table = sweep(SETTINGS, prompts[:2], models, keep=tmp_path, **LENGTH)
+        same(table, undisturbed[:6])
     assert len(decoded) == 6 and len(files(tmp_path)) == 2
 
 
@@ -222,13 +213,13 @@ class Own:
 
 
 def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
-    chain, drafts = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
+    chain, members = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
     exact = load_ladder(device="cpu", dtype="float64")
     renamed = load_model(ladder.draft.model.name_or_path, "other", device="cpu")
     moved = load_model(ladder.draft.model.name_or_path, "draft", device="cpu")
     with torch.no_grad():
         next(moved.model.parameters()).view(-1)[7] += 1e-6
-    settings = {
+    drafts = {
         "chain": chain,
         "longer": ChainDraft(ladder.draft, 4),
         "drawn": ChainDraft(ladder.draft, 3, siblings="iid"),
@@ -240,42 +231,30 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
         "tree": TreeDraft(ladder.draft, budget=8),
         "copies": MaxGram(None, 8),
         "bigrams": MaxGram(ladder.katz.bigrams(), 8),
-        "cascade": from_matrix(drafts, ((2, 4), (0, 4))),
-        "lenient": from_matrix(drafts, ((2, 4), (0, 4)), lenience=2.0),
+        "cascade": from_matrix(members, ((2, 4), (0, 4))),
+        "lenient": from_matrix(members, ((2, 4), (0, 4)), lenience=2.0),
         "outside": Own(chain),
     }
-    runs = [Run([Setting("x", draft)], ladder) for draft in settings.values()]
     first, second = Setting("x", chain), Setting("y", chain)
-    runs += [
-        Run([replace(first, sampler=sampler)], ladder)
-        for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9))
-    ]
-    runs += [
-        Run([replace(first, rule=reject)], ladder),
-        Run([first, second], ladder),
-        Run([second, first], ladder),
-        Run([first], exact),
-    ]
-    runs += [Run([first], ladder, seed=1), Run([first], ladder, max_new_tokens=7)]
-    found = [run.fingerprint() for run in runs]
+    grids = [[Setting("x", draft)] for draft in drafts.values()]
+    grids += [[first, second], [second, first], [replace(first, rule=reject)]]
+    for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9)):
+        grids.append([replace(first, sampler=sampler)])
+    jobs = [Job(grid, ladder) for grid in grids] + [Job([first], exact)]
+    jobs += [Job([first], ladder, seed=1), Job([first], ladder, max_new_tokens=7)]
+    found = [job.fingerprint() for job in jobs]
     assert len(set(found)) == len(found)
 
 
 def test_the_fingerprint_of_the_same_is_the_same(ladder):
     again = load_ladder(device="cpu")
     again.target.usage, again.max_gram.index._texts[:] = replace(again.target.usage, passes=9), []
-    assert (
-        Run(stacks.settings(ladder), ladder).fingerprint()
-        == Run(stacks.settings(again), again).fingerprint()
-    )
-    assert fingerprint({"a": 1, "b": (2.0, None)}, look_up) == fingerprint(
-        {"b": [np.float64(2), None], "a": np.int32(1)}, look_up
-    )
-    assert (
-        fingerprint(np.zeros((2, 3)))
-        != fingerprint(np.zeros((3, 2)))
-        != fingerprint(np.zeros((3, 2), np.float32))
-    )
+    one, other = (Job(stacks.staged_settings(each), each) for each in (ladder, again))
+    assert one.fingerprint() == other.fingerprint()
+    mapping, same = {"a": 1, "b": (2.0, None)}, {"b": [np.float64(2), None], "a": np.int32(1)}
+    assert fingerprint(mapping, look_up) == fingerprint(same, look_up)
+    arrays = (np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((3, 2), np.float32))
+    assert len(set(map(fingerprint, arrays))) == 3
 
 
 def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts, tmp_path):
@@ -303,14 +282,20 @@ class _Odd(NoDraft):
     strange: object
 
 
-def test_what_makes_no_sense_is_refused(ladder, prompts):
-    here = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
-    with pytest.raises(ValueError, match="the ladder is a recipe and the settings are not"):
-        sweep([Setting("none", NoDraft())], prompts[:1], here)
-    with pytest.raises(ValueError, match="needs prompts, got none"):
-        sweep([Setting("none", NoDraft())], [], ladder)
-    with pytest.raises(ValueError, match=r'"package\.module:name", got \'stacks.settings\''):
-        Recipe("stacks.settings")
-    for wrong in ("no.such.module:settings", "specdec_lib.measure.sweep.stacks:no_such"):
-        with pytest.raises(ValueError, match="cannot be imported here"):
-            sweep(Recipe(wrong), prompts[:1], ladder)
+@pytest.mark.parametrize(
+    "call,complaint",
+    [
+        (lambda one, *_: sweep([one], [1], LADDER), "the ladder is a recipe and the settings are"),
+        (lambda one, ladder, _: sweep([one], [], ladder), "needs prompts, got none"),
+        (lambda *_: Recipe("stacks.settings"), r'"package\.module:name", got \'stacks.settings\''),
+        (lambda _, *rest: swept_by("no.such.module:settings", *rest), "cannot be imported here"),
+        (lambda _, *rest: swept_by("specdec_lib.workload:no_such", *rest), "cannot be imported"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, complaint, ladder, prompts):
+    with pytest.raises(ValueError, match=complaint):
+        call(Setting("none", NoDraft()), ladder, prompts)
+
+
+def swept_by(recipe, ladder, prompts):
+    return sweep(Recipe(recipe), prompts[:1], ladder)

@@ -15,7 +15,7 @@ from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race import families
-from specdec_lib.measure.sweep import comparison, stacks
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_model, load_seq2seq
@@ -76,7 +76,7 @@ def test_own_models_speculate_without_changing_a_token(own, temperature):
 
 
 def test_the_staged_notebooks_grid_leaves_out_what_an_own_pair_lacks(own):
-    grid = stacks.settings(own)
+    grid = stacks.staged_settings(own)
     names = {setting.name for setting in grid}
     assert {"target", "chain of 5, none", "tree of 16, none", "tree of 16, Max-Gram"} <= names
     assert not any("n-gram" in name for name in names)
@@ -179,7 +179,7 @@ def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, l
         assert not any("n-gram" in name or "middle" in name for name in found)
         for draft in list(found.values())[:: max(1, len(found) // 2)]:
             assert emitted(own, draft, sampler).tokens == emitted(own, NoDraft(), sampler).tokens
-    whole, less = (set(comparison.compared_drafts(one, sampler)) for one in (ladder, own))
+    whole, less = (set(stacks.table_drafts(one, sampler)) for one in (ladder, own))
     assert whole - less == {"n-gram, best tree of 16"}
 
 
@@ -190,9 +190,11 @@ def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tm
     )
     asked = [Prompt("one", TEXT, "own", "held-out", "here")]
     options = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
-    first = sweep(Recipe("specdec_lib.measure.sweep.comparison:settings"), asked, own, **options)
+    first = sweep(Recipe("specdec_lib.measure.sweep.stacks:table_settings"), asked, own, **options)
     assert len(list(tmp_path.iterdir())) == 1
-    again = sweep(Recipe("specdec_lib.measure.sweep.comparison:settings"), asked, recipe, **options)
+    again = sweep(
+        Recipe("specdec_lib.measure.sweep.stacks:table_settings"), asked, recipe, **options
+    )
     assert first.seconds.tolist() == again.seconds.tolist() and len(list(tmp_path.iterdir())) == 1
 
 

@@ -1,29 +1,77 @@
-"""Tokens per round of any tree, predicted in five ways and compared with measurements.
+"""Tokens per round of any fixed tree, predicted in five ways and compared with measurements.
 
-The first three predictors know the rounds of one wide tree, the other two know the whole texts:
-
-- "root": the rates per rank below the root, for all depths;
-- "depth and rank": rates per depth, of the survivors at that depth;
-- "depth, rank and parent": also whether the parent was its own parent's first guess;
-- "every position": a rate per rank over all positions of the texts, as in the match tables;
-- "replay": the tree's rounds along each text, with all the dependence between positions that the
-text has.
+"root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
+rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
+rounds along each text, with all the dependence between positions that the text has.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.measure.acceptance.ranks import position_rates
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.replay.shape_rounds import Taken, replay_shape
-from specdec_lib.theory import Rates, best_tree, expected_tokens, monotone
+from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
+from specdec_lib.measure.replay.shape_rounds import RANKS, Taken, replay_shape, shape_children
+from specdec_lib.theory import best_tree, expected_tokens, monotone
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
-BUDGETS = (8, 16, 32)
+
+
+def replayed_tokens(
+    trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed: int = 0
+) -> "DataFrame":
+    """`tokens` of each tree along the texts, a prompt each, with its interval: draft,
+    tokens_per_round, _low and _high, rounds, prompts.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, shape in trees.items():
+        rounds = _rounds(shape, texts)
+        ratio = bootstrap_of_many(map(len, texts), rounds, seed=seed)
+        counts = {"rounds": sum(rounds), "prompts": len(texts)}
+        rows.append({"draft": name} | named_interval("tokens_per_round", ratio) | counts)
+    return pd.DataFrame(rows)
+
+
+def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> "DataFrame":
+    """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
+    prompt, depth, rank, parent_rank, accepted.
+
+    The last token of a text has no guesses: a limit takes them away. Where a stop token ended the
+    text they were there, and are left out.
+    """
+    import pandas as pd
+
+    children, rows = shape_children(shape), []
+    for prompt, taken in enumerate(texts):
+        for start, _, _, nodes in replay_shape(shape, taken):
+            for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
+                taken_here = taken[start + depth - 1]
+                rows += [
+                    (prompt, depth, rank, shape.ranks[node] if node else -1, rank == taken_here)
+                    for rank in range(len(children[node]))
+                ]
+    return pd.DataFrame(rows, columns=["prompt", "depth", "rank", "parent_rank", "accepted"])
+
+
+def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0) -> "DataFrame":
+    """How often each rank was taken, over all positions of the texts, wherever rounds start: rank,
+    at_risk, rate, low, high.
+    """
+    import pandas as pd
+
+    lengths = [len(taken) for taken in texts]
+    if not sum(lengths):
+        raise ValueError("rates need at least 1 position, got none")
+    rows = []
+    for rank in range(ranks):
+        found = bootstrap_of_many([taken.count(rank) for taken in texts], lengths, seed=seed)
+        rows.append((rank, sum(lengths), *found))
+    return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
 
 
 def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
@@ -31,21 +79,15 @@ def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
     texts.
     """
     rates = monotone([position_rates(texts).rate.tolist()])
-    widths = {
-        "8": (8,),
-        "3·3": (3, 3),
-        "2·2·2": (2, 2, 2),
-        "2·1·1·1": (2, 1, 1, 1),
-        "4·2·1·1": (4, 2, 1, 1),
-    }
+    regular = ((8,), (3, 3), (2, 2, 2), (2, 1, 1, 1), (4, 2, 1, 1))
     return (
         {f"chain of {length}": Shape.chain(length) for length in (1, 2, 4, 6, 8)}
-        | {name: Shape.of_widths(each) for name, each in widths.items()}
-        | {f"best of {budget}": best_tree(rates, budget, 8) for budget in BUDGETS}
+        | {"·".join(map(str, widths)): Shape.of_widths(widths) for widths in regular}
+        | {f"best of {budget}": best_tree(rates, budget, 8) for budget in (8, 16, 32)}
     )
 
 
-def predictions(
+def predict_tokens(
     trees: Mapping[str, Shape], looked_at: "DataFrame", texts: Sequence[Taken]
 ) -> "DataFrame":
     """Tokens per round of each tree by each predictor: name, predictor, predicted.
@@ -55,41 +97,34 @@ def predictions(
     """
     import pandas as pd
 
-    rows, every = [], monotone([position_rates(texts).rate.tolist()])
+    every = monotone([position_rates(texts).rate.tolist()])
+    root = monotone(rank_rates(looked_at[looked_at.depth == 1]))
+    deeper = monotone(
+        [[rate / max(1.0, sum(one)) for rate in one] for one in rank_rates(looked_at)]
+    )
+    rows = []
     for name, shape in trees.items():
-        rounds = [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
         values = (
-            expected_tokens(shape, monotone(rank_rates(looked_at[looked_at.depth == 1]))),
-            expected_tokens(shape, monotone(_scaled(rank_rates(looked_at)))),
+            expected_tokens(shape, root),
+            expected_tokens(shape, deeper),
             _expected_by_parent(shape, looked_at),
             expected_tokens(shape, every),
-            sum(map(len, texts)) / sum(rounds),
+            sum(map(len, texts)) / sum(_rounds(shape, texts)),
         )
-        rows += [
-            (name, predictor, value) for predictor, value in zip(PREDICTORS, values, strict=True)
-        ]
+        rows += [(name, *pair) for pair in zip(PREDICTORS, values, strict=True)]
     return pd.DataFrame(rows, columns=["name", "predictor", "predicted"])
 
 
 def compare_predictions(predicted: "DataFrame", measured: "DataFrame") -> "DataFrame":
-    """Predictions beside measurements, a row per tree and predictor: name, predictor, predicted,
+    """`predict_tokens` beside `tokens` by "draft", the trees' names: name, predictor, predicted,
     measured, low, high, error (of the prediction, as a share).
-
-    measured    `tokens` by "draft", the trees' names; all of them
-
-    Raises ValueError if a tree was predicted and not measured.
     """
     if missing := set(predicted["name"]) - set(measured["draft"]):
         raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    columns = {
-        "draft": "name",
-        "tokens_per_round": "measured",
-        "tokens_per_round_low": "low",
-        "tokens_per_round_high": "high",
-    }
-    found = predicted.merge(
-        measured.rename(columns=columns)[list(columns.values())], on="name", how="left"
-    )
+    names = ("tokens_per_round", "tokens_per_round_low", "tokens_per_round_high")
+    columns = {"draft": "name"} | dict(zip(names, ("measured", "low", "high"), strict=True))
+    measured = measured[list(columns)].rename(columns=columns)
+    found = predicted.merge(measured, on="name", how="left")
     return found.assign(error=found.predicted / found.measured - 1)
 
 
@@ -101,21 +136,22 @@ def errors(table: "DataFrame", by: Sequence[str] = ("predictor",)) -> "DataFrame
         size=abs(table.error),
         inside=(table.low <= table.predicted) & (table.predicted <= table.high),
     )
+    sizes = {"median_error": ("size", "median"), "largest_error": ("size", "max")}
     groups = sized.groupby(list(by), sort=False)
-    return groups.agg(
-        median_error=("size", "median"),
-        largest_error=("size", "max"),
-        share_inside=("inside", "mean"),
-    ).reset_index()
+    return groups.agg(**sizes, share_inside=("inside", "mean")).reset_index()
+
+
+def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
+    return [sum(1 for _ in replay_shape(shape, taken)) for taken in texts]
 
 
 def _expected_by_parent(shape: Shape, looked_at: "DataFrame") -> float:
     """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
     deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
-    root = rank_rates(looked_at[looked_at.depth == 1])
-    after = {
-        first: _rates_or_none(deeper[(deeper.parent_rank == 0) == first]) for first in (True, False)
-    }
+    root, after = rank_rates(looked_at[looked_at.depth == 1]), {}
+    for first in (True, False):
+        rows = deeper[(deeper.parent_rank == 0) == first]
+        after[first] = rank_rates(rows) if len(rows) else [[]]
     paths = [1.0]
     for parent, depth, rank in zip(
         shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True
@@ -124,14 +160,3 @@ def _expected_by_parent(shape: Shape, looked_at: "DataFrame") -> float:
         vector = rates[min(max(depth - 1, 1), len(rates)) - 1]
         paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
     return float(sum(paths))
-
-
-def _rates_or_none(rows: "DataFrame") -> Rates:
-    return rank_rates(rows) if len(rows) else [[]]
-
-
-def _scaled(rates: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The rates, scaled where a depth's sum is above 1: depths of different width were counted as
-    one there.
-    """
-    return [[rate / max(1.0, sum(vector)) for rate in vector] for vector in rates]

@@ -37,14 +37,9 @@ def rates(
         raise ValueError(
             f"siblings differ in {', '.join(differing)}: such a rate is per guess, not per node"
         )
-    _check(table, by)
     counted = table.assign(at_risk=table["rank"].eq(0) if per == "node" else True)
-    return pd.DataFrame(
-        [
-            group | _rate(sums, seed)
-            for group, sums in _by_prompt(counted, by, ["at_risk", "accepted"])
-        ]
-    )
+    groups = _by_prompt(counted, by, ["at_risk", "accepted"])
+    return pd.DataFrame([group | _rate(sums, seed) for group, sums in groups])
 
 
 def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
@@ -56,24 +51,21 @@ def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Da
     Source: Kaplan and Meier 1958, with a tree's end as censoring.
     """
     found = rates(table, [*by, "depth"], per="node", seed=seed)
-    return found.assign(
-        survival=(found.groupby(list(by), dropna=False) if by else found)["rate"].cumprod()
-    )
+    groups = found.groupby(list(by), dropna=False) if by else found
+    return found.assign(survival=groups["rate"].cumprod())
 
 
-def calibration(
+def rates_by_confidence(
     table: "DataFrame", *, bins: int = 10, by: Sequence[str] = (), seed: int = 0
 ) -> "DataFrame":
     """Acceptance rates of guesses of similar confidence: `by`, low_edge, high_edge, the mean
     confidence, and the columns of `rates` per guess.
 
-    bins    how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both
-
-    An empty bin has no row.  Raises ValueError as `rates` does, and for less than 1 bin.
+    bins    how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both;
+            an empty one has no row
     """
     import pandas as pd
 
-    _check(table, by)
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
@@ -82,22 +74,20 @@ def calibration(
     place = np.searchsorted(lows, confidence, side="right") - 1
     edges = {"low_edge": lows[place], "high_edge": highs[place]}
     counted = table.assign(at_risk=True, confidence=confidence, **edges)
-    sums_of = ["at_risk", "accepted", "confidence"]
-    return pd.DataFrame(
-        [
-            group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums, seed)
-            for group, sums in _by_prompt(counted, [*by, *edges], sums_of)
-        ]
-    )
+    rows = []
+    for group, sums in _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"]):
+        mean = {"confidence": sums.confidence.sum() / sums.at_risk.sum()}
+        rows.append(group | mean | _rate(sums, seed))
+    return pd.DataFrame(rows)
 
 
 def expected_calibration_error(table: "DataFrame", *, bins: int = 10) -> float:
-    """The mean distance of confidence and acceptance rate over the bins of `calibration`, weighted
-    by how many guesses they hold.
+    """The mean distance of confidence and acceptance rate over the bins of `rates_by_confidence`,
+    weighted by how many guesses they hold.
 
     Source: Guo et al. 2017, equation 3.
     """
-    found = calibration(table, bins=bins)
+    found = rates_by_confidence(table, bins=bins)
     return float(np.average(abs(found.confidence - found.rate), weights=found.at_risk))
 
 
@@ -112,11 +102,8 @@ def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) ->
 
     Where nodes of one depth have different numbers of children, each rank has nodes of its own, and
     a depth's rates may sum above 1.
-    Raises ValueError for an empty table, or if `least` is below 1.
     """
     _check(table, ())
-    if least < 1:
-        raise ValueError(f"`least` is at least 1, got {least}")
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
     reached = level[table["rank"] == 0].value_counts().to_dict()
     depths = takewhile(lambda at: reached.get(at, 0) >= least, range(1, len(reached) + 1))
@@ -131,15 +118,11 @@ def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) ->
 
 def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
     """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from
-    the rows of rounds, with intervals.
-
-    The columns are: those of `by`, rounds, prompts, tokens_per_round and accepted_per_round, each
-    with _low and _high. They differ by 1, less where a stop token cut what was emitted.  Raises
-    ValueError for an empty table, or a column that is unknown or named twice.
+    the rows of rounds: `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with
+    _low and _high.
     """
     import pandas as pd
 
-    _check(table, by)
     rows = []
     for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
         row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
@@ -162,14 +145,14 @@ def _by_prompt(
     table: "DataFrame", by: Sequence[str], counts: list[str]
 ) -> "Iterator[tuple[dict, DataFrame]]":
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
+    _check(table, by)
     keys = list(dict.fromkeys([*by, "prompt"]))
     sums = table.groupby(keys, sort=False, dropna=False, observed=True)[counts].sum().reset_index()
     if not by:
         yield {}, sums
         return
-    for key, group in sums.sort_values(list(by), key=_order, kind="stable").groupby(
-        list(by), sort=False, dropna=False
-    ):
+    ordered = sums.sort_values(list(by), key=_order, kind="stable")
+    for key, group in ordered.groupby(list(by), sort=False, dropna=False):
         yield dict(zip(by, key, strict=True)), group
 
 
@@ -177,11 +160,9 @@ def _order(column: "Series") -> "Series":
     """What to sort a column by: numbers by size, all else by when it first came."""
     import pandas as pd
 
-    return (
-        column
-        if pd.api.types.is_numeric_dtype(column)
-        else pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
-    )
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
 
 
 def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:

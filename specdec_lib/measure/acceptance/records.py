@@ -1,93 +1,51 @@
-"""Two tidy tables from records: a row per guess that was looked at, and a row per round."""
+"""Two tidy tables from generations: a row per guess that was looked at, and a row per round."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.decode import Generation
-from specdec_lib.core.tree import ROOT
+from specdec_lib.core.tree import ROOT, MatchTable
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.workload import Prompt
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-GUESS = (
-    "round",
-    "depth",
-    "rank",
-    "parent_rank",
-    "siblings",
-    "source",
-    "confidence",
-    "accepted",
-    "tried",
-)
-ROUND = (
-    "round",
-    "root_position",
-    "proposed",
-    "deepest",
-    "tried",
-    "accepted",
-    "emitted",
-    "source",
-    "stop",
-)
-COUNTED = (
-    "at_risk",
-    "rate",
-    "low",
-    "high",
-    "prompts",
-    "survival",
-    "low_edge",
-    "high_edge",
-    "rounds",
-    "tokens_per_round",
-    "accepted_per_round",
-)
+LABELS = "draft temperature top_k rule domain repetition prompt".split()
+GUESS = "round depth rank parent_rank siblings source confidence accepted tried".split()
+ROUND = "round root_position proposed deepest tried accepted emitted source stop".split()
+SAME = 1e-6  # a confidence is a quotient of products: equal ones differ in the last digits
 
 
 def collect(
-    generations: Iterable[tuple[Mapping[str, object], Generation]],
+    generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> "tuple[DataFrame, DataFrame]":
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round.
+    row per round, of what `sweep.grid.generations` yields.
 
-    generations    each with its labels, which become columns: its "prompt", the draft, the
-                   temperature, the prompt's domain, …
-
-    Columns of a guess: the labels; round, from 0; depth, 1 for a child of the root; rank among its
-    siblings in draw order, from 0; parent_rank, −1 at depth 1; siblings, how many there were,
-    itself included; source; confidence, its score ÷ its parent's, 0 where that is 0; accepted;
-    tried, whether it was accepted or came before an accepted sibling. All rows together give
-    P(accepted | the parent was reached), under any rule. `reject` tests siblings in order and never
-    comes to those after an accepted one: its rate per test is that of the rows where `tried` is
-    true. Columns of a round: the labels; round; root_position; proposed; deepest, the depth of the
-    tree; tried, accepted and emitted (with the bonus), as in `Round`; source, who guessed the first
-    emitted token; stop, why the generation ended, "" before its last round.
-    Raises ValueError if there is no generation, one has no prompt or other labels than the first,
-    or a label has the name of another column.
+    Both begin with draft, temperature, top_k, rule, domain, repetition (of the text) and prompt.
+    Of a guess: round, from 0; depth, 1 for a child of the root; rank among its siblings in draw
+    order, from 0; parent_rank, −1 at depth 1; siblings, itself included; source; confidence, its
+    score ÷ its parent's, 0 where that is 0; accepted; tried, whether it was accepted or came before
+    an accepted sibling: `reject` comes to no others, and its rate per test is that of these.
+    Of a round: round; root_position; proposed; deepest, the depth of the tree; tried, accepted and
+    emitted (with the bonus), as in `Round`; source, who guessed the first emitted token; stop, why
+    the generation ended, "" before its last round.
     """
     import pandas as pd
 
-    names, looked_at, played = None, [], []
-    for labels, generation in generations:
-        names = tuple(name for name in labels if name != "prompt") if names is None else names
-        if set(labels) != {*names, "prompt"}:
-            raise ValueError(
-                f"a generation needs the labels {', '.join((*names, 'prompt'))}, got"
-                f" {', '.join(labels)}"
-            )
-        if taken := set(names) & {*GUESS, *ROUND, *COUNTED}:
-            raise ValueError(
-                f"{', '.join(sorted(taken))} is a column of its own, label it differently"
-            )
-        start = (*(labels[name] for name in names), labels["prompt"])
-        looked_at += [(*start, *row) for row in _guess_rows(generation)]
-        played += [(*start, *row) for row in _round_rows(generation)]
-    if names is None:
-        raise ValueError("acceptance is counted over generations, got none")
-    return pd.DataFrame(looked_at, columns=[*names, "prompt", *GUESS]), pd.DataFrame(
-        played, columns=[*names, "prompt", *ROUND]
+    looked_at, played = [], []
+    for setting, prompt, generation in generations:
+        sampler, share = setting.sampler, repetition(generation.tokens)
+        labels = (setting.name, sampler.temperature, sampler.top_k, setting.rule.__name__)
+        labels += (prompt.domain, share, prompt.name)
+        looked_at += [(*labels, *row) for row in _guess_rows(generation)]
+        played += [(*labels, *row) for row in _round_rows(generation)]
+    return pd.DataFrame(looked_at, columns=LABELS + GUESS), pd.DataFrame(
+        played, columns=LABELS + ROUND
     )
 
 
@@ -109,17 +67,35 @@ def _guess_rows(generation: Generation) -> Iterator[tuple]:
 def _round_rows(generation: Generation) -> Iterator[tuple]:
     last = len(generation.rounds) - 1
     for number, played in enumerate(generation.rounds):
-        counts = (
-            played.proposed,
-            max(played.tree.depths),
-            played.tried,
-            played.accepted,
-            len(played.emitted),
+        tree, stop = played.tree, generation.stop if number == last else ""
+        counts = (played.tried, played.accepted, len(played.emitted))
+        sizes = (tree.root_position, played.proposed, max(tree.depths))
+        yield (number, *sizes, *counts, played.sources[0], stop)
+
+
+def with_gaps(guesses: "DataFrame", match: MatchTable) -> "DataFrame":
+    """The guesses whose confidence this match table gave, with a column `gap`, the name of their
+    bin in nats: "0.5–1".
+
+    Where two bins of a rank have the same rate, the first of them is named.  Raises ValueError if
+    the table does not look at gaps, or gave no guess its confidence.
+    """
+    if not match.edges:
+        raise ValueError(f"match table {match.name!r} does not look at gaps")
+    lows = (0.0, *match.edges)  # a gap at an edge lies in the bin above it
+    names = [f"{low:g}–{high:g}" for low, high in pairwise(lows)] + [f"{lows[-1]:g} and more"]
+
+    def bin_of(rank: int, confidence: float) -> int | None:
+        rates = enumerate(match.rate(rank, low) for low in lows)
+        same = (i for i, rate in rates if math.isclose(rate, confidence, rel_tol=SAME))
+        return next(same, None)
+
+    bins = [bin_of(*one) for one in zip(guesses["rank"], guesses["confidence"], strict=True)]
+    gaps = [None if one is None else names[one] for one in bins]
+    found = guesses.assign(gap=gaps, bin=bins).dropna(subset=["gap"])
+    if found.empty:
+        raise ValueError(
+            f"no guess has a confidence of match table {match.name!r}: were they scored by another,"
+            " or at temperature 0?"
         )
-        yield (
-            number,
-            played.tree.root_position,
-            *counts,
-            played.sources[0],
-            generation.stop if number == last else "",
-        )
+    return found.sort_values("bin", kind="stable").drop(columns="bin")

@@ -8,6 +8,7 @@ orders greedy ones included; "n-gram", parts that guess without a model; "host",
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import product
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 WARM_TOKENS = 16
-COLUMNS = {"prompt", "part", "model", "seconds", "rounds", "wall_seconds", "plain_seconds"}
 
 
-def ledger(
+def round_parts(
     target: LanguageModel,
     drafts: Mapping[str, Draft],
     prompts: Sequence[Context | Sequence[int]],
@@ -43,17 +43,14 @@ def ledger(
     clock: Clock = time.perf_counter,
     progress: bool = True,
 ) -> "DataFrame":
-    """The seconds of every generation by part, a row per draft, prompt, part and model.
+    """The seconds of every generation by part, a row per draft, prompt, part and model: draft,
+    temperature, prompt (its number), rounds; part, model ("" where it is no model's), seconds;
+    wall_seconds, of the whole generation with the ledger, and plain_seconds, without it.
 
-    drafts     by name
     chances    one per prompt
 
-    The columns are: draft, temperature, top_k, prompt (its number), tokens, rounds; part, model (""
-    where it is no model's), seconds; wall_seconds, of the whole generation with the ledger, and
-    plain_seconds, of the same without it. Both runs follow each other, now one first, now the
-    other; the reading of the prompt is in neither. Each draft first decodes a little of the first
-    prompt, which is not counted.
-    Raises ValueError if there is no draft or prompt, or not one chance per prompt.
+    Both runs follow each other, now one first, now the other; the reading of the prompt is in
+    neither. Each draft first decodes a little of the first prompt, which is not counted.
     """
     import pandas as pd
     from tqdm.auto import tqdm
@@ -66,20 +63,16 @@ def ledger(
     limits = {"rule": rule, "stop_tokens": tuple(stop_tokens), "clock": clock}
     count, found = int(max_new_tokens), []
     for draft in drafts.values():
-        start = min(WARM_TOKENS, count)
-        time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=start, **limits)
+        few = min(WARM_TOKENS, count)
+        time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=few, **limits)
     limits["max_new_tokens"] = count
-    total = len(drafts) * len(prompts)
-    with tqdm(total=total, desc="ledger", disable=not progress, mininterval=1) as bar:
-        for number, (prompt, chance) in enumerate(zip(prompts, chances, strict=True)):
-            for place, (name, draft) in enumerate(drafts.items()):
-                order = (False, True) if (number + place) % 2 == 0 else (True, False)
-                run = (target, draft, prompt, chance)
-                rows = _generation(*run, limits, order)
-                sampler = chance.sampler
-                labels = {"temperature": sampler.temperature, "top_k": sampler.top_k}
-                found += [{"draft": name} | labels | {"prompt": number} | row for row in rows]
-                bar.update()
+    turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
+    bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
+    for (number, (prompt, chance)), (place, (name, draft)) in bar:
+        labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
+        first = (number + place) % 2 == 1
+        rows = _generation(target, draft, prompt, chance, limits, watched_first=first)
+        found += [labels | row for row in rows]
     return pd.DataFrame(found)
 
 
@@ -89,48 +82,50 @@ def _generation(
     prompt: Context | Sequence[int],
     chance: Chance,
     limits: dict,
-    order: tuple[bool, bool],
+    *,
+    watched_first: bool,
 ) -> list[dict[str, object]]:
-    """One generation with the ledger (True) and one without, in this order, as rows."""
+    """One generation with the ledger and one without, as rows."""
     watch, walls = Stopwatch(limits["clock"]), {}
-    for timed in order:
-        if timed:
+    for watched in (watched_first, not watched_first):
+        if watched:
             parts = (*timed_parts(target, draft, watch), prompt, timed_chance(chance, watch))
             own = limits | {"rule": timed_rule(limits["rule"], watch)}
-            done, walls[timed] = time_rounds(*parts, **own, on_start=watch.lap)
+            done, walls["wall_seconds"] = time_rounds(*parts, **own, on_start=watch.lap)
             lap = watch.lap()
         else:
-            _, walls[timed] = time_rounds(target, draft, prompt, chance, **limits)
-    both = {"wall_seconds": walls[True], "plain_seconds": walls[False]}
-    counts = {"tokens": sum(len(one.emitted) for one in done), "rounds": len(done)}
+            _, walls["plain_seconds"] = time_rounds(target, draft, prompt, chance, **limits)
     return [
-        counts | {"part": part, "model": model, "seconds": seconds} | both
+        {"rounds": len(done), "part": part, "model": model, "seconds": seconds} | walls
         for (part, model), seconds in lap.seconds.items()
     ]
 
 
-def shares(table: "DataFrame", by: Sequence[str] = ("draft", "temperature")) -> "DataFrame":
-    """Per group, part and model: round_seconds, and share of the wall time.
+def shares(table: "DataFrame") -> "DataFrame":
+    """Per draft, temperature, part and model of `round_parts`: round_seconds, and share of the wall
+    time.
 
-    Also accounted, all parts of the group ÷ its wall time, and watch_cost, its wall time ÷ that
+    Also accounted, all parts of a draft ÷ its wall time, and watch_cost, its wall time ÷ that
     without the ledger, less 1.
-    Raises ValueError if the table lacks a column of `ledger`.
     """
     import pandas as pd
 
-    if missing := {*by, *COLUMNS} - set(table.columns):
-        raise ValueError(
-            f"shares are of the ledger's table, this one lacks {', '.join(sorted(missing))}"
-        )
     found = []
-    for key, group in table.groupby(list(by), sort=False, dropna=False):
+    for (draft, temperature), group in table.groupby(["draft", "temperature"], sort=False):
         once = group.drop_duplicates("prompt")
         count, wall, plain = once[["rounds", "wall_seconds", "plain_seconds"]].sum()
-        whole = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
-        sums = group.fillna({"model": ""}).groupby(["part", "model"], sort=False).seconds.sum()
-        for part, model in sorted(sums.index, key=lambda place: PARTS.index(place[0])):
-            seconds = float(sums[part, model])
-            labels = dict(zip(by, key, strict=True)) | {"part": part, "model": model}
-            sizes = {"round_seconds": seconds / count, "share": seconds / wall}
-            found.append(labels | sizes | whole)
-    return pd.DataFrame(found)
+        sums = group.groupby(["part", "model"], sort=False).seconds.sum().reset_index()
+        sums = sums.sort_values("part", key=lambda parts: parts.map(PARTS.index), kind="stable")
+        found.append(
+            sums.assign(
+                draft=draft,
+                temperature=temperature,
+                round_seconds=sums.seconds / count,
+                share=sums.seconds / wall,
+                accounted=group.seconds.sum() / wall,
+                watch_cost=wall / plain - 1,
+            )
+        )
+    columns = ["draft", "temperature", "part", "model", "round_seconds"]
+    columns += ["share", "accounted", "watch_cost"]
+    return pd.concat(found, ignore_index=True)[columns]

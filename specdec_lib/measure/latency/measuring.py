@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.latency.curves import CONTEXTS, ROWS, curves
-from specdec_lib.measure.latency.ledger import ledger, shares
+from specdec_lib.measure.latency.curves import curves
+from specdec_lib.measure.latency.ledger import round_parts, shares
 from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, time_passes
 from specdec_lib.measure.latency.speeds import (
     Kinded,
     beside_predictions,
     few,
     grid,
     measure_speeds,
+    measured_speed_ups,
     race_predictions,
-    speed_ups,
 )
 from specdec_lib.workload import DOMAINS, Ladder, load_prompts, seeds
 
@@ -29,10 +30,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PLACE = DATA / "measured"
-TABLES = ("latency", "ledger", "speeds", "sweeps")
 GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
-
-Settings = Callable[[Ladder, Sampler], Mapping[str, Kinded]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Ranges:
     domains: Sequence[str] = DOMAINS
     prompts: int = 40
     max_new_tokens: int = 64
-    settings: Settings = grid
+    settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
     seed: int = 0
 
 
@@ -63,25 +61,16 @@ def measure_all(
     ladders: Mapping[str, Ladder],
     ranges: Ranges = Ranges(),
     *,
-    names: Sequence[str] = TABLES,
     progress: bool = True,
 ) -> "dict[str, DataFrame]":
-    """The tables "latency", "ledger", "speeds" and "sweeps", or those of them that `names` lists.
+    """The tables "latency", "ledger", "speeds" and "sweeps".
 
     ladders    by the name of their runtime; the last one's speeds are measured and swept
     """
-    measures = {
-        "latency": time_curves,
-        "ledger": time_ledger,
-        "speeds": time_speeds,
-        "sweeps": time_sweeps,
-    }
-    return {name: measures[name](ladders, ranges, progress) for name in names}
+    return {name: measure(ladders, ranges, progress) for name, measure in MEASURES.items()}
 
 
-def time_curves(
-    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
-) -> "DataFrame":
+def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
     """`curves` of every model of every ladder, with the roofline: `runtime` is the ladder's name,
     `ran` what that was in the model's words.
     """
@@ -89,7 +78,7 @@ def time_curves(
     names = {(model.name, model.runtime): name for name, model in models}
     every, machine = [model for _, model in models], measure_machine()
     options = {"repeats": ranges.repeats, "progress": progress}
-    table = curves(every, ranges.rows, ranges.contexts, **options)
+    table = curves(time_passes(every, ranges.rows, ranges.contexts, **options))
     table = with_roofline(table, every, machine).assign(ran=table.runtime)
     table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
     return table.assign(
@@ -99,9 +88,7 @@ def time_curves(
     )
 
 
-def time_ledger(
-    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
-) -> "DataFrame":
+def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
     """`shares` of one setting of each kind on development prompts, per runtime."""
     import pandas as pd
 
@@ -113,14 +100,12 @@ def time_ledger(
         for sampler in GREEDY_AND_SAMPLED:
             chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
             drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-            table = ledger(ladder.target, drafts, texts, chances, progress=progress, **limits)
+            table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
             found.append(shares(table).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
-def time_speeds(
-    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
-) -> "DataFrame":
+def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
     """Predicted and measured tokens per second of every setting under each sampler, in the last
     runtime.
     """
@@ -132,15 +117,12 @@ def time_speeds(
     found = []
     for sampler in GREEDY_AND_SAMPLED:
         drafts = ranges.settings(ladder, sampler)
-        prediction, rows = race_predictions(ladder, drafts, sampler, *splits, **limits)
-        table = beside_predictions(prediction, rows)
+        table = beside_predictions(*race_predictions(ladder, drafts, sampler, *splits, **limits))
         found.append(table.assign(temperature=sampler.temperature, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 
 
-def time_sweeps(
-    ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool = True
-) -> "DataFrame":
+def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
     """Speed-ups of one setting of each kind at every temperature in every domain, on held-out
     prompts, in the last runtime.
     """
@@ -155,17 +137,20 @@ def time_sweeps(
             sampler = Sampler(temperature)
             rows = measure_speeds(ladder, few(ladder, sampler), sampler, prompts, **limits)
             labels = {"temperature": temperature, "domain": domain, "runtime": runtime}
-            found.append(speed_ups(rows).assign(**labels))
+            found.append(measured_speed_ups(rows).assign(**labels))
     return pd.concat(found, ignore_index=True)
 
 
-def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
-    """Write the table under its name and this machine's, whole or not at all.
+MEASURES = {
+    "latency": time_curves,
+    "ledger": time_ledger,
+    "speeds": time_speeds,
+    "sweeps": time_sweeps,
+}
 
-    Raises ValueError for another name.
-    """
-    if name not in TABLES:
-        raise ValueError(f"a table is one of {', '.join(TABLES)}, got {name!r}")
+
+def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
+    """Write the table under its name and this machine's, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / f"{name}_{machine_name()}.csv"
     write_whole(place, table.to_csv(index=False, float_format="%.7g").encode())
@@ -181,7 +166,7 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> "dict[str, Data
     import pandas as pd
 
     having = [
-        {path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in TABLES
+        {path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in MEASURES
     ]
     known = sorted(set.intersection(*having))
     if not known or (machine and machine not in known):
@@ -189,4 +174,4 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> "dict[str, Data
             f"no measurements of {machine or 'any machine'} in {folder}, there are"
             f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
         )
-    return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in TABLES}
+    return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}

@@ -22,44 +22,36 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 QUARTILES = (0.25, 0.75)
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+CONTEXTS = (64, 256, 448)
 
 
-def prices(
-    models: Sequence[LanguageModel],
-    *,
-    context_tokens: Integral = 256,
-    repeats: Integral = 51,
-    clock: Clock = time.perf_counter,
-    progress: bool = True,
-) -> "DataFrame":
-    """What a pass over one row costs: a row per model, the target first, with `seconds` (the
-    median), `price` (÷ the target's) and quartiles.
+def prices(passes: "DataFrame") -> "DataFrame":
+    """What a pass costs, from passes of `time_passes` over one row and one context: a row per
+    model, the target first, with `seconds` (the median), `price` (÷ the target's) and quartiles.
 
-    models     the target first, names differ; device and dtype as they are
-    repeats    timed passes per model, in turn
-
-    The quartiles of the seconds are `low_seconds` and `high_seconds`. `paired_price` is the median
-    of the ratio to the target's pass of the same repeat, `low_price` and `high_price` are that
-    ratio's quartiles: a `price` far from it comes from a machine that was busy, and is to be
-    measured anew.  Raises ValueError as `time_passes` does, or if a pass of the target took no time
-    by this clock.
+    `paired_price` is the median of the ratio to the target's pass of the same repeat, `low_price`
+    and `high_price` are that ratio's quartiles: a `price` far from it comes from a machine that was
+    busy, and is to be measured anew.
     """
     import pandas as pd
 
-    options = {"repeats": repeats, "clock": clock, "progress": progress}
-    passes = time_passes(models, (1,), (context_tokens,), **options)
-    plain = passes[passes.model == models[0].name].set_index("repeat").seconds
-    if not plain.min() > 0:
-        raise ValueError(f"a pass of {models[0].name!r} took no time by this clock")
-    rows = []
-    for model, group in passes.groupby("model", sort=False):
-        ratios, seconds = group.set_index("repeat").seconds / plain, group.seconds
-        found = {"model": model, "seconds": seconds.median()}
-        found["low_seconds"], found["high_seconds"] = seconds.quantile(list(QUARTILES))
-        found |= {"price": seconds.median() / plain.median(), "paired_price": ratios.median()}
-        found["low_price"], found["high_price"] = ratios.quantile(list(QUARTILES))
-        rows.append(found | {"repeats": len(group)})
-    return pd.DataFrame(rows)
+    low, high = QUARTILES
+    seconds = passes.pivot(index="repeat", columns="model", values="seconds")
+    seconds = seconds[list(dict.fromkeys(passes.model))]
+    ratios = seconds.div(seconds.iloc[:, 0], axis=0)
+    medians = seconds.median()
+    found = {
+        "seconds": medians,
+        "low_seconds": seconds.quantile(low),
+        "high_seconds": seconds.quantile(high),
+        "price": medians / medians.iloc[0],
+        "paired_price": ratios.median(),
+        "low_price": ratios.quantile(low),
+        "high_price": ratios.quantile(high),
+        "repeats": len(seconds),
+    }
+    return pd.DataFrame(found).reset_index()
 
 
 def time_passes(
@@ -76,16 +68,12 @@ def time_passes(
 
     models      may share a name if their `runtime` differs; an encoder-decoder is not timed here
     rows        of a pass: the context's last token and a chain of guesses, one row fewer
-    contexts    tokens read before the passes; within a repeat they grow by one with each pass, from
-                the number given on
-    clock       seconds, read before and after each pass; a pass is over when a number of its last
-                row can be read
+    contexts    tokens read before the first pass of a repeat; each pass adds one
 
     In each repeat every model reads each context anew, untimed, makes one pass that is not timed,
     and then one over each number of rows; which goes first changes from repeat to repeat. One more
     repeat comes before all and is not counted.
-    Raises ValueError if there is no model, two share name and runtime, rows, contexts or repeats
-    are below 1, a model's positions or vocabulary do not suffice, or a model that counts ran
+    Raises ValueError if there is nothing to time, a model is too small, or one that counts ran
     anything but one pass over its rows.
     """
     import pandas as pd
@@ -113,12 +101,11 @@ def one_repeat(
     *,
     clock: Clock = time.perf_counter,
 ) -> Iterator[dict[str, object]]:
-    """The rows of one repeat of `time_passes`, to be timed in turn with something else.
-
-    repeat    which model, context and number of rows go first
+    """The rows of one repeat of `time_passes`, to be timed in turn with something else; its number
+    decides which model, context and number of rows go first.
     """
     for context, model in _rotated(list(product(contexts, models)), repeat):
-        reader = Reader(model, clock, int(context))
+        reader = _Reader(model, clock, int(context))
         reader.start(len(rows) + 1, max(rows))
         reader.run(1)  # the caches are the last pass's
         labels = {"runtime": model.runtime, "context_tokens": int(context), "repeat": repeat}
@@ -132,21 +119,15 @@ def _rotated(turns: list, by: int) -> list:
 
 
 @dataclass
-class Reader:
-    """A model that reads on, a token per pass.
-
-    tokens    that it has read
-    """
+class _Reader:
+    """A model that reads on, a token per pass; `tokens` of them so far."""
 
     model: LanguageModel
     clock: Clock
     tokens: int
 
     def start(self, passes: int, rows: int) -> None:
-        """Read the context, untimed.
-
-        Raises ValueError if so many passes over so many rows do not fit the model.
-        """
+        """Read the context, untimed, if so many passes over so many rows fit the model."""
         positions = self.tokens + passes + rows - 1
         if self.model.max_positions < positions or self.model.vocabulary < 2:
             raise ValueError(
@@ -159,10 +140,15 @@ class Reader:
         self.model.score(context, TokenTree.rooted(context))
 
     def run(self, rows: int) -> dict[str, float]:
-        """The seconds of one pass over the next token and guesses below it."""
+        """The seconds of one pass over the next token and a chain of guesses below it, none of
+        which is how the context goes on: they are not known already when it does.
+        """
         self.tokens += 1
         context = self._context()
-        tree = self._guessed(context, rows - 1)
+        guesses = [self._token(self.tokens + 1 + depth) for depth in range(rows - 1)]
+        tree = TokenTree.rooted(context).grown(
+            guesses, range(ROOT, rows - 1), source="made up", scores=(1.0,) * (rows - 1)
+        )
         before = self.model.usage
         started = self.clock()
         float(self.model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
@@ -179,15 +165,6 @@ class Reader:
 
     def _context(self) -> Context:
         return Context.of(tuple(self._token(place) for place in range(self.tokens)))
-
-    def _guessed(self, context: Context, guesses: int) -> TokenTree:
-        """A chain below the context's end; never how the context goes on, so that it is not known
-        already when it does.
-        """
-        tokens = [self._token(len(context) + depth + 1) for depth in range(guesses)]
-        return TokenTree.rooted(context).grown(
-            tokens, range(ROOT, guesses), source="made up", scores=(1.0,) * guesses
-        )
 
     def _token(self, place: int) -> int:
         return place % self.model.vocabulary

@@ -1,6 +1,5 @@
 """Tokens per second, predicted from what development prompts say and from measured pass times."""
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule
-from specdec_lib.core.verify import look_up
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.measure.latency.stopwatch import Stopwatch, timed_parts
-from specdec_lib.measure.race.contenders import Clock, time_rounds
+from specdec_lib.measure.race.contenders import time_rounds
 from specdec_lib.theory import Overhead, PassTable, Work
 
 if TYPE_CHECKING:
@@ -23,11 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a draft did on some prompts.
-
-    work                of all rounds together
-    seconds             by the clock, the reading of prompts apart
-    overhead_seconds    of them outside the models
+    """What a draft did on some prompts: the work of all rounds, their seconds by the clock, the
+    reading of prompts apart, and how many of these lie outside the models.
     """
 
     work: Work
@@ -35,7 +30,6 @@ class Observation:
     overhead_seconds: float
 
     def __add__(self, other: "Observation") -> "Observation":
-        """Both together."""
         return Observation(
             self.work + other.work,
             self.seconds + other.seconds,
@@ -50,21 +44,18 @@ def observe(
     chance: Chance,
     *,
     max_new_tokens: Integral = 64,
-    rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
-    clock: Clock = time.perf_counter,
 ) -> Observation:
     """Decode a prompt and count every pass by model, rows and context."""
-    watch = Stopwatch(clock)
-    limits = {"max_new_tokens": int(max_new_tokens), "rule": rule, "stop_tokens": stop_tokens}
+    watch, passes = Stopwatch(), Counter()
+    limits = {"max_new_tokens": int(max_new_tokens), "stop_tokens": stop_tokens}
     timed = (*timed_parts(target, draft, watch), prompt, chance)
-    done, wall = time_rounds(*timed, **limits, clock=clock, on_start=watch.lap)
-    lap, passes = watch.lap(), Counter()
+    done, wall = time_rounds(*timed, **limits, on_start=watch.lap)
+    lap, verified = watch.lap(), 0
     for model, spent, before in lap.passes:
-        passes[model, max(1, round(spent.rows / spent.passes)), before] += spent.passes
-    verified = sum(
-        count * rows for (model, rows, _), count in passes.items() if model == target.name
-    )
+        rows = max(1, round(spent.rows / spent.passes))
+        passes[model, rows, before] += spent.passes
+        verified += spent.passes * rows if model == target.name else 0
     tokens, guesses = sum(len(one.emitted) for one in done), max(0, verified - len(done))
     work = Work(tokens, len(done), guesses, dict(passes), target.name)
     return Observation(work, wall, wall - sum(spent.seconds for _, spent, _ in lap.passes))
@@ -74,12 +65,8 @@ def fit_overhead(observations: Sequence[Observation]) -> Overhead:
     """Seconds outside the models as a linear function of rounds, guesses and draft passes: least
     squares of the relative error, none below 0.
 
-    observations    of drafts of one kind, which do the same things more or less often
-
-    Raises ValueError if there is none.
+    observations    of drafts of one kind, which do the same things more or less often; 1 or more
     """
-    if not observations:
-        raise ValueError("an overhead is fitted to at least 1 draft, got none")
     counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
     seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
     design = np.array(counts, dtype=float) / seconds[:, None]
@@ -89,8 +76,9 @@ def fit_overhead(observations: Sequence[Observation]) -> Overhead:
         if (found >= 0).all() or len(used) == 1:
             break
         del used[int(found.argmin())]
-    values = dict(zip(used, np.maximum(found, 0.0).tolist(), strict=True))
-    return Overhead(*(values.get(column, 0.0) for column in range(3)))
+    values = np.zeros(3)
+    values[used] = np.maximum(found, 0.0)
+    return Overhead(*values.tolist())
 
 
 def predict_speeds(
@@ -106,13 +94,9 @@ def predict_speeds(
     development    by name of the draft
     kinds          the kind of each draft: the overhead is fitted to all drafts of a kind together
     tables         pass seconds by model, as the models count them themselves
-
-    Raises ValueError if a draft has no kind or a model no table.
     """
     import pandas as pd
 
-    if missing := set(development) - set(kinds):
-        raise ValueError(f"no kind is given for {', '.join(sorted(missing))}")
     overheads = {
         kind: fit_overhead([one for name, one in development.items() if kinds[name] == kind])
         for kind in set(map(kinds.get, development))

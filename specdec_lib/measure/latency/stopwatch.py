@@ -5,6 +5,7 @@ Times are self-times on one stack: what a draft does while a model runs inside i
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -40,17 +41,14 @@ PARTS = VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
     "host",
 )
 Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
+CHOOSING = (CHOICE, "")
 
 
 class Lap(NamedTuple):
-    """What was spent since the last lap.
-
-    seconds    per part
-    passes     of a call of a model its name, what it used, and the context before it
-    """
+    """What was spent since the last lap."""
 
     seconds: dict[Part, float]
-    passes: list[tuple[str, Usage, int]]
+    passes: list[tuple[str, Usage, int]]  # model, what a call used, and the context before it
 
 
 class Stopwatch:
@@ -60,7 +58,7 @@ class Stopwatch:
         self._clock = clock
         self._stack: list[Part] = [(HOST, "")]
         self._since = clock()
-        self._lap = Lap({}, [])
+        self._lap = Lap(defaultdict(float), [])
 
     @contextmanager
     def part(self, part: Part) -> Iterator[None]:
@@ -73,26 +71,23 @@ class Stopwatch:
             self._charge()
             self._stack.pop()
 
-    def move(self, seconds: float, source: Part, to: Part) -> None:
-        """Charge seconds of one part to another."""
-        self._lap.seconds[source] = self._lap.seconds.get(source, 0.0) - seconds
-        self._lap.seconds[to] = self._lap.seconds.get(to, 0.0) + seconds
-
-    def note_pass(self, model: str, spent: Usage, context: int) -> None:
-        """Note a call of a model, of one pass as a rule."""
+    def note_pass(self, model: str, spent: Usage, context: int, around: Part, to: Part) -> None:
+        """Note a call of a model, of one pass as a rule, whose seconds move from the part around it
+        to its own.
+        """
+        self._lap.seconds[around] -= spent.seconds
+        self._lap.seconds[to] += spent.seconds
         self._lap.passes.append((model, spent, context))
 
     def lap(self) -> Lap:
         """What was spent since the last lap."""
         self._charge()
-        done, self._lap = self._lap, Lap({}, [])
+        done, self._lap = self._lap, Lap(defaultdict(float), [])
         return done
 
     def _charge(self) -> None:
         now = self._clock()
-        self._lap.seconds[self._stack[-1]] = (
-            self._lap.seconds.get(self._stack[-1], 0.0) + now - self._since
-        )
+        self._lap.seconds[self._stack[-1]] += now - self._since
         self._since = now
 
 
@@ -108,44 +103,23 @@ class TimedModel:
 
     @property
     def runtime(self) -> str:
-        """As the model's."""
         return self._model.runtime
 
     @property
     def usage(self) -> Usage | None:
-        """As the model's."""
         return self._model.usage
 
     def forget(self) -> None:
-        """As the model's."""
         self._model.forget()
 
     def read_source(self, context: Context) -> None:
-        """As the model's, if it has an encoder."""
         if isinstance(self._model, SourceReader):
             self._model.read_source(context)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """As the model's."""
-        around = self._part if self._model.usage is None else (MOVES, self.name)
+        around = self._part if self.usage is None else (MOVES, self.name)
         with self._timed(around, context):
             return self._model.score(context, tree)
-
-    @contextmanager
-    def _timed(self, around: Part, context: Context) -> Iterator[None]:
-        """Within it, time is this model's where it counts passes, else that of the part around."""
-        before = self._model.usage
-        with self._watch.part(around):
-            yield
-        if before is not None and (spent := self._model.usage - before).passes:
-            self._watch.move(spent.seconds, around, self._part)
-            self._watch.note_pass(self.name, spent, len(context) - 1)
-
-
-class TimedGrower(TimedModel):
-    """The same for a model that grows trees in one go: what it does around its passes there is the
-    tree's.
-    """
 
     def grow(
         self,
@@ -157,10 +131,22 @@ class TimedGrower(TimedModel):
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """As the model's."""
-        shape = {"widths": widths, "budget": budget, "floor": floor, "match": match}
+        """As the model's, None if it grows none; what it does around its passes is the tree's."""
+        if not isinstance(self._model, TreeGrower):
+            return None
         with self._timed((TREE, ""), context):
-            return self._model.grow(context, chance, **shape)
+            return self._model.grow(
+                context, chance, widths=widths, budget=budget, floor=floor, match=match
+            )
+
+    @contextmanager
+    def _timed(self, around: Part, context: Context) -> Iterator[None]:
+        """Within it, time is this model's where it counts passes, else that of the part around."""
+        before = self._model.usage
+        with self._watch.part(around):
+            yield
+        if before is not None and (spent := self._model.usage - before).passes:
+            self._watch.note_pass(self.name, spent, len(context) - 1, around, self._part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,16 +158,15 @@ class TimedDraft:
     watch: Stopwatch = field(repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """As the draft's."""
         with self.watch.part(self.part):
             return self.draft.propose(context, chance)
 
 
 def _timed(method: Callable) -> Callable:
     @wraps(method)
-    def timed(self: "TimedChance", *given: object, **named: object) -> object:
-        with self.watch.part((CHOICE, "")):
-            return method(self, *given, **named)
+    def timed(self: "TimedChance", *given: object) -> object:
+        with self.watch.part(CHOOSING):
+            return method(self, *given)
 
     return timed
 
@@ -195,31 +180,40 @@ class TimedChance(Chance):
     choose = _timed(Chance.choose)
     rank = _timed(Chance.rank)
     gaps = _timed(Chance.gaps)
-    rank_among = _timed(Chance.rank_among)
     coin = _timed(Chance.coin)
     draw = _timed(Chance.draw)
     noise = _timed(Chance.noise)
     uniform = _timed(Chance.uniform)
     noise_key = _timed(Chance.noise_key)
 
+    def rank_among(
+        self,
+        tokens: Sequence[int],
+        log_probs: Sequence[float],
+        position: int,
+        k: int,
+        *,
+        vocabulary: int,
+    ) -> tuple[list[int], list[float]]:
+        with self.watch.part(CHOOSING):
+            return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
+
 
 def timed_parts(
     target: LanguageModel, draft: Draft, watch: Stopwatch
 ) -> tuple[LanguageModel, Draft]:
     """The same target and draft with every model in them under the stopwatch, and every part that
-    guesses without one.
+    guesses without one, such as an n-gram table: it counts nothing.
 
-    A model that counts nothing, such as an n-gram table, runs no network: what is made of it alone
-    guesses without a model. A draft is made anew with `dataclasses.replace` wherever it holds a
-    model, so it is a dataclass, as all drafts here are; another is timed as a whole.
+    A draft that is a dataclass is made anew wherever it holds a model; another is timed as a whole.
     """
-    models = {id(target): _timed_model(target, (VERIFY, target.name), watch)}
+    models = {id(target): TimedModel(target, (VERIFY, target.name), watch)}
 
     def timed(part: object) -> object:
         if isinstance(part, LanguageModel):
             if id(part) not in models and part.usage is None:
                 return part
-            return models.setdefault(id(part), _timed_model(part, (DRAFTING, part.name), watch))
+            return models.setdefault(id(part), TimedModel(part, (DRAFTING, part.name), watch))
         if type(part) in (list, tuple):
             made = [timed(one) for one in part]
             changed = any(new is not old for new, old in zip(made, part, strict=True))
@@ -244,11 +238,7 @@ def timed_rule(rule: Rule, watch: Stopwatch) -> Rule:
     """The same rule; its walk counts as choice."""
 
     def timed(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        with watch.part((CHOICE, "")):
+        with watch.part(CHOOSING):
             return rule(tree, target_logits, chance)
 
     return timed
-
-
-def _timed_model(model: LanguageModel, part: Part, watch: Stopwatch) -> TimedModel:
-    return (TimedGrower if isinstance(model, TreeGrower) else TimedModel)(model, part, watch)

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from specdec_lib.measure.sweep.jobs import Job, describe_job, rows_of
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
-from specdec_lib.measure.sweep.runs import Run, describe_run, rows_of
 from specdec_lib.workload import Prompt
 
 if TYPE_CHECKING:
@@ -15,15 +15,12 @@ if TYPE_CHECKING:
 
 SCHEDULER = "SPECDEC_SCHEDULER"
 PATIENCE = 10  # seconds until a scheduler must have answered
-LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
 
 
 @contextmanager
 def local_cluster(workers: int = 2) -> Iterator["Client"]:
     """So many worker processes of one thread on this machine, for as long as the `with` lasts; a
     lost one is started again.
-
-    Raises ValueError if `workers` is below 1.
     """
     from distributed import Client
 
@@ -36,7 +33,7 @@ def local_cluster(workers: int = 2) -> Iterator["Client"]:
 
 
 def cluster_for(jobs: int) -> AbstractContextManager["Client | None"]:
-    """The client for so many jobs: a local cluster, or None for a single job and where
+    """The client for so many processes: a local cluster, or None for a single one and where
     SPECDEC_SCHEDULER names a scheduler.
     """
     return nullcontext() if jobs == 1 or os.environ.get(SCHEDULER) else local_cluster(jobs)
@@ -46,55 +43,50 @@ def cluster_for(jobs: int) -> AbstractContextManager["Client | None"]:
 def connect(client: "Client | str | None") -> Iterator["Client | None"]:
     """The client itself, or one of the scheduler at an address; without either that of the variable
     SPECDEC_SCHEDULER, and None if that is not set.
-
-    Raises ValueError if no scheduler answers within 10 seconds.
     """
     address = os.environ.get(SCHEDULER) if client is None else client
-    if not address:
-        yield None
-    elif not isinstance(address, str):
-        yield address
-    else:
-        from distributed import Client
+    if not address or not isinstance(address, str):
+        yield address or None
+        return
+    from distributed import Client
 
-        try:
-            opened = Client(address, timeout=PATIENCE)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"no scheduler answers at {address!r}; `client` and {SCHEDULER} are addresses such"
-                ' as "tcp://host:8786"'
-            ) from error
-        with closing(opened):
-            yield opened
+    try:
+        opened = Client(address, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no scheduler answers at {address!r}; `client` and {SCHEDULER} are addresses such"
+            ' as "tcp://host:8786"'
+        ) from error
+    with closing(opened):
+        yield opened
 
 
-def describe_remotely(client: "Client", run: Run) -> tuple[int, str]:
-    """How many settings a run has and its fingerprint, as a worker finds them.
+def describe_remotely(client: "Client", job: Job) -> tuple[int, str]:
+    """How many settings a job has and its fingerprint, as a worker finds them.
 
-    Raises ValueError if the run cannot be sent.
+    Raises ValueError if the job cannot be sent.
     """
-    if not isinstance(run.settings, Recipe) or not isinstance(run.ladder, Recipe):
-        given = ", ".join(type(one).__name__ for one in (run.settings, run.ladder))
+    if not isinstance(job.settings, Recipe) or not isinstance(job.ladder, Recipe):
+        given = ", ".join(type(one).__name__ for one in (job.settings, job.ladder))
         raise ValueError(
             "models are not sent to workers, so on a cluster settings and ladder are recipes, got"
             f" {given}; give a Recipe of each,"
             f" or leave out `client` and {SCHEDULER} to run here"
         )
-    return client.submit(describe_run, run, pure=False).result()
+    return client.submit(describe_job, job, pure=False).result()
 
 
 def finished_rows(
-    client: "Client", run: Run, prompts: Sequence[Prompt], fingerprint: str
+    client: "Client", job: Job, prompts: Sequence[Prompt], fingerprint: str
 ) -> Iterator[tuple[int, list[Row]]]:
     """The number of each prompt and its rows, in the order in which workers finish them; another
     worker repeats what a lost one had not delivered.
 
-    Raises ValueError if a worker's fingerprint is another; whatever a worker raises comes through.
-    The rest is then cancelled.
+    Whatever a worker raises comes through, and the rest is then cancelled.
     """
     from distributed import as_completed
 
-    futures = client.map(rows_of, prompts, run=run, expected=fingerprint, pure=False)
+    futures = client.map(rows_of, prompts, job=job, expected=fingerprint, pure=False)
     numbers = {future.key: number for number, future in enumerate(futures)}
     try:
         for future in as_completed(futures):

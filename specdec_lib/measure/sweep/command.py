@@ -1,4 +1,4 @@
-"""`specdec measure table`: measures the table of results on the held-out code prompts.
+"""`specdec measure table`: measures the table of results on the 60 held-out code prompts.
 
 It is written into the README. A run that was interrupted goes on where it was.
 """
@@ -11,18 +11,17 @@ import torch
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, write_whole
-from specdec_lib.measure.sweep.cluster import LADDER, cluster_for
-from specdec_lib.measure.sweep.comparison import TEMPERATURES
+from specdec_lib.measure.sweep.cluster import cluster_for
+from specdec_lib.measure.sweep.ratios import summarise
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.statistics import summary
+from specdec_lib.measure.sweep.stacks import TABLE_TEMPERATURES
 from specdec_lib.workload import load_prompts
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 README = DATA.parent / "README.md"
-KEPT = cache_folder() / "sweep"
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -30,7 +29,8 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 def markdown(table: "DataFrame", command: str) -> str:
     """The summary as the README shows it."""
     greedy, sampled = (
-        table[table.temperature == temperature].set_index("draft") for temperature in TEMPERATURES
+        table[table.temperature == temperature].set_index("draft")
+        for temperature in TABLE_TEMPERATURES
     )
     first = greedy.iloc[0]
     lines = [
@@ -45,16 +45,10 @@ def markdown(table: "DataFrame", command: str) -> str:
         " tokens per round | acceptance rate |",
         "|---|---|---|---|---|---|",
     ]
+    both = ("tokens_per_round", "acceptance_rate")
     for name, row in greedy.iterrows():
-        cells = [
-            _cell(row, "tokens_per_round"),
-            _cell(row, "acceptance_rate"),
-            _cell(row, "tokens_per_round_kept"),
-        ]
-        cells += [
-            _cell(sampled.loc[name], "tokens_per_round"),
-            _cell(sampled.loc[name], "acceptance_rate"),
-        ]
+        cells = [_cell(row, column) for column in (*both, "tokens_per_round_kept")]
+        cells += [_cell(sampled.loc[name], column) for column in both]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -71,61 +65,34 @@ def replace_table(text: str, page: Path = README) -> None:
     write_whole(page, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
 
 
-def _parser() -> Parser:
-    parser = Parser("measure table", __doc__.partition(": ")[2])
-    for name, default in {"--limit": 60, "--max-new-tokens": 128, "--seed": 0}.items():
-        parser.add_common(name, default)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the table and leave the README and data/measured alone",
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=2,
-        help="processes that share the prompts; the table is the same for any number",
-    )
-    return parser
+def measured_rows(
+    study: str, description: str, arguments: list[str] | None, *, prompts: int, jobs: int
+) -> "DataFrame":
+    """The rows of `stacks:…_settings` on so many held-out code prompts, kept in the cache, with the
+    arguments of the verb "measure …" of this name.
+    """
+    parser = Parser(f"measure {study}", description.partition(": ")[2])
+    told = f"processes that share the prompts; counts are the same for any number (default: {jobs})"
+    parser.add_argument("--jobs", type=int, default=jobs, help=told)
+    given = parser.parse_args(arguments)
+    if given.jobs < 1:
+        parser.error(f"--jobs is at least 1, got {given.jobs}")
+    torch.set_num_threads(1)
+    asked = load_prompts("code", "held-out", prompts)
+    settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
+    ladder = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
+    with cluster_for(given.jobs) as client:
+        return sweep(settings, asked, ladder, keep=cache_folder() / study, client=client)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
-    usual = parser.parse_args([])
-    if given.jobs < 1:
-        parser.error(f"--jobs is at least 1, got {given.jobs}")
-    if not given.dry_run and (given.limit, given.max_new_tokens, given.seed) != (
-        usual.limit,
-        usual.max_new_tokens,
-        usual.seed,
-    ):
-        parser.error(
-            "only the usual run is written into the README; add --dry-run to print another one"
-        )
-    torch.set_num_threads(1)
-    settings, prompts = (
-        Recipe("specdec_lib.measure.sweep.comparison:settings"),
-        load_prompts("code", "held-out", given.limit),
-    )
-    with cluster_for(given.jobs) as client:
-        rows = sweep(
-            settings,
-            prompts,
-            LADDER,
-            seed=given.seed,
-            max_new_tokens=given.max_new_tokens,
-            keep=KEPT,
-            client=client,
-        )
-    table = summary(rows)
+    table = summarise(measured_rows("table", __doc__, arguments, prompts=60, jobs=2))
     text = markdown(table, "make table")
     print(text)
-    if not given.dry_run:
-        PLACE.parent.mkdir(exist_ok=True)
-        write_whole(PLACE, table.round(6).to_csv(index=False).encode())
-        replace_table(text)
+    PLACE.parent.mkdir(exist_ok=True)
+    write_whole(PLACE, table.round(6).to_csv(index=False).encode())
+    replace_table(text)
 
 
 def _cell(row: "Series", name: str) -> str:

@@ -38,24 +38,12 @@ def generations(
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
     total = len(check_settings(settings)) * len(prompts)
+    limits = {"seed": seed, "max_new_tokens": max_new_tokens}
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt in prompts:
-            for setting, generation in decode_prompt(
-                settings, prompt, ladder, seed=seed, max_new_tokens=max_new_tokens
-            ):
+            for setting, generation in decode_prompt(settings, prompt, ladder, **limits):
                 yield setting, prompt, generation
                 bar.update()
-
-
-@runtime_checkable
-class _Matched(Protocol):
-    """A draft whose nodes are scored by a match table where tokens are sampled."""
-
-    @property
-    def match(self) -> MatchTable: ...
-
-    @property
-    def siblings(self) -> str: ...
 
 
 def decode_prompt(
@@ -68,10 +56,9 @@ def decode_prompt(
 ) -> Iterator[tuple[Setting, Generation]]:
     """One prompt decoded under every setting, with noise that follows from its name and `seed`."""
     tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
     for setting in settings:
-        chance = Chance(own, setting.sampler)
-        limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        draft, rule = setting.draft, setting.rule
+        chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
         yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
 
 
@@ -90,35 +77,26 @@ def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return settings
 
 
-def with_labels(
-    generations: Iterable[tuple[Setting, Prompt, Generation]],
-) -> Iterator[tuple[dict[str, object], Generation]]:
-    """Each generation with the labels for `acceptance.collect`: draft, temperature, top_k, rule,
-    domain, prompt.
-    """
-    for setting, prompt, generation in generations:
-        sampler = setting.sampler
-        labels = {
-            "draft": setting.name,
-            "temperature": sampler.temperature,
-            "top_k": sampler.top_k,
-            "rule": setting.rule.__name__,
-        }
-        yield labels | {"domain": prompt.domain, "prompt": prompt.name}, generation
+@runtime_checkable
+class _Matched(Protocol):
+    """A draft whose nodes are scored by a match table where tokens are sampled."""
+
+    @property
+    def match(self) -> MatchTable: ...
+
+    @property
+    def siblings(self) -> str: ...
 
 
 def generation_row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
     """One generation as a row of the table."""
-    rounds, sampler = generation.rounds, setting.sampler
-    draft = setting.draft
+    rounds, sampler, draft = generation.rounds, setting.sampler, setting.draft
     matched = isinstance(draft, _Matched) and draft.siblings != "top" and sampler.temperature > 0
-    usage = {
-        name: sum((played.usage[name] for played in rounds[1:]), rounds[0].usage[name])
-        for name in rounds[0].usage
-    }
+    first = rounds[0].usage
+    usage = {name: sum((one.usage[name] for one in rounds[1:]), first[name]) for name in first}
     context = {
-        name: sum(played.usage[name].passes * played.tree.root_position for played in rounds)
-        for name in usage
+        name: sum(one.usage[name].passes * one.tree.root_position for one in rounds)
+        for name in first
     }
     return {
         "draft": setting.name,
@@ -130,16 +108,16 @@ def generation_row(setting: Setting, prompt: Prompt, generation: Generation) -> 
         "prompt": prompt.name,
         "tokens": len(generation.tokens),
         "rounds": len(rounds),
-        "proposed": sum(played.proposed for played in rounds),
-        "accepted": sum(played.accepted for played in rounds),
-        "tried": sum(played.tried for played in rounds),
+        "proposed": sum(one.proposed for one in rounds),
+        "accepted": sum(one.accepted for one in rounds),
+        "tried": sum(one.tried for one in rounds),
         "repetition": repetition(generation.tokens),
         "stop": generation.stop,
         **{f"{name}_passes": used.passes for name, used in usage.items()},
         **{f"{name}_rows": used.rows for name, used in usage.items()},
         **{f"{name}_context_tokens": tokens for name, tokens in context.items()},
-        "seconds": sum(played.seconds for played in rounds),
+        "seconds": sum(one.seconds for one in rounds),
         "prefill_seconds": sum(used.seconds for used in generation.prefill.values()),
-        "overhead_seconds": sum(played.overhead_seconds for played in rounds),
+        "overhead_seconds": sum(one.overhead_seconds for one in rounds),
         **{f"{name}_seconds": used.seconds for name, used in usage.items()},
     }

@@ -1,16 +1,17 @@
 """Digests of drafts, models and code, the same in any process: kept rows stay with their makers."""
 
-import ast
 import functools
 import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import version
+from modulefinder import ModuleFinder
 from numbers import Integral, Real
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,8 +23,23 @@ PACKAGE = __name__.partition(".")[0]
 LIBRARY = Path(sys.modules[PACKAGE].__file__).resolve().parent
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
-Sources = Mapping[str, str]  # the text of each file of the library, by its path there: "a/b.py"
-Known = dict[int, object]
+
+@runtime_checkable
+class _Networked(LanguageModel, Protocol):
+    """A language model that runs a network."""
+
+    model: object
+
+
+@dataclass
+class _Seen:
+    """What was described before, by `id` (a model that many drafts share is read once), the modules
+    of the library that it comes from, and whether some comes from elsewhere.
+    """
+
+    things: dict[int, object] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    outside: bool = False
 
 
 def fingerprint(*things: object) -> str:
@@ -32,15 +48,17 @@ def fingerprint(*things: object) -> str:
     A model is its kind, its runtime and device, its configuration and every weight. A field of a
     dataclass with `repr=False` is a memory and does not count. A function or class counts with its
     code: the library's with its file and all of the library that this imports, code from outside
-    with its source and all of the library that its file imports.
+    with its source and the whole library.
     Raises ValueError for anything that cannot be told apart from another of its kind, such as a
     function that remembers variables.
     """
-    known: Known = {}
-    return digest(json.dumps([_described(thing, known) for thing in things]))
+    seen = _Seen()
+    described = [_described(thing, seen) for thing in things]
+    files = sorted(_library()) if seen.outside else reachable_files(frozenset(seen.modules))
+    return short_digest(json.dumps([described, _contents(files)]))
 
 
-def digest(content: str | bytes | memoryview) -> str:
+def short_digest(content: str | bytes | memoryview) -> str:
     """The first 16 hexadecimal digits of a SHA-256."""
     content = content.encode() if isinstance(content, str) else content
     return hashlib.sha256(content).hexdigest()[:16]
@@ -51,152 +69,92 @@ def code(*makers: Callable) -> str:
 
     makers    functions of the library that decode and that make a row: their files count, and all
               of the library that these import; drafts that they are given count in `fingerprint`
-
-    Raises ValueError if one of them is not the library's.
     """
-    own = [_code_from(module) for module in sorted({maker.__module__ for maker in makers})]
+    files = reachable_files(frozenset(maker.__module__ for maker in makers))
     versions = [version(package) for package in COMPUTING]
-    return digest(json.dumps([own, versions, torch.get_num_threads()]))
-
-
-def read_sources(library: Path) -> dict[str, str]:
-    """Every Python file below a folder."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(library.rglob("*.py"))}
-    return {path.relative_to(library).as_posix(): text for path, text in texts.items()}
-
-
-def reachable_files(names: Iterable[str], known: Sources) -> list[str]:
-    """The paths of what is named and of all that it imports of the library, at any depth; sorted.
-
-    names    dotted ones of modules, or of things in modules
-
-    Imports count wherever they stand in a file, and so does the `__init__.py` of every package on
-    the way, which runs with each of its modules. Nothing is imported here: files are only read.
-    """
-    found: set[str] = set()
-    waiting = [path for name in names for path in _files(name, known)]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            for name in imports(known[path], tuple(path.split("/")[:-1])):
-                waiting += _files(name, known)
-    return sorted(found)
+    return short_digest(json.dumps([_contents(files), versions, torch.get_num_threads()]))
 
 
 @functools.cache
-def imports(text: str, folder: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """The library's dotted names that a source imports, sorted; for `from a import b` that is a.b.
+def reachable_files(modules: frozenset[str]) -> list[str]:
+    """The files of the library, by their path in it, that these modules of it import, at any depth
+    and wherever imports stand in a file, packages' `__init__.py` on the way included; sorted.
 
-    folder    where in the library the file lies, for relative imports; None for one outside of it
+    Files are only read, not imported.
     """
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = [node.module] if node.module else []
-            if node.level:
-                if folder is None:
-                    continue
-                base = [PACKAGE, *folder[: len(folder) + 1 - node.level], *base]
-            found |= {".".join([*base, alias.name]) for alias in node.names}
-    return tuple(sorted(name for name in found if name.partition(".")[0] == PACKAGE))
-
-
-def _files(name: str, known: Sources) -> list[str]:
-    """The files that importing a dotted name runs: the module's, and every package's on the way."""
-    parts = name.split(".")[1:]
-    places = [path for end in range(len(parts) + 1) for path in _places(parts[:end])]
-    return [path for path in places if path in known]
-
-
-def _places(parts: Sequence[str]) -> tuple[str, str]:
-    """Where a module can lie: in a folder of its own, or in a file."""
-    return "/".join([*parts, "__init__.py"]), "/".join(parts) + ".py"
+    finder = ModuleFinder(path=[str(LIBRARY.parent)])
+    for module in sorted(modules):
+        try:
+            if not _is_own(module):
+                raise ImportError(module)
+            finder.import_hook(module)
+        except ImportError as error:
+            raise ValueError(
+                f"rows follow from modules of {LIBRARY}, and {module} is none of them"
+            ) from error
+    found = [one.__file__ for name, one in finder.modules.items() if _is_own(name)]
+    return sorted(Path(file).relative_to(LIBRARY).as_posix() for file in found)
 
 
 @functools.cache
-def _library() -> Sources:
-    return read_sources(LIBRARY)
+def _library() -> dict[str, str]:
+    """The text of every Python file, by its path: "a/b.py"."""
+    texts = {path: path.read_text(encoding="utf-8") for path in LIBRARY.rglob("*.py")}
+    return {path.relative_to(LIBRARY).as_posix(): text for path, text in texts.items()}
 
 
-def _digest_files(paths: Iterable[str]) -> str:
-    return digest(json.dumps([[path, _library()[path]] for path in paths]))
-
-
-@functools.cache
-def _code_from(module: str) -> str:
-    """A digest of all that a module reaches.  Raises ValueError if it is not the library's."""
-    if not (_is_own(module) and set(_places(module.split(".")[1:])) & set(_library())):
-        raise ValueError(f"rows follow from modules of {LIBRARY}, and {module} is none of them")
-    return _digest_files(reachable_files([module], _library()))
-
-
-def _code_outside(thing: type | Callable) -> list[str]:
-    """Digests of its source, and of all of the library that its file imports.
-
-    A notebook's cell uses what other cells import, and so it counts with the whole library.
-    """
-    thing = inspect.unwrap(thing)
-    source, (lines, _) = inspect.getsource(thing), inspect.findsource(thing)
-    in_file = Path(inspect.getsourcefile(thing)).is_file()
-    paths = reachable_files(imports("".join(lines)), _library()) if in_file else sorted(_library())
-    return [digest(source), _digest_files(paths)]
+def _contents(paths: Iterable[str]) -> list[tuple[str, str]]:
+    return [(path, _library()[path]) for path in paths]
 
 
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE
 
 
-def _described(thing: object, known: Known) -> object:
-    """The same as lists, texts and numbers.
-
-    known    what was described before, by `id`: a model that many drafts share is read once
-    """
+def _described(thing: object, seen: _Seen) -> object:
+    """The same as lists, texts and numbers."""
     if thing is None or isinstance(thing, bool | str):
         return thing
     if isinstance(thing, Real):
         return int(thing) if isinstance(thing, Integral) else float(thing)
     if isinstance(thing, list | tuple):
-        return [_described(one, known) for one in thing]
+        return [_described(one, seen) for one in thing]
     if isinstance(thing, Mapping):
-        return ["mapping", sorted((_described(item, known) for item in thing.items()), key=repr)]
+        return ["mapping", sorted((_described(item, seen) for item in thing.items()), key=repr)]
     if isinstance(thing, Path | torch.dtype | torch.device):
         return [type(thing).__name__, str(thing)]
     if isinstance(thing, np.ndarray | torch.Tensor):
         return _array(thing)
     if isinstance(thing, functools.partial):
-        return ["partial", _described([thing.func, thing.args, thing.keywords], known)]
+        return ["partial", _described([thing.func, thing.args, thing.keywords], seen)]
     if isinstance(thing, type) or inspect.isroutine(thing):
-        return _named(thing)
-    if id(thing) not in known:
-        known[id(thing)] = _composed(thing, known)
-    return known[id(thing)]
+        return _named(thing, seen)
+    if id(thing) not in seen.things:
+        seen.things[id(thing)] = _composed(thing, seen)
+    return seen.things[id(thing)]
 
 
-def _composed(thing: object, known: Known) -> object:
+def _composed(thing: object, seen: _Seen) -> object:
+    kind = type(thing)
     if isinstance(thing, PreTrainedTokenizerFast):
-        return ["tokenizer", digest(thing.backend_tokenizer.to_str())]
+        return ["tokenizer", short_digest(thing.backend_tokenizer.to_str())]
     if isinstance(thing, torch.nn.Module):
-        kind = type(thing)
-        called = _named(kind) if _is_own(kind.__module__) else [kind.__qualname__]
+        called = _named(kind, seen) if _is_own(kind.__module__) else [kind.__qualname__]
         weights = thing.state_dict().items()
-        return ["module", *called, [[name, _described(value, known)] for name, value in weights]]
+        return ["module", *called, [[name, _described(value, seen)] for name, value in weights]]
     if is_dataclass(thing):
-        counted = [field.name for field in fields(thing) if field.repr]
-        values = [[name, _described(getattr(thing, name), known)] for name in counted]
-        return [_named(type(thing)), values]
-    network = getattr(thing, "model", None)
-    if isinstance(thing, LanguageModel) and isinstance(network, PreTrainedModel):
+        counted = [one.name for one in fields(thing) if one.repr]
+        values = [[name, _described(getattr(thing, name), seen)] for name in counted]
+        return [_named(kind, seen), values]
+    if isinstance(thing, _Networked) and isinstance(network := thing.model, PreTrainedModel):
         config = network.config.to_dict().items()
         config = {key: value for key, value in config if not key.startswith("_")}
         called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]
         where = [str(network.dtype), network.device.type]
         plain = json.loads(json.dumps(config, default=str))
-        return [_named(type(thing)), *called, *where, plain, _described(network, known)]
+        return [_named(kind, seen), *called, *where, plain, _described(network, seen)]
     raise ValueError(
-        f"{type(thing).__qualname__} cannot be told apart from another of its kind; a sweep that is"
+        f"{kind.__qualname__} cannot be told apart from another of its kind; a sweep that is"
         " kept or shared has drafts made of dataclasses,"
         " plain values, arrays, functions of a module, and models"
     )
@@ -207,11 +165,11 @@ def _array(array: np.ndarray | torch.Tensor) -> list:
         content = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     else:
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return ["array", str(array.dtype), list(array.shape), digest(content.data)]
+    return ["array", str(array.dtype), list(array.shape), short_digest(content.data)]
 
 
-def _named(thing: type | Callable) -> list[str]:
-    """Its name and digests of its code."""
+def _named(thing: type | Callable, seen: _Seen) -> list[str]:
+    """Its name, and the source of what is not the library's."""
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
         raise ValueError(
             f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a"
@@ -221,9 +179,11 @@ def _named(thing: type | Callable) -> list[str]:
     if inspect.isbuiltin(thing):
         return [name]
     if _is_own(thing.__module__):
-        return [name, _code_from(thing.__module__)]
+        seen.modules.add(thing.__module__)
+        return [name]
+    seen.outside = True
     try:
-        return [name, *_code_outside(thing)]
+        return [name, inspect.getsource(inspect.unwrap(thing))]
     except (OSError, TypeError) as error:
         raise ValueError(
             f"the source of {name} cannot be read ({error}), so that rows made with it cannot be"

@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 
 from specdec_lib.core.files import write_whole
-from specdec_lib.measure.sweep.identity import digest
+from specdec_lib.measure.sweep.identity import short_digest
 from specdec_lib.workload import Prompt
 
 Row = dict[str, object]
@@ -16,11 +16,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Kept:
-    """The finished prompts of one sweep.
-
-    folder      made when the first rows are kept
-    settings    rows that every prompt has
-    """
+    """The finished prompts of one sweep, in a folder; every prompt has `settings` rows."""
 
     folder: Path
     settings: int
@@ -31,18 +27,18 @@ class Kept:
             found, body = self._file(prompt).read_text(encoding="utf-8").split("\n", 1)
         except (FileNotFoundError, ValueError):
             return None
-        rows = json.loads(body) if found == digest(body) else ()
+        rows = json.loads(body) if found == short_digest(body) else ()
         return rows if len(rows) == self.settings else None
 
     def write(self, prompt: Prompt, rows: Sequence[Row]) -> None:
         """Keep the rows of a prompt: all of them, or, if it is interrupted, none."""
         self.folder.mkdir(parents=True, exist_ok=True)
         body = json.dumps(rows, default=_number)
-        write_whole(self._file(prompt), f"{digest(body)}\n{body}".encode())
+        write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
 
     def _file(self, prompt: Prompt) -> Path:
         readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
-        return self.folder / f"{readable}-{digest(json.dumps(asdict(prompt)))[:12]}.json"
+        return self.folder / f"{readable}-{short_digest(json.dumps(asdict(prompt)))[:12]}.json"
 
 
 def _number(value: object) -> int | float:

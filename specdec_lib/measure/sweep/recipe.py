@@ -12,8 +12,6 @@ class Recipe:
 
     function     "package.module:name"; every process that makes the thing must be able to import it
     arguments    plain values: numbers, texts, None, paths, samplers, and lists and tuples of them
-
-    Raises ValueError if `function` is no such path.
     """
 
     function: str

@@ -1,5 +1,5 @@
-"""The stacks of models that the staged notebook compares: chain or tree, with and without a scout,
-and from one level to four.
+"""The stacks of models that are compared: chain or tree, with and without a scout, and from one
+level to four; and the drafts of the README's table.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder
 
-DEEPEST = "target ← middle ← draft ← n-gram"
-SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))  # the paper's
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))  # the staged paper's
+TABLE_TEMPERATURES = (0.0, 1.0)
 
 
 def scout(
@@ -26,13 +26,15 @@ def scout(
     measured match rates where tokens are sampled.
     """
     match = ladder.match("n-gram", sampler, obeyed=obeyed)
-    return NgramDraft(
-        ladder.katz,
-        budget=budget,
-        depth=depth,
-        match=match,
-        counted_at=ladder.card["katz"]["temperature"],
-    )
+    heat = ladder.card["katz"]["temperature"]
+    return NgramDraft(ladder.katz, budget=budget, depth=depth, match=match, counted_at=heat)
+
+
+def draft_tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) -> TreeDraft:
+    """The draft's best tree, by its probabilities at temperature 0 and by measured match rates
+    where tokens are sampled.
+    """
+    return TreeDraft(ladder.draft, budget=budget, depth=depth, match=ladder.match("draft", sampler))
 
 
 def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> dict[str, Draft]:
@@ -41,16 +43,16 @@ def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> d
 
     Without an n-gram table, Max-Gram alone is the scout.
     """
+    copies = MaxGram(None, 8)
     if ladder.katz is None:
-        return {"none": draft, "Max-Gram": StagedTree(draft, MaxGram(None, 8), guided=2)}
-    few, many = (scout(ladder, sampler, budget=budget, depth=6) for budget in (8, 16))
+        return {"none": draft, "Max-Gram": StagedTree(draft, copies, guided=2)}
+    few, many = (scout(ladder, sampler, budget=budget) for budget in (8, 16))
+    both = MergedDraft((copies, many))
     return {
         "none": draft,
         "n-gram": StagedTree(draft, few, guided=2),
         "n-gram, wide": StagedTree(draft, many, guided=4),
-        "n-gram, wide, and Max-Gram": StagedTree(
-            draft, MergedDraft((MaxGram(None, 8), many)), guided=4
-        ),
+        "n-gram, wide, and Max-Gram": StagedTree(draft, both, guided=4),
     }
 
 
@@ -64,47 +66,23 @@ def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
     """
     greedy = sampler.temperature == 0
     budget, depth, length, floor = (16, 5, 16, 0.0) if greedy else (12, 3, 4, 0.02)
-    few = (
-        MaxGram(None, depth)
-        if ladder.katz is None
-        else MergedDraft((MaxGram(None, depth), scout(ladder, sampler, budget=6)))
-    )
-    shallow = replace(tree(ladder, sampler, budget=budget, depth=depth), floor=floor)
+    few: Draft = MaxGram(None, depth)
+    if ladder.katz is not None:
+        few = MergedDraft((few, scout(ladder, sampler, budget=6)))
+    shallow = replace(draft_tree(ladder, sampler, budget=budget, depth=depth), floor=floor)
     return MergedDraft((MaxGram(None, length), StagedTree(shallow, few, guided=2)))
 
 
-def tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) -> TreeDraft:
-    """The draft's best tree, by its probabilities at temperature 0 and by measured match rates
-    where tokens are sampled.
-    """
-    return TreeDraft(ladder.draft, budget=budget, depth=depth, match=ladder.match("draft", sampler))
+def deepest(ladder: Ladder, sampler: Sampler) -> StagedTree:
+    """Four levels: target, middle, draft and n-gram table."""
+    match = ladder.match("draft", sampler, obeyed="middle")
+    inner = TreeDraft(ladder.draft, budget=8, depth=7, match=match)
+    guided = StagedTree(inner, scout(ladder, sampler, budget=8), guided=2)
+    match = ladder.match("middle", sampler)
+    return StagedTree(TreeDraft(ladder.middle, budget=16, depth=8, match=match), guided, guided=1)
 
 
-def levels(
-    ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8
-) -> dict[str, Draft]:
-    """Stacks of one to four levels, the target counted."""
-    lowest = tree(ladder, sampler, budget=budget, depth=depth)
-    middle = TreeDraft(
-        ladder.middle, budget=budget, depth=depth, match=ladder.match("middle", sampler)
-    )
-    inner = TreeDraft(
-        ladder.draft,
-        budget=8,
-        depth=depth - 1,
-        match=ladder.match("draft", sampler, obeyed="middle"),
-    )
-    return {
-        "target": NoDraft(),
-        "target ← draft": lowest,
-        "target ← draft ← n-gram": StagedTree(lowest, scout(ladder, sampler, budget=8), guided=2),
-        DEEPEST: StagedTree(
-            middle, StagedTree(inner, scout(ladder, sampler, budget=8), guided=2), guided=1
-        ),
-    }
-
-
-def settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
+def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses,
     each called "shape, scout", and two more stacks.
 
@@ -114,25 +92,42 @@ def settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Set
     """
     found = []
     for sampler in samplers:
-        named: dict[str, Draft] = {
-            "target": NoDraft(),
-            "shallow tree and copies": copying(ladder, sampler),
-        }
-        shapes: dict[str, TreeDraft | ChainDraft] = {
-            "chain of 5": ChainDraft(ladder.draft, 5, match=ladder.match("draft", sampler))
-        }
-        shapes |= {f"tree of {budget}": tree(ladder, sampler, budget=budget) for budget in (8, 16)}
-        named |= {
+        shapes = {"chain of 5": ChainDraft(ladder.draft, 5, match=ladder.match("draft", sampler))}
+        shapes |= {f"tree of {size}": draft_tree(ladder, sampler, budget=size) for size in (8, 16)}
+        named = {"target": NoDraft(), "shallow tree and copies": copying(ladder, sampler)} | {
             f"{shape}, {name}": one
             for shape, draft in shapes.items()
             for name, one in staged(ladder, sampler, draft).items()
-        }
-        named = {
-            name: draft
-            for name, draft in named.items()
-            if not name.startswith("tree of 8, n-gram, wide")
+            if not (shape == "tree of 8" and name.startswith("n-gram, wide"))
         }
         if sampler.temperature == 0 and ladder.katz is not None and ladder.middle is not None:
-            named[DEEPEST] = levels(ladder, sampler)[DEEPEST]
+            named["target ← middle ← draft ← n-gram"] = deepest(ladder, sampler)
         found += [Setting(name, draft, sampler) for name, draft in named.items()]
     return found
+
+
+def table_drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
+    """The drafts that the README's table compares, each with the match table of its models under
+    this sampler; the n-gram tree where there is a table.
+    """
+    match = ladder.match("draft", sampler)
+    found: dict[str, Draft] = {}
+    if ladder.katz is not None:
+        found["n-gram, best tree of 16"] = scout(ladder, sampler, obeyed="target")
+    return found | {
+        "Max-Gram, chain of 10": ladder.max_gram,
+        "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
+        "draft, chain of 8": ChainDraft(ladder.draft, 8, match=match),
+        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1), match=match),
+        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, match=match),
+        "draft, best tree of 32": TreeDraft(ladder.draft, budget=32, match=match),
+    }
+
+
+def table_settings(ladder: Ladder) -> list[Setting]:
+    """The grid of the README's table."""
+    return [
+        Setting(name, draft, sampler)
+        for sampler in map(Sampler, TABLE_TEMPERATURES)
+        for name, draft in table_drafts(ladder, sampler).items()
+    ]

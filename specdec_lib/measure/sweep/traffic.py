@@ -1,7 +1,7 @@
 """Bytes that a sweep's passes move, and their seconds at a machine's roofline."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.protocols import LanguageModel
@@ -17,14 +17,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     Raises ValueError for another kind.
     """
     config = model.model.config.get_text_config()
-    width, inner = (
-        config.hidden_size,
-        getattr(config, "n_inner", None)
-        or getattr(config, "intermediate_size", None)
-        or 4 * config.hidden_size,
-    )
-    heads = config.num_attention_heads
-    if inner != 4 * width or getattr(config, "num_key_value_heads", heads) != heads:
+    width, heads, others = config.hidden_size, config.num_attention_heads, config.to_dict()
+    inner = others.get("n_inner") or others.get("intermediate_size") or 4 * width
+    if inner != 4 * width or others.get("num_key_value_heads", heads) != heads:
         raise ValueError(
             f"{model.name} is not of GPT-2's kind: its MLP has {inner} numbers for a width of"
             f" {width}, or it shares key heads"
@@ -42,25 +37,11 @@ def generation_bytes(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "S
     beyond it is left out, and so are the reading of the prompt and the n-gram table.
     Raises ValueError if a model ran that has no shape.
     """
-    import pandas as pd
 
-    return pd.Series(
-        [
-            sum(_bytes(row, name, shapes) for name in _models(row))
-            for row in table.to_dict("records")
-        ],
-        index=table.index,
-    )
+    def moved(name: str, passes: float, rows: float, context: float) -> float:
+        return bytes_moved(shapes[name], passes=passes, rows=rows, context_tokens=context)
 
-
-def _bytes(row: dict, name: str, shapes: Mapping[str, ModelShape]) -> float:
-    _refuse_unknown(name, shapes)
-    return bytes_moved(
-        shapes[name],
-        passes=row[f"{name}_passes"],
-        rows=row[f"{name}_rows"],
-        context_tokens=row[f"{name}_context_tokens"],
-    )
+    return _sums(table, shapes, moved)
 
 
 def seconds_at(
@@ -73,41 +54,27 @@ def seconds_at(
 
     Looking up n-grams, verifying and everything else outside the models is taken as free.
     """
+
+    def seconds(name: str, passes: float, rows: float, context: float) -> float:
+        mean = {"rows": math.ceil(rows / passes), "context": math.ceil(context / passes)}
+        return passes * roofline_seconds(shapes[name], machines[name], **mean)
+
+    return _sums(table, shapes.keys() & machines.keys(), seconds)
+
+
+def _sums(table: "DataFrame", known: Mapping | set, cost: Callable[..., float]) -> "Series":
+    """Per row the costs of the models that ran; a column of another setting's model is NaN."""
     import pandas as pd
 
-    return pd.Series(
-        [
-            sum(_seconds(row, name, shapes, machines) for name in _models(row))
-            for row in table.to_dict("records")
-        ],
-        index=table.index,
-    )
+    def total(row: dict) -> float:
+        names = [key.removesuffix("_passes") for key in row if key.endswith("_passes")]
+        ran = [name for name in names if row[f"{name}_passes"] > 0]
+        if missing := [name for name in ran if name not in known]:
+            raise ValueError(
+                f"the model {missing[0]!r} ran and is not described; there are"
+                f" {', '.join(known) or 'none'}"
+            )
+        parts = ("passes", "rows", "context_tokens")
+        return sum(cost(name, *(row[f"{name}_{part}"] for part in parts)) for name in ran)
 
-
-def _seconds(
-    row: dict, name: str, shapes: Mapping[str, ModelShape], machines: Mapping[str, Machine]
-) -> float:
-    _refuse_unknown(name, shapes)
-    _refuse_unknown(name, machines)
-    passes = row[f"{name}_passes"]
-    rows, context = (
-        math.ceil(row[f"{name}_rows"] / passes),
-        math.ceil(row[f"{name}_context_tokens"] / passes),
-    )
-    return passes * roofline_seconds(shapes[name], machines[name], rows=rows, context=context)
-
-
-def _models(row: dict) -> list[str]:
-    """The models that ran: a column of another setting's model is NaN."""
-    return [
-        key.removesuffix("_passes")
-        for key, passes in row.items()
-        if key.endswith("_passes") and passes > 0
-    ]
-
-
-def _refuse_unknown(name: str, known: Mapping[str, object]) -> None:
-    if name not in known:
-        raise ValueError(
-            f"the model {name!r} ran and is not described; there are {', '.join(known) or 'none'}"
-        )
+    return pd.Series([total(row) for row in table.to_dict("records")], index=table.index)

@@ -18,15 +18,15 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
     """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass, its seconds by the
     measured curves, and the roofline's.
 
-    curves    of `latency.curves`; with the columns of `latency.with_roofline`, the roofline is
+    curves    of `latency.curves`; with the columns of `with_roofline`, the roofline is
               drawn too
 
     Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
-    table that `latency.tables` refuses.
+    table that `latency.pass_tables` refuses.
     """
     tables = {
         runtime: {
-            column: latency.tables(curves, runtime, column=column)
+            column: latency.pass_tables(curves, runtime, column=column)
             for column in COLUMNS
             if column in curves
         }

@@ -206,7 +206,7 @@ class PassTimes:
             overheads.setdefault(float(temperature), {})[str(kind)] = host
         card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
         parameters = {name: one["parameters"] for name, one in card["models"].items()}
-        tables = latency.tables(curves, runtime)
+        tables = latency.pass_tables(curves, runtime)
         return cls(str(curves.machine.iloc[0]), tables, overheads, parameters)
 
     def of(self, ladder: Ladder) -> "PassTimes":

@@ -5,9 +5,9 @@ import os
 import platform
 import subprocess
 from importlib.metadata import version
-from pathlib import Path
 
 from specdec_lib.core.files import REPOSITORY
+from specdec_lib.models.fast.calibration import processor_name
 
 PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
@@ -25,7 +25,7 @@ def surroundings() -> dict[str, object]:
         "changed": changed,
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": _processor(),
+            "processor": processor_name(),
             "processors": os.cpu_count(),
             "threads": os.environ.get("OMP_NUM_THREADS") or "unset",
         },
@@ -39,11 +39,3 @@ def _git(*words: str) -> str:
     return subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30
     ).stdout.strip()
-
-
-def _processor() -> str:
-    """The processor's name as Linux gives it, else its architecture."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text(errors="replace").splitlines() if listing.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

@@ -21,7 +21,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.latency import prices
+from specdec_lib.measure.latency import prices, time_passes
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
 from specdec_lib.measure.replay.recording import TARGET, format_matrix
 from specdec_lib.measure.replay.replays import swi_table
@@ -313,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     seconds = kept(
         cache / "prices.csv",
-        lambda: prices([ladder.target, ladder.middle, ladder.draft], repeats=201),
+        lambda: prices(time_passes([ladder.target, ladder.middle, ladder.draft], repeats=201)),
     )
     lists, found = price_lists(ladder, seconds), {}
     for (sampling, sampler), domain in tqdm(

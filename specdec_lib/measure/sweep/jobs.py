@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,14 +19,11 @@ _ONE = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Run:
+class Job:
     """A sweep but for its prompts.
 
     settings, ladder    as they are, or recipes of them: `ladder()` and `settings(ladder)`; only
                         recipes can be sent to another process
-
-    Raises ValueError if the ladder is a recipe and the settings are not: they would belong to other
-    models.
     """
 
     settings: Sequence[Setting] | Recipe
@@ -52,25 +49,21 @@ class Run:
     def fingerprint(self) -> str:
         """A digest of all that decides rows but the prompt: settings in order, models, seed,
         length, code.
-
-        Raises ValueError as `identity` does.
         """
-        if isinstance(self.ladder, Recipe):
-            made = _staged_fingerprint(self.settings, self.ladder)
-        else:
-            made = fingerprint(*self.stage())
+        made = (
+            _staged_fingerprint(self.settings, self.ladder)
+            if isinstance(self.ladder, Recipe)
+            else fingerprint(*self.stage())
+        )
         makers = code(decode_prompt, generation_row)
         return fingerprint(made, self.seed, self.max_new_tokens, makers)
 
-    def rows(self, prompt: Prompt, on_row: Callable[[], object] = lambda: None) -> list[Row]:
-        """The rows of one prompt, a setting after the other; `on_row` is called after each."""
+    def rows(self, prompt: Prompt) -> list[Row]:
+        """The rows of one prompt, a setting after the other."""
         settings, ladder = self.stage()
         limits = {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
-        found = []
-        for setting, generation in decode_prompt(settings, prompt, ladder, **limits):
-            found.append(generation_row(setting, prompt, generation))
-            on_row()
-        return found
+        made = decode_prompt(settings, prompt, ladder, **limits)
+        return [generation_row(setting, prompt, generation) for setting, generation in made]
 
 
 @functools.lru_cache(maxsize=1)
@@ -89,28 +82,26 @@ def _staged_fingerprint(settings: Recipe, ladder: Recipe) -> str:
     return fingerprint(*_staged(settings, ladder))
 
 
-def describe_run(run: Run) -> tuple[int, str]:
+def describe_job(job: Job) -> tuple[int, str]:
     """In a worker: how many settings there are, and the fingerprint."""
     with _alone():
-        return len(run.stage()[0]), run.fingerprint()
+        return len(job.stage()[0]), job.fingerprint()
 
 
-def rows_of(prompt: Prompt, run: Run, expected: str) -> list[Row]:
+def rows_of(prompt: Prompt, job: Job, expected: str) -> list[Row]:
     """In a worker: the rows of one prompt.
 
-    expected    the fingerprint that another worker found
-
-    Raises ValueError if this worker's is another: its models, its code or its versions differ, and
-    its rows could too.
+    Raises ValueError unless its fingerprint is the expected one, which another worker found: its
+    models, its code or its versions differ, and its rows could too.
     """
     with _alone():
-        found = run.fingerprint()
+        found = job.fingerprint()
         if found != expected:
             raise ValueError(
                 "workers differ in models, code, versions or kind of device: fingerprints"
                 f" {expected} and {found}"
             )
-        return run.rows(prompt)
+        return job.rows(prompt)
 
 
 @contextmanager
