@@ -89,6 +89,7 @@ def test_only_a_change_of_what_imports_lead_to_changes_the_digest(path, digest_w
 def test_a_module_that_moves_is_followed(digest_with):
     """Into a package, with its imports rewritten: it counts there as it did before."""
     moved = {"late.py": "from specdec_lib.core.rooms import last", "core/__init__.py": ""}
+    moved["core/rooms/__init__.py"] = ""
     moved["core/rooms/last.py"] = "one = 1"
     places = [{}, {"core/rooms/last.py": "one = 2"}, {"core/__init__.py": "two = 2"}]
     assert len({digest_with(moved | changed) for changed in places}) == 3
