@@ -42,12 +42,13 @@ TREE = {
     "deep/other.py": "from .inside.sibling import x",
     "deep/inside/sibling.py": "",
     "hidden.py": "",
+    "show/__init__.py": "",
     "show/figures/__init__.py": "from specdec_lib.show.figures.drawn import draw",
     "show/figures/drawn.py": "import plotly\nfrom specdec_lib.rows.made import row",
     "deep/inside/unused.py": "from specdec_lib.deep import other",
 }
 NOWHERE = ("deep/inside/unused.py",)  # no file imports it
-UNREACHED = {"show/figures/__init__.py", "show/figures/drawn.py", *NOWHERE}
+UNREACHED = {"show/__init__.py", "show/figures/__init__.py", "show/figures/drawn.py", *NOWHERE}
 
 
 def forget():
