@@ -103,11 +103,6 @@ def test_a_preset_of_no_knob_and_heights_of_no_figure_are_refused(options, compl
         panel(**options)
 
 
-def test_figures_stand_in_frames_of_fixed_height():
-    box = panel(heights=(300, 200))
-    assert [frame.layout.height for frame in box.children[-2:]] == ["300px", "200px"]
-
-
 def test_two_panels_are_independent():
     one, two = panel(), panel()
     one.turn(width=4)

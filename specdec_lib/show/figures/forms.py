@@ -11,7 +11,7 @@ from specdec_lib.show.figures.marks import ends_of, groups
 from specdec_lib.show.figures.theme import DARK, INK, Look, escape, faint, tint
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
-TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], [1, "#5BA6D1"]]  # slower and faster
+TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
 MOST_WITH_NUMBERS = 16  # columns of cells that still have room for their numbers
 Looks = Mapping[str, Look]
 
@@ -28,13 +28,11 @@ def add_dots(
     """Add a trace of dots per panel and series, with intervals and texts where the marks have them.
 
     looks     by series; without them each has one of the theme's
-    lying     whether the value is x and not y
     joined    width of the line that joins them; 0 for none
     """
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     for panel, name, own in _pieces(marks):
-        own, look = own.dropna(subset=[value]), looks[name]
-        place = "" if lying or not joined else "%{x}: "
+        own, look, place = own.dropna(subset=[value]), looks[name], "%{x}: " if joined else ""
         dots = go.Scatter(
             x=list(own["x"]),
             y=list(own["y"]),
@@ -70,7 +68,7 @@ def add_lines(
         for _, name, own in _pieces(rows) if "low" in rows else ():
             own = own.sort_values("x", kind="stable").dropna(subset=["low", "high"])
             xs, ys = [*own["x"], *own["x"][::-1]], [*own["low"], *own["high"][::-1]]
-            add_area(chart, xs, ys, looks[name].colour, panel, name=escape(name))
+            _add_area(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
         for _, name, own in _pieces(rows):
             own = own.sort_values("x", kind="stable")
             line = go.Scatter(
@@ -86,15 +84,8 @@ def add_lines(
             chart.add(line, panel)
 
 
-def add_area(
-    chart: Chart,
-    xs: list[float],
-    ys: list[float],
-    colour: str,
-    panel: str,
-    *,
-    name: str,
-    key: bool = False,
+def _add_area(
+    chart: Chart, xs: list[float], ys: list[float], colour: str, panel: str, name: str, key: bool
 ) -> None:
     """Add a veil in the outline of these points, with an entry of the legend if `key`."""
     look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint(colour)}
@@ -108,8 +99,8 @@ def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: fl
     for panel in chart.panels:
         if near:
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
-            said = f"within {100 * near:.0f} %"
-            add_area(chart, [low, high, high, low], edges, INK, panel, name=said, key=True)
+            xs, said = [low, high, high, low], f"within {100 * near:.0f} %"
+            _add_area(chart, xs, edges, INK, panel, said, key=True)
         dotted = {"dash": "dot", "color": INK, "width": 1.5}
         line = go.Scatter(x=[low, high], y=[low, high], mode="lines", line=dotted, name=name)
         chart.add(line.update(hoverinfo="skip"), panel)
@@ -123,8 +114,7 @@ def add_bars(
     lying: bool = False,
     width: float = 0.6,
 ) -> None:
-    """Add bars per panel and series, with intervals, and texts at their ends where the marks have
-    them.
+    """Add bars per panel and series, with intervals and texts where the marks have them.
 
     A column `look` names the look of each bar where it is not that of its series, a column `base`
     says where it starts, a column `inside` what stands in it.
@@ -165,7 +155,7 @@ def add_cells(
 ) -> None:
     """Add a cell per value of the grid, its rows upwards and its columns to the right.
 
-    name     of the quantity, over the scale of colours
+    name     of the quantity
     ends     of the colours; None for the least and the greatest value
     scale    whether the scale of colours stands beside the panels
     """
@@ -187,16 +177,16 @@ def add_cells(
         text = [["" if value != value else f"{value:.2f}" for value in line] for line in values]
         cells.update(text=text, texttemplate="%{text}", textfont={"size": 11, "color": DARK})
     chart.add(cells, panel)
-    for update in (chart.figure.update_xaxes, chart.figure.update_yaxes):
-        update(type="category", showgrid=False)
+    look = {"type": "category", "showgrid": False}
+    chart.figure.update_xaxes(look).update_yaxes(look)
 
 
 def frame_cell(chart: Chart, grid: pd.DataFrame, at: Sequence[object], *, panel: str = "") -> None:
     """Draw a frame around the cell of one column and row of the grid."""
     x, y = list(grid.columns).index(at[0]), list(grid.index).index(at[1])
     box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
-    line = {"color": DARK, "width": 3}
-    chart.figure.add_shape(type="rect", **box, line=line, **chart.panels[panel])
+    box["line"] = {"color": DARK, "width": 3}
+    chart.figure.add_shape(type="rect", **box, **chart.panels[panel])
 
 
 def words_beside(
@@ -251,10 +241,9 @@ def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object
 
 def _paint(looks: list[Look]) -> dict[str, object]:
     """Colours, rims and hatches of bars; for all at once where they are the same."""
+    edges, shapes = [look.colour for look in looks], [look.hatch for look in looks]
     fills = [look.colour if look.full else tint(look.colour) for look in looks]
-    edges = [look.colour for look in looks]
     inks = [tint(look.colour) if look.full else look.colour for look in looks]
-    shapes = [look.hatch for look in looks]
     if len(set(looks)) == 1:
         fills, edges, inks, shapes = fills[0], edges[0], inks[0], shapes[0]
     hatch = {"shape": shapes, "fgcolor": inks, "bgcolor": fills, "size": 6, "solidity": 0.25}

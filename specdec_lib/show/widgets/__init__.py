@@ -1,4 +1,5 @@
 """Sliders over figure functions, never the only way to see a result."""
+# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_break_even import break_even_explorer
@@ -9,17 +10,3 @@ from specdec_lib.show.widgets.explore_stages import stage_explorer
 from specdec_lib.show.widgets.explore_trees import tree_explorer
 from specdec_lib.show.widgets.panel import sliders
 from specdec_lib.show.widgets.slider_figures import best_shape, faster_draft, one_round
-
-__all__ = [
-    "acceptance_explorer",
-    "best_shape",
-    "break_even_explorer",
-    "cascade_explorer",
-    "faster_draft",
-    "latency_explorer",
-    "one_round",
-    "round_steps",
-    "sliders",
-    "stage_explorer",
-    "tree_explorer",
-]

@@ -1,6 +1,6 @@
 """Knobs of a cascade, and what their values mean: a setting, prices and texts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -13,6 +13,7 @@ from specdec_lib.show.widgets.knobs import check_box, choice, make_knobs, slider
 Prices = Mapping[str, float]
 
 PRICES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
+LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 TARGET = "target"
 WIDE = "11em"  # of "middle ← Max-Gram"
 
@@ -21,33 +22,26 @@ WIDE = "11em"  # of "middle ← Max-Gram"
 class CascadeKnobs:
     """Maps widget values to a CascadeSetting, prices and texts, and back.
 
-    drafters     strongest first
-    prices       of a pass over that of a target pass, at which the price knobs start
-    lengths      what an entry of the K matrix may be
-    leniences    what lenience may be
-    texts        names of the recorded texts
+    drafters    strongest first
+    prices      of a pass over that of a target pass, at which the price knobs start
+    lengths     what an entry of the K matrix may be
+    texts       names of the recorded texts
 
-    Raises ValueError if there is no drafter, length above 0 or text, or a model has no price.
+    Raises ValueError if there is no drafter or text, or a model has no price of 0 or more.
     """
 
     drafters: tuple[str, ...]
     prices: Prices
     lengths: tuple[int, ...]
-    leniences: tuple[float, ...]
     texts: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.drafters or max(self.lengths, default=0) <= 0 or not self.texts:
+        if not self.drafters or not self.texts:
             raise ValueError(
-                "the explorer needs a drafter, a length above 0 and texts, got"
-                f" {len(self.drafters)} drafters, the lengths {list(self.lengths)}"
-                f" and {len(self.texts)} texts"
+                f"the explorer needs a drafter and texts, got {len(self.drafters)} drafters and"
+                f" {len(self.texts)} texts"
             )
-        if missing := [name for name in (TARGET, *self.models) if name not in self.prices]:
-            raise ValueError(
-                f"every model needs a price: {', '.join(missing)} has none; there are"
-                f" {', '.join(self.prices) or 'none'}"
-            )
+        self.price_values(self.prices)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -59,12 +53,6 @@ class CascadeKnobs:
         """Row and column of each entry of the K matrix that may be set, by its knob's name."""
         size = range(len(self.drafters))
         return {f"k{row}{column}": (row, column) for row in size for column in size[row:]}
-
-    def plain(self) -> CascadeSetting:
-        """The setting whose every entry is the first length above 0."""
-        length, size = next(one for one in self.lengths if one > 0), range(len(self.drafters))
-        matrix = tuple(tuple(length * (column >= row) for column in size) for row in size)
-        return CascadeSetting(self.drafters, matrix)
 
     def values_of(self, setting: CascadeSetting) -> dict[str, Any]:
         """The knobs' values for a setting of some of these drafters.
@@ -78,8 +66,8 @@ class CascadeKnobs:
                     f"an entry is one of {list(self.lengths)}, in an upper triangular matrix, row"
                     f" {row} is {entries}"
                 )
-        if whole.lenience not in self.leniences:
-            raise ValueError(f"lenience is one of {list(self.leniences)}, got {whole.lenience}")
+        if whole.lenience not in LENIENCES:
+            raise ValueError(f"lenience is one of {list(LENIENCES)}, got {whole.lenience}")
         entries = {name: whole.matrix[row][column] for name, (row, column) in self.entries.items()}
         rest = {"lenience": whole.lenience, "exempt": whole.exempt_max_gram}
         return {"order": whole.drafters} | entries | rest
@@ -116,29 +104,26 @@ class CascadeKnobs:
             tip = f"{name.upper()}: tokens that one model wants of the other"
             found[name] = slider(self.lengths, start[name], tip)
         lenience = "how many times less likely a reviewed token may be"
-        found["lenience"] = slider(self.leniences, start["lenience"], lenience)
+        found["lenience"] = slider(LENIENCES, start["lenience"], lenience)
         found["exempt"] = check_box(start["exempt"], f"{MAX_GRAM}'s reviewer is never lenient")
         presets = list(presets)
-        for model, price in ((name, self.prices[name]) for name in self.models):
-            name = f"price_{model}"
+        for name, price in self.price_values(self.prices).items():
             values = sorted({*PRICES, price, *(one[name] for one in presets if name in one)})
-            tip = f"price of a pass of {model}, a target pass being 1; {price:.3g} at first"
-            found[name] = slider(values, price, tip, digits=".3g", label=f"price of {model}")
+            label = f"price of {name.removeprefix('price_')}"
+            tip = f"{label}'s pass, a target pass being 1; {price:.3g} at first"
+            found[name] = slider(values, price, tip, digits=".3g", label=label)
         if len(self.texts) > 1:
             found["texts"] = choice(self.texts, self.texts[0])
         made = make_knobs(found)
         for name in self.entries:
             made[name].style.description_width = WIDE
-        self._label_entries(made, start["order"])
-        made["order"].observe(
-            lambda change: self._label_entries(made, change["new"]), names="value"
-        )
-        return made
 
-    def _label_entries(
-        self, knobs: Mapping[str, ipywidgets.ValueWidget], order: Sequence[str]
-    ) -> None:
-        """Label each entry of the K matrix with its reviewer and its drafter."""
-        models = (TARGET, *order)
-        for name, (row, column) in self.entries.items():
-            knobs[name].description = f"{models[row]} ← {models[column + 1]}"
+        def label_entries(_: object = None) -> None:
+            """Label each entry of the K matrix with its reviewer and its drafter."""
+            models = (TARGET, *made["order"].value)
+            for name, (row, column) in self.entries.items():
+                made[name].description = f"{models[row]} ← {models[column + 1]}"
+
+        label_entries()
+        made["order"].observe(label_entries, names="value")
+        return made

@@ -28,25 +28,18 @@ AXES = {
     **{name: name for name in SLICES},
 }
 BINS = {
-    "confidence": (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    "confidence": (0.0, 0.05, *(tenth / 10 for tenth in range(1, 11))),
     "repetition": (0.0, 0.1, 0.3, 0.5, 1.0),
 }
 PER = {"node": "one of a node's guesses is accepted", "guess": "a guess is accepted"}
-LEAST = slider(
-    (1, 5, 10, 20, 50, 100, 200, 500),
-    10,
-    "rates that rest on fewer are not shown",
-    label="at risk, least",
-)
+LEASTS = (1, 5, 10, 20, 50, 100, 200, 500)
 HEIGHTS = (460, 350)  # pixels
-MANY = 3  # series; with more, numbers beside the bars would overlap
 
 
 def acceptance_explorer(
     guesses: pd.DataFrame, rounds: pd.DataFrame, *, start: Mapping[str, Any] | None = None
 ) -> Panel:
-    """Knobs over `figures.acceptance` or `figures.kinds`, and `figures.yields` below: which
-    guesses, by what, and whether the bonus counts.
+    """Knobs over `figures.acceptance` or `figures.kinds`, and `figures.yields` below.
 
     guesses    of `acceptance.collect`; further columns that become knobs or axes: draft, domain,
                temperature, rule, `repetition` of the text (0–1), and `gap` (see
@@ -72,18 +65,20 @@ def acceptance_explorer(
             raise ValueError(f"there is no guess of {chosen}: choose others")
         keys = [] if line in (NOTHING, by) else [line]
         rates = _rates(some, by, per, keys)
-        shown = rates[rates.at_risk >= least]
+        shown = _add_series(rates[rates.at_risk >= least], keys)
         if shown.empty:
             most = rates.at_risk.max()
             raise ValueError(f"no rate rests on {least} at risk or more, the most is {most}")
-        shown, per_round = (
-            _add_series(table, keys) for table in (shown, acceptance.tokens(turns, keys))
+        counts = "; ".join(
+            f"{name}: {', '.join(f'{count:,}' for count in own.at_risk)}"
+            for name, own in shown.groupby("series", sort=False)
         )
-        counts = _counts(shown, by)
+        words = f"at risk, by {by} from the left: {counts}"
         if left_out := len(rates) - len(shown):
-            counts += f"; not shown: {left_out} with fewer than {least}"
+            words += f"; not shown: {left_out} with fewer than {least}"
+        per_round = _add_series(acceptance.tokens(turns, keys), keys)
         pictures = _figure(shown, by, per), figures.yields(per_round, bonus=bonus)
-        return Shown(pictures, bullets([*_glossary(some, turns), html.escape(counts)]))
+        return Shown(pictures, bullets([*_glossary(some, turns), html.escape(words)]))
 
     return Panel(make_knobs(_knobs(guesses, rounds), start), draw, heights=HEIGHTS)
 
@@ -95,11 +90,12 @@ def _knobs(guesses: pd.DataFrame, rounds: pd.DataFrame) -> dict[str, Knob]:
     axes = [name for name in AXES if name in guesses and (name not in SLICES or name in slices)]
     lines = [*slices, NOTHING]
     per = "per guess, or per node whose guesses were looked at: whether any of them was accepted"
+    fewer = "rates that rest on fewer are not shown"
     return found | {
         "by": choice(axes, axes[0], "what lies along the axis"),
         "per": choice(list(PER), "node", per),
         "line": choice(lines, lines[0], "what has a line of its own"),
-        "least": LEAST,
+        "least": slider(LEASTS, 10, fewer, label="at risk, least"),
         "bonus": check_box(True, "count the bonus token"),
     }
 
@@ -145,17 +141,7 @@ def _figure(table: pd.DataFrame, by: str, per: str) -> go.Figure:
         figure = figures.acceptance(table, x=by, x_title=AXES[by])
     else:
         figure = figures.kinds(table.assign(kind=table[by].map(str)), x_title=AXES[by])
-        if table["series"].nunique() > MANY:
-            figure.update_layout(annotations=[])
     return figure.update_yaxes(title=f"acceptance rate:<br>how often {PER[per]}")
-
-
-def _counts(table: pd.DataFrame, by: str) -> str:
-    counts = [
-        f"{name}: {', '.join(f'{count:,}' for count in own.at_risk)}"
-        for name, own in table.groupby("series", sort=False)
-    ]
-    return f"at risk, by {by} from the left: {'; '.join(counts)}"
 
 
 def _glossary(guesses: pd.DataFrame, rounds: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from specdec_lib.theory.planner import BreakEven
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
 MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
 HOST = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
-LONGEST = 12
+LENGTHS = range(1, 13)
 BEST, AS_SET = "the best length", "the length set"
 
 
@@ -23,7 +23,6 @@ def break_even_explorer(
     *,
     acceptance_rate: float = 0.7,
     cost: float = 0.2,
-    longest: int = LONGEST,
 ) -> Panel:
     """Knobs over `figures.break_even` and `figures.chain_lengths`: does a chain pay, and which?
 
@@ -32,55 +31,50 @@ def break_even_explorer(
     points             our pairs: `pair`, `acceptance_rate`, `cost`
     acceptance_rate    where the knob starts
     cost               the same, of a draft pass ÷ a target pass
-    longest            guesses of the longest chain
 
     The knobs are acceptance_rate, cost, length (guesses per round), host (seconds of a round
     outside the models beyond those of plain decoding, in target passes), verify and map (of the
     best length everywhere, or of the one set).
-    Raises ValueError if there is no curve, no guess in the longest chain, or a start is out of
-    range.
+    Raises ValueError if there is no curve, or a start is out of range.
     """
-    if not verify or longest < 1 or not (0 <= acceptance_rate <= 1 and cost >= 0):
+    if not verify or not (0 <= acceptance_rate <= 1 and cost >= 0):
         raise ValueError(
-            "the map needs a curve of the target, a chain of at least 1 guess, a rate in [0, 1]"
-            f" and a cost of 0 or more, got {len(verify)} curves, longest={longest},"
-            f" acceptance_rate={acceptance_rate}, cost={cost}"
+            "the map needs a curve of the target, a rate in [0, 1] and a cost of 0 or more, got"
+            f" {len(verify)} curves, acceptance_rate={acceptance_rate}, cost={cost}"
         )
-
-    curves, lengths = dict(verify), range(1, longest + 1)
+    curves = dict(verify)
 
     def draw(
         acceptance_rate: float, cost: float, length: int, host: float, verify: str, map: str
     ) -> Shown:
         at, options = (acceptance_rate, cost), {"verify": curves[verify], "overhead": host}
-        mapped = lengths if map == BEST else [length]
+        mapped = LENGTHS if map == BEST else [length]
         which = "the best chain" if map == BEST else f"a chain of {length}"
         title = f"Speed-up of {which}; {verify}; host {host:g}"
         cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
         speed_ups = figures.break_even(cells, points, here=at, title=title)
-        rows = [chain_map([at[0]], [cost], lengths=[one], **options)[0] for one in lengths]
-        tokens = [chain_tokens(acceptance_rate, one) for one in lengths]
+        rows = [chain_map([at[0]], [cost], lengths=[one], **options)[0] for one in LENGTHS]
+        tokens = [chain_tokens(acceptance_rate, one) for one in LENGTHS]
         table = pd.DataFrame(rows).assign(tokens_per_round=tokens)
         title = f"At acceptance rate {acceptance_rate:.3g} and cost {cost:.3g}, by length"
         bars = figures.chain_lengths(table, length=length, title=title)
-        even = chain_break_even(*at, lengths=lengths, **options)
+        even = chain_break_even(*at, lengths=LENGTHS, **options)
         return Shown((speed_ups, bars), _words(table, length, even))
 
-    return Panel(make_knobs(_knobs(acceptance_rate, cost, longest, list(verify))), draw)
+    return Panel(make_knobs(_knobs(acceptance_rate, cost, list(curves))), draw)
 
 
-def _knobs(rate: float, cost: float, longest: int, curves: Sequence[str]) -> dict[str, Knob]:
+def _knobs(rate: float, cost: float, curves: Sequence[str]) -> dict[str, Knob]:
     share = {"digits": ".3g", "widen": True}
     host = "seconds of a round outside the models, beyond those of plain decoding, in target passes"
     price = "seconds of a draft pass ÷ of a target pass over one row"
     tried = "how often a guess is accepted, where it is tried"
-    per_round = "guesses per round, a draft pass each"
     return {
         "acceptance_rate": slider(SHARES, rate, tried, label="acceptance rate", **share),
         "cost": slider(SHARES, cost, price, **share),
-        "length": slider(range(1, longest + 1), min(4, longest), per_round),
+        "length": slider(LENGTHS, 4, "guesses per round, a draft pass each"),
         "host": slider(HOST, 0.0, host),
-        "verify": choice(curves, curves[0], "what a target pass over more rows costs"),
+        "verify": choice(curves, curves[0], "cost of a target pass over more rows"),
         "map": choice([BEST, AS_SET], BEST, "which length the map shows", label="map of"),
     }
 

@@ -1,6 +1,4 @@
-"""The explorer of cascades: order, K matrix, lenience and the prices of its models, with buttons
-for known settings and for the tuner.
-"""
+"""The explorer of cascades: order, K matrix, lenience, prices, known settings and the tuner."""
 
 import html
 import time
@@ -13,14 +11,13 @@ import pandas as pd
 from specdec_lib.drafts.cascade import converted
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.cascade_knobs import TARGET, CascadeKnobs, Prices
+from specdec_lib.show.widgets.cascade_knobs import LENIENCES, TARGET, CascadeKnobs, Prices
 from specdec_lib.show.widgets.panel import Panel, Shown, refusal_html, status
 
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 Tune = Callable[..., Tuned]
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
-LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
 EVERY_SECONDS = 0.2  # between two messages of the tuner
@@ -31,13 +28,12 @@ def cascade_explorer(
     drafters: Sequence[str],
     *,
     prices: Prices,
-    start: CascadeSetting | None = None,
+    start: CascadeSetting,
     texts: Sequence[str] = ("",),
     presets: Mapping[str, CascadeSetting | Prices] | None = None,
     tune: Tune | None = None,
     tune_seconds: float = 3.0,
     lengths: Sequence[int] = LENGTHS,
-    leniences: Sequence[float] = LENIENCES,
 ) -> Panel:
     """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each,
     lenience, and what a pass of each model costs.
@@ -47,37 +43,31 @@ def cascade_explorer(
     drafters     their names, strongest first; Max-Gram stays last in every order
     prices       of a pass over that of a target pass, at which the price knobs start; the target's
                  is 1
-    start        the setting at first, in increments; without it every entry is the first length
-                 above 0
+    start        the setting at first, in increments
     texts        names that `evaluate` knows: a knob where there are several
     presets      buttons by name: each turns the knobs to a setting, or the price knobs to other
                  prices
     tune         a button for `replay.Replays.tune`, or what is called like it; the knobs are
                  turned to its answer, or to the best setting it had tried after `tune_seconds`
     lengths      what an entry may be
-    leniences    what lenience may be
 
     The knobs are order, k00, k01, … (row, column), lenience, exempt, price_<model>, and texts.
     Raises ValueError if there is no drafter, or the knobs do not offer a setting or price at the
     start or of a preset.
     """
-    knobs = CascadeKnobs(
-        tuple(drafters), dict(prices), tuple(lengths), tuple(leniences), tuple(texts)
-    )
-    first = start or knobs.plain()
-    at = knobs.values_of(first)
+    knobs = CascadeKnobs(tuple(drafters), dict(prices), tuple(lengths), tuple(texts))
+    at = knobs.values_of(start)
     turns = {
         name: knobs.values_of(one) if isinstance(one, CascadeSetting) else knobs.price_values(one)
         for name, one in (presets or {}).items()
     }
     for name in texts:
-        evaluate(first, prices, name)  # it remembers these texts, and is quick from now on
+        evaluate(start, prices, name)  # it remembers these texts, and is quick from now on
     button = {"tune": ipywidgets.Button(description="tune", tooltip=TUNES)} if tune else {}
     draw = partial(_draw, knobs, evaluate)
     panel = Panel(knobs.widgets(at, turns.values()) | button, draw, presets=turns)
     if tune:
-        tuner = partial(_turn_to_best, panel, knobs, evaluate, tune, tune_seconds)
-        button["tune"].on_click(tuner)
+        button["tune"].on_click(partial(_turn_to_best, panel, knobs, evaluate, tune, tune_seconds))
     return panel
 
 
@@ -88,12 +78,8 @@ def _draw(knobs: CascadeKnobs, evaluate: Evaluate, **values: object) -> Shown:
     setting, prices, texts = knobs.meaning(values)
     table = evaluate(setting, prices, texts)
     exempt = setting.exempt_max_gram and setting.lenience > 1
-    parts = [
-        " ← ".join((TARGET, *setting.drafters)),
-        f"lenience {setting.lenience:g}",
-        f"{MAX_GRAM}'s reviewer exempt" if exempt else "",
-        texts,
-    ]
+    parts = [" ← ".join((TARGET, *setting.drafters)), f"lenience {setting.lenience:g}"]
+    parts += [f"{MAX_GRAM}'s reviewer exempt" if exempt else "", texts]
     figure = figures.rivals(table, title=", ".join(filter(None, parts)))
     lines = [*_matrices(setting), "", *_verdicts(table)]
     return Shown((figure,), f"<pre>{html.escape(chr(10).join(lines))}</pre>")
@@ -133,7 +119,7 @@ def _turn_to_best(
     """Run the tuner from where the knobs are, show how far it is, and turn them to its answer."""
     setting, prices, texts = knobs.meaning(panel.values())
     report, button.disabled = _Report(panel, seconds), True
-    choices = {"lengths": knobs.lengths, "leniences": knobs.leniences, "starts": [setting]}
+    choices = {"lengths": knobs.lengths, "leniences": LENIENCES, "starts": [setting]}
     end = "no change of one entry or of lenience is better"
     try:
         report(setting, float(evaluate(setting, prices, texts).swi.iloc[0]))

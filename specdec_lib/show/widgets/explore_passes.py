@@ -24,12 +24,9 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
     Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
     table that `latency.pass_tables` refuses.
     """
+    columns = [column for column in COLUMNS if column in curves]
     tables = {
-        runtime: {
-            column: latency.pass_tables(curves, runtime, column=column)
-            for column in COLUMNS
-            if column in curves
-        }
+        runtime: {column: latency.pass_tables(curves, runtime, column=column) for column in columns}
         for runtime in curves.runtime.unique()
     }
 

@@ -26,10 +26,9 @@ SIBLINGS = {"look_up": "ranked", "reject": "distinct"}
 DEPTHS = range(1, 9)
 HEIGHTS = (300, 400)  # pixels
 LAST = 14  # tokens of the context that are shown
+RULE = "how the target accepts: by its own choice, or by a coin per guess"
 KNOBS = {
-    "rule": choice(
-        list(RULES), "look_up", "how the target accepts: by its own choice, or by a coin per guess"
-    ),
+    "rule": choice(list(RULES), "look_up", RULE),
     "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
     "depth": slider(DEPTHS, 4, "deepest guess, nodes"),
 }
@@ -61,19 +60,18 @@ def round_steps(
         match = ladder.match("draft", chance.sampler, siblings=siblings)
         size = {"budget": at["budget"], "depth": at["depth"]}
         draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)
-        rule, context = RULES[at["rule"]], trial.context(at)
-        return steps_of(ladder.target, draft, context, chance, rule=rule, text=ladder.text)
+        rule = {"rule": RULES[at["rule"]], "text": ladder.text}
+        return steps_of(ladder.target, draft, trial.context(at), chance, **rule)
 
     def draw(step: int, **at: Any) -> Shown:
         one, last = steps(**at)[step], len(steps(**at)) - 1
         said = f"<span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
-        numbers = _numbers(ladder, one, trial.context(at).tokens)
-        return Shown(
-            (_tree(ladder, one), numbers), f"<b>step {step} of {last}, {one.kind}:</b> {said}"
-        )
+        words = f"<b>step {step} of {last}, {one.kind}:</b> {said}"
+        pictures = _tree(ladder, one), _numbers(ladder, one, trial.context(at).tokens)
+        return Shown(pictures, words)
 
     start = {"step": 0} | dict(start or {})
-    first, text = start.pop("step"), text_knobs(trial.names)
+    first, text = start.pop("step"), text_knobs(list(trial.texts))
     del text["top_k"]  # the steps show whole distributions
     stepper, knobs = _stepper(), make_knobs(KNOBS | text, start)
     _fit_range(stepper, knobs, steps, first)
@@ -91,11 +89,8 @@ def _stepper() -> dict[str, Any]:
         made.on_click(lambda _: setattr(step, "value", min(max(step.value + by, 0), step.max)))
         return made
 
-    return {
-        "step": step,
-        "previous": button("‹ previous step", -1),
-        "next": button("next step ›", 1),
-    }
+    moves = {"previous": button("‹ previous step", -1), "next": button("next step ›", 1)}
+    return {"step": step} | moves
 
 
 def _fit_range(

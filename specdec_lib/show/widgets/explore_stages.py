@@ -3,7 +3,7 @@ and plain decoding.
 """
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,18 +18,22 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider, text_knobs
+from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial, model_named
 from specdec_lib.theory import ModelShape, bytes_moved
 from specdec_lib.workload import Ladder, Prompt
 
-NO_SCOUT, TABLE, COPIES, MODEL = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+SCOUTS = NO_SCOUT, TABLE, COPIES, MODEL = (
+    "none",
+    "n-gram",
+    "Max-Gram",
+    "draft, for the middle model",
+)
 PRESETS = {
     "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
     "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
-    "the paper's: tree, n-gram scout": {"shape": "tree", "budget": 16, "scout": TABLE}
-    | {"scout_budget": 8},
+    "the paper's: tree, n-gram scout": dict(shape="tree", budget=16, scout=TABLE, scout_budget=8),
 }
 HEIGHT = 470  # pixels
 PLAIN, ONE, TWO = "plain decoding", "one stage", "two stages"
@@ -57,7 +61,9 @@ def stage_explorer(
     Raises ValueError if there is no prompt, a model is not of GPT-2's kind, whose bytes alone are
     counted, or a knob starts where it cannot stand.
     """
-    trial, scouts = DraftTrial(ladder, prompts, max_new_tokens), _scouts(ladder)
+    trial = DraftTrial(ladder, prompts, max_new_tokens)
+    parts = {TABLE: ladder.katz, MODEL: ladder.middle}
+    scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
     shapes = {model.name: model_shape(model) for model in ladder.models}
 
     def draw(
@@ -73,44 +79,27 @@ def stage_explorer(
         figure = figures.stages(table.assign(low=table.value, high=table.value))
         return Shown((figure,), _words(table, shape, budget))
 
-    presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
-    knobs = make_knobs(_knobs(scouts) | text_knobs(trial.names, temperature=0.0), start)
-    return Panel(knobs, draw, presets=presets, heights=(HEIGHT,))
-
-
-def _scouts(ladder: Ladder) -> list[str]:
-    """The scouts for which the ladder has the parts."""
-    parts = {TABLE: ladder.katz, MODEL: ladder.middle}
-    scouts = (NO_SCOUT, TABLE, COPIES, MODEL)
-    return [name for name in scouts if parts.get(name, ladder) is not None]
-
-
-def _knobs(scouts: Sequence[str]) -> dict[str, Knob]:
     first = TABLE if TABLE in scouts else COPIES
-    return {
+    below = "guesses of the scout below a node"
+    knobs = {
         "shape": choice(("chain", "tree"), "tree", "of the draft's guesses"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
         "depth": slider(range(1, 13), 8, "deepest guess of a tree, nodes"),
         "scout": choice(scouts, first, "what guesses for the draft, in its own passes"),
-        "scout_budget": slider(
-            range(1, 17), 8, "guesses of the scout below a node", label="scout budget"
-        ),
+        "scout_budget": slider(range(1, 17), 8, below, label="scout budget"),
     }
+    knobs |= text_knobs(list(trial.texts), temperature=0.0)
+    presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
+    return Panel(make_knobs(knobs, start), draw, presets=presets, heights=(HEIGHT,))
 
 
-def _draft(
-    ladder: Ladder,
-    sampler: Sampler,
-    shape: str = "",
-    budget: int = 0,
-    depth: int = 0,
-    model: str = "",
-    scout: str = NO_SCOUT,
-    scout_budget: int = 0,
-) -> Draft:
-    """The draft of a setting; without one, plain decoding."""
-    if not shape:
+def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
+    """The draft of a shape, budget, depth, model, scout and its budget; without them, plain
+    decoding.
+    """
+    if not setting:
         return NoDraft()
+    shape, budget, depth, model, scout, scout_budget = setting
     guessing, match = model_named(ladder, model), ladder.match(model, sampler)
     one: ChainDraft | TreeDraft = ChainDraft(guessing, budget, match=match)
     if shape == "tree":

@@ -8,20 +8,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import Generation, Round
-from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider, text_field, text_knobs
+from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import (
     FITTED_KINDS,
-    GUESSERS,
     DraftTrial,
-    Guesser,
     PassTimes,
     TreeSize,
+    guesser,
+    guessers_of,
     knob_sampler,
 )
 from specdec_lib.theory import Work
@@ -30,17 +28,13 @@ from specdec_lib.workload import Ladder, Prompt
 MOST_GUESSES = 64  # that are drawn
 HEIGHTS = (430, 480)  # pixels
 BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
-BUDGET = slider(range(1, 33), 16, "guesses in the tree, nodes without the root")
-DEPTH = slider(range(1, 13), 6, "deepest guess, nodes")
-SIZE_KNOBS = {
-    "shape": choice(
-        (BY_BUDGET, BY_WIDTHS), BY_BUDGET, "the best guesses of a budget, or so many per node"
-    ),
-    "budget": BUDGET,
-    "depth": DEPTH,
-    "widths": text_field(
-        "4,2,1,1", "children per node at depth 0, 1, …; used with 'widths per depth'", "4,2,1,1"
-    ),
+SHAPE = "the best guesses of a budget, or so many per node"
+PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
+KNOBS = {
+    "shape": choice((BY_BUDGET, BY_WIDTHS), BY_BUDGET, SHAPE),
+    "budget": slider(range(1, 33), 16, "guesses in the tree, nodes without the root"),
+    "depth": slider(range(1, 13), 6, "deepest guess, nodes"),
+    "widths": text_field("4,2,1,1", PER_DEPTH, "4,2,1,1"),
 }
 PRESETS = {
     "a chain of 5": {"shape": BY_WIDTHS, "widths": "1,1,1,1,1"},
@@ -56,8 +50,6 @@ def tree_explorer(
     prompts: Sequence[Prompt],
     *,
     start: Mapping[str, Any] | None = None,
-    guessers: Mapping[str, Guesser] | None = None,
-    times: PassTimes | None = None,
     max_new_tokens: int = 32,
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
@@ -65,95 +57,62 @@ def tree_explorer(
     ladder            on the fast runtime a change shows in a fraction of a second
     start             where knobs start: shape, budget, depth, widths, draft, round, temperature,
                       top_k, seed, prompt, text
-    guessers          drafts by name, each from the ladder, a size and a sampler; None takes those
-                      for which the ladder has the parts
-    times             measured passes that predict a speed-up; None takes the stored ones, which
-                      predict nothing for other models
     max_new_tokens    that are decoded for what is measured
 
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens)
-    guessers = guessers_of(ladder) if guessers is None else guessers
-    times = (PassTimes.read() if times is None else times).of(ladder)
+    trial, times = DraftTrial(ladder, prompts, max_new_tokens), PassTimes.read(ladder)
 
     def draw(**at: Any) -> Shown:
-        size, guesser = _size(at), guessers[at["draft"]]
-        generation, number = trial.generation(at, _draft, guesser, size), at["round"]
+        size, name, number = TreeSize(at["budget"], at["depth"]), at["draft"], at["round"]
+        if at["shape"] == BY_WIDTHS:
+            size = TreeSize.of_widths(at["widths"], most=MOST_GUESSES)
+        generation = trial.generation(at, guesser, name, size)
         if number > (count := len(generation.rounds)):
             raise ValueError(f"this text has {count} rounds, there is no round {number}")
         one = generation.rounds[number - 1]
-        kind = FITTED_KINDS.get(type(guesser(ladder, size, knob_sampler(at))))
+        kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), name, size)))
         work = work_of(generation, ladder.target.name)
         words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
-        mask = figures.mask(one.tree, labels=_labels(ladder, one))
-        return Shown((_tree(ladder, one, number), mask), words)
+        return Shown(_pictures(ladder, one, number), words)
 
-    knobs = make_knobs(_knobs(trial.names, list(guessers)), start)
-    _disable_unused(knobs)
-    return Panel(knobs, draw, presets=PRESETS, heights=HEIGHTS)
+    drafts = guessers_of(ladder)
+    which = "which round is drawn, from the end of the prompt on"
+    texts = {"draft": choice(drafts, drafts[0], "what guesses")}
+    texts["round"] = slider(range(1, 11), 1, which)
+    knobs = make_knobs(KNOBS | texts | text_knobs(list(trial.texts), top_k=50), start)
 
-
-def guessers_of(ladder: Ladder) -> dict[str, Guesser]:
-    """The guessers for which the ladder has the parts."""
-    parts = {"middle": ladder.middle, "n-gram": ladder.katz}
-    return {name: one for name, one in GUESSERS.items() if parts.get(name, ladder) is not None}
-
-
-def _draft(ladder: Ladder, sampler: Sampler, guesser: Guesser, size: TreeSize) -> Draft:
-    return guesser(ladder, size, sampler)
-
-
-def _size(at: Mapping[str, Any]) -> TreeSize:
-    if at["shape"] == BY_WIDTHS:
-        return TreeSize.of_widths(at["widths"], most=MOST_GUESSES)
-    return TreeSize(at["budget"], at["depth"])
-
-
-def _knobs(prompts: Sequence[str], drafts: Sequence[str]) -> dict[str, Knob]:
-    which = slider(range(1, 11), 1, "which round is drawn, from the end of the prompt on")
-    draft = choice(drafts, drafts[0], "what guesses")
-    return SIZE_KNOBS | {"draft": draft, "round": which} | text_knobs(prompts, top_k=50)
-
-
-def _disable_unused(knobs: Mapping[str, Any]) -> None:
-    """Only the knobs that the shape uses can be turned."""
-
-    def show(_: object = None) -> None:
+    def disable_unused(_: object = None) -> None:
         by_widths = knobs["shape"].value == BY_WIDTHS
         knobs["widths"].disabled = not by_widths
         knobs["budget"].disabled = knobs["depth"].disabled = by_widths
 
-    show()
-    knobs["shape"].observe(show, names="value")
+    disable_unused()
+    knobs["shape"].observe(disable_unused, names="value")
+    return Panel(knobs, draw, presets=PRESETS, heights=HEIGHTS)
 
 
-def _labels(ladder: Ladder, one: Round) -> list[str]:
-    return [ladder.text(token) for token in one.tree.tokens]
-
-
-def _tree(ladder: Ladder, one: Round, number: int) -> go.Figure:
+def _pictures(ladder: Ladder, one: Round, number: int) -> tuple[go.Figure, go.Figure]:
+    """The round's tree and its mask."""
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
     bonus = ladder.text(one.emitted[-1]) if len(one.emitted) > one.accepted else None
-    labels = _labels(ladder, one)
-    return figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
+    labels = [ladder.text(token) for token in one.tree.tokens]
+    tree = figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
+    return tree, figures.mask(one.tree, labels=labels)
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
     """Expected and measured counts of a round and of all, as HTML."""
     rounds, count = generation.rounds, len(generation.rounds)
     worth, guesses = sum(sum(each.tree.scores) for each in rounds), sum(r.proposed for r in rounds)
-    rates = [_rate([one]), _rate(rounds)]
+    expected = "tokens per round, expected from the scores"
+    measured = ("tokens per round, measured", len(one.emitted))
     table = [
         ("", "this round", f"all {count} rounds of {len(generation.tokens)} tokens"),
-        (
-            "tokens per round, expected from the scores",
-            f"{sum(one.tree.scores):.2f}",
-            f"{worth / count:.2f}",
-        ),
-        ("tokens per round, measured", len(one.emitted), f"{generation.tokens_per_round:.2f}"),
-        ("acceptance rate", *rates),
+        (expected, f"{sum(one.tree.scores):.2f}", f"{worth / count:.2f}"),
+        (*measured, f"{generation.tokens_per_round:.2f}"),
+        ("acceptance rate", _rate([one]), _rate(rounds)),
         ("guesses", one.proposed, f"{guesses / count:.1f}"),
     ]
     cell = "<td style='padding-left:2em;text-align:right'>"

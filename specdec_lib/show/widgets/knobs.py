@@ -1,6 +1,4 @@
-"""Controls of explorers: each is declared as a `Knob`, and becomes a widget once it is known where
-it starts.
-"""
+"""Controls of explorers, declared as `Knob`s that become widgets once their start is known."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ def slider(
     digits: str = "",
     widen: bool = False,
 ) -> Knob:
-    """A slider over the given values, for mouse and arrow keys.
+    """A slider over the given values.
 
     digits    format specification of the values, such as ".3g"
     widen     whether a start that is none of the values joins them, in order
@@ -45,9 +43,8 @@ def slider(
         offered = sorted({*values, at}) if widen else values
         _check_start(name, at, offered)
         options = [(format(value, digits), value) for value in offered]
-        return ipywidgets.SelectionSlider(
-            options=options, value=at, continuous_update=False, **_look(label or name, tooltip)
-        )
+        look = _look(label or name, tooltip) | {"continuous_update": False}
+        return ipywidgets.SelectionSlider(options=options, value=at, **look)
 
     return Knob(start, widget)
 
@@ -59,12 +56,10 @@ def choice(
     named = options if isinstance(options, Mapping) else {str(one): one for one in options}
 
     def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
-        values = list(named.values())
+        values, look = list(named.values()), _look(label or name, tooltip)
         _check_start(name, at, values)
-        at_index = values.index(at)  # not value=at: None would choose nothing
-        return ipywidgets.Dropdown(
-            options=list(named.items()), index=at_index, **_look(label or name, tooltip)
-        )
+        place = values.index(at)  # not value=at: None would choose nothing
+        return ipywidgets.Dropdown(options=list(named.items()), index=place, **look)
 
     return Knob(start, widget)
 
@@ -98,11 +93,10 @@ def text_knobs(
     given) and a text of one's own.
     """
     heat = "of the target's distribution; 0 is greedy"
-    kept = "tokens that keep their probability"
     own = "continued in place of the prompt; Tab leaves the field and draws"
     return {
         "temperature": slider(TEMPERATURES, temperature, heat, widen=True),
-        "top_k": choice(TOP_KS, top_k, kept, label="top-k"),
+        "top_k": choice(TOP_KS, top_k, "tokens that keep their probability", label="top-k"),
         "seed": slider(SEEDS, 0, "of all noise", widen=True),
         "prompt": choice(prompts, prompts[0], "held-out prompt that is continued"),
         "text": text_field("", own, "in place of the prompt", label="own text", lines=3),
@@ -135,12 +129,6 @@ def _check_start(name: str, at: Any, offered: Sequence[Any]) -> None:
 
 
 def _look(label: str, tooltip: str) -> dict[str, Any]:
-    """How every knob looks: its label in full beside it, as wide as its column, with what it means
-    for a pointer or a screen reader.
-    """
-    return {
-        "description": label,
-        "style": {"description_width": LABEL_WIDTH},
-        "layout": ipywidgets.Layout(width="auto"),
-        "tooltip": tooltip or label,
-    }
+    """The label in full beside the knob, and what it means for a pointer or a screen reader."""
+    look = {"description": label, "style": {"description_width": LABEL_WIDTH}}
+    return look | {"layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip or label}

@@ -39,10 +39,9 @@ class Panel(ipywidgets.VBox):
     heights    pixels kept for each figure, which is scrolled where it is larger, so that the page
                does not jump; without it a figure has its own height
 
-    Every knob can be reached and turned with the keyboard. Where widgets cannot run (a code host, a
-    page made from the notebook) the first figure stands as an image.
-    Raises ValueError unless there is a height per figure or none, and as `turn` for a preset of a
-    knob that does not exist.
+    Where widgets cannot run the first figure stands as an image.
+    Raises ValueError unless there is a height per figure or none, or for a preset of a knob that
+    does not exist.
     """
 
     def __init__(
@@ -102,10 +101,7 @@ class Panel(ipywidgets.VBox):
             self._redraw()
 
     def _set(self, values: Mapping[str, Any]) -> None:
-        """Turn knobs twice, because the range of one may depend on another.
-
-        Raises ValueError if one does not take its value.
-        """
+        """Turn knobs twice, because the range of one may depend on another."""
         refused: dict[str, Exception | str] = {}
         for _ in range(2):
             refused.clear()
@@ -121,10 +117,8 @@ class Panel(ipywidgets.VBox):
 
     def _button(self, name: str, values: Mapping[str, Any]) -> ipywidgets.Button:
         tooltip = ", ".join(f"{knob} {value}" for knob, value in values.items())
-        if name == "reset":
-            tooltip = "back to where every knob stood first"
-        layout = ipywidgets.Layout(width="auto")
-        button = ipywidgets.Button(description=name, tooltip=tooltip, layout=layout)
+        look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip}
+        button = ipywidgets.Button(description=name, **look)
         button.on_click(lambda _: self.turn(**values))
         return button
 
@@ -156,22 +150,17 @@ def sliders(
     *,
     start: Mapping[str, Any],
 ) -> Panel:
-    """A slider per parameter of `draw`, and its figure below, drawn anew when a slider comes to
-    rest.
+    """A slider per parameter of `draw`, and its figure below.
 
     choices    parameter name to the values its slider offers
-    start      where each slider stands at first
-
-    Raises ValueError unless each start is among its choices.
+    start      where each slider stands at first, one of its choices
     """
     knobs = {name: slider(values, None) for name, values in choices.items()}
     return Panel(make_knobs(knobs, start), lambda **values: Shown((draw(**values),)))
 
 
 def status(words: str) -> str:
-    """Words under the knobs, as HTML that a screen reader reads out when it changes, in the page's
-    own colour.
-    """
+    """Words under the knobs, as HTML that a screen reader reads out when it changes."""
     style = f'role="status" aria-live="polite" style="{TEXT_COLOUR}"'
     return f"<div {style}>{words}</div>" if words else ""
 

@@ -24,8 +24,10 @@ def one_round(
     labels, emitted = (
         [ladder.text(token) for token in tokens] for tokens in (played.tree.tokens, played.emitted)
     )
-    counts = f"{played.accepted} of {played.proposed} guesses accepted"
-    title = f"{counts}, {len(emitted)} tokens emitted: {''.join(emitted)!r}"
+    title = (
+        f"{played.accepted} of {played.proposed} guesses accepted, {len(emitted)} tokens emitted:"
+        f" {''.join(emitted)!r}"
+    )
     # a full context leaves no room for a token of the target's own
     bonus = emitted[-1] if len(emitted) > played.accepted else None
     return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
@@ -52,9 +54,8 @@ def faster_draft(
     """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
     all code outside the models `host` times.
 
-    gains        from tables, the overhead of a tree's round and of a plain one to gains, one per
-                 budget and depth, such as of `theory.tree_gains`
-    overheads    both, as measured
+    gains        from tables and the two overheads to gains, as of `theory.tree_gains`
+    overheads    of a tree's round and of a plain one, as measured
     """
     faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
     hosts = [

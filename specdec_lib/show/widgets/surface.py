@@ -22,9 +22,7 @@ def replace_figure(surface: go.FigureWidget, figure: go.Figure) -> None:
 
 
 def send(surface: go.FigureWidget) -> None:
-    """Send the page once more what a figure shows: it may have missed it while it was loading
-    plotly, and a view that is made starts from it.
-    """
+    """Send the page once more what a figure shows: it may have missed it while loading plotly."""
     surface._repr_mimebundle_()
     surface.send_state(["_widget_layout", "_widget_data"])
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import accumulate
 from operator import mul
@@ -26,22 +26,16 @@ PLAIN_KIND = "autoregressive"  # plain decoding in the stored speeds
 REMEMBERED = 256  # generations, and as many texts
 FITTED_KINDS = {TreeDraft: "tree", ChainDraft: "chain", StagedTree: "staged"}
 WIDTHS = "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
+GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
 
 
 @dataclass(frozen=True)
 class TreeSize:
-    """How large a tree is: a budget and a depth, or the number of children per node at each depth.
-
-    Raises ValueError if one of the widths is below 1.
-    """
+    """How large a tree is: a budget and a depth, or the children per node at each depth."""
 
     budget: int
     depth: int
     widths: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.widths and min(self.widths) < 1:
-            raise ValueError(f"{WIDTHS} {self.widths}")
 
     @classmethod
     def of_widths(cls, text: str, *, most: int) -> "TreeSize":
@@ -50,57 +44,38 @@ class TreeSize:
         Raises ValueError for other text, or more than `most` guesses.
         """
         words = text.replace(",", " ").split()
-        if not words or not all(word.isdecimal() for word in words):
+        if not words or not all(word.isdecimal() and int(word) for word in words):
             raise ValueError(f"{WIDTHS} {text!r}")
         widths = tuple(map(int, words))
         if (guesses := sum(accumulate(widths, mul))) > most:
             raise ValueError(f"widths {widths} make {guesses} guesses; at most {most} are drawn")
         return cls(guesses, len(widths), widths)
 
-    @property
-    def chain(self) -> int:
-        """The length of a chain that is as deep as the tree, within its budget."""
-        return min(self.budget, self.depth)
+
+def guesser(ladder: Ladder, sampler: Sampler, name: str, size: TreeSize) -> Draft:
+    """One of GUESSERS: a tree of a model or of the n-gram table, or a copied chain as deep as the
+    tree would be, or the draft's tree merged with such a chain.
+    """
+    limits = (
+        {"widths": size.widths} if size.widths else {"budget": size.budget, "depth": size.depth}
+    )
+    length = min(size.budget, size.depth)
+    if name in ("draft", "middle"):
+        match = ladder.match(name, sampler)
+        return TreeDraft(model_named(ladder, name), match=match, **limits)
+    if name == "Max-Gram":
+        return replace(ladder.max_gram, length=length)
+    if name == "n-gram":
+        sizes = {"budget": size.budget, "depth": size.depth}
+        table = stacks.scout(ladder, sampler, obeyed="target", **sizes)
+        return replace(table, budget=None, widths=size.widths) if size.widths else table
+    return MergedDraft((guesser(ladder, sampler, "draft", size), MaxGram(None, length)))
 
 
-Guesser = Callable[[Ladder, TreeSize, Sampler], Draft]
-
-
-def model_tree(name: str) -> Guesser:
-    """Trees of one of the ladder's models, scored by its match table."""
-
-    def guesser(ladder: Ladder, size: TreeSize, sampler: Sampler) -> TreeDraft:
-        model, match = model_named(ladder, name), ladder.match(name, sampler)
-        if size.widths:
-            return TreeDraft(model, widths=size.widths, match=match)
-        return TreeDraft(model, budget=size.budget, depth=size.depth, match=match)
-
-    return guesser
-
-
-def table_tree(ladder: Ladder, size: TreeSize, sampler: Sampler) -> Draft:
-    """A tree of the n-gram table."""
-    one = stacks.scout(ladder, sampler, obeyed="target", budget=size.budget, depth=size.depth)
-    return replace(one, budget=None, widths=size.widths) if size.widths else one
-
-
-def copied_chain(ladder: Ladder, size: TreeSize, sampler: Sampler) -> MaxGram:
-    """Max-Gram's chain, as deep as the tree would be."""
-    return replace(ladder.max_gram, length=size.chain)
-
-
-def tree_and_copy(ladder: Ladder, size: TreeSize, sampler: Sampler) -> MergedDraft:
-    """The draft's tree, merged with what Max-Gram copies from the text so far."""
-    return MergedDraft((model_tree("draft")(ladder, size, sampler), MaxGram(None, size.chain)))
-
-
-GUESSERS: Mapping[str, Guesser] = {
-    "draft": model_tree("draft"),
-    "middle": model_tree("middle"),
-    "n-gram": table_tree,
-    "Max-Gram": copied_chain,
-    "draft and Max-Gram": tree_and_copy,
-}
+def guessers_of(ladder: Ladder) -> list[str]:
+    """The guessers for which the ladder has the parts."""
+    parts = {"middle": ladder.middle, "n-gram": ladder.katz}
+    return [name for name in GUESSERS if parts.get(name, ladder) is not None]
 
 
 def model_named(ladder: Ladder, name: str) -> LanguageModel:
@@ -124,24 +99,17 @@ class DraftTrial:
             )
         self.ladder, self.max_new_tokens = ladder, max_new_tokens
         self.texts = {prompt.name: prompt.text for prompt in prompts}
-        self._encode = lru_cache(REMEMBERED)(ladder.encode)
-        self._own_text = lru_cache(REMEMBERED)(
-            partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
-        )
-        self._remembered = lru_cache(REMEMBERED)(self._follow)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the prompts."""
-        return list(self.texts)
+        remember = lru_cache(REMEMBERED)
+        write = partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
+        self._encode, self._own_text = remember(ladder.encode), remember(write)
+        self._remembered = remember(self._follow)
 
     def context(self, at: Mapping[str, Any]) -> Context:
         """The prompt that the knobs are at, or one's own text where it is not empty.
 
         Raises ValueError if there is no room for a new token after it.
         """
-        own = at["text"].strip()
-        tokens = self._encode(at["text"] if own else self.texts[at["prompt"]])
+        tokens = self._encode(at["text"] if at["text"].strip() else self.texts[at["prompt"]])
         most = self.ladder.target.max_positions - self.max_new_tokens
         if not 0 < len(tokens) <= most:
             raise ValueError(
@@ -178,25 +146,23 @@ def knob_sampler(at: Mapping[str, Any]) -> Sampler:
 class PassTimes:
     """Measured seconds of a machine: of the models' passes, and of the host around them.
 
-    machine       its name
-    tables        per model
-    overheads     the host's seconds, per temperature and kind of draft
-    parameters    how many each timed model has, where that is known: another model may have the
-                  same name
+    machine      its name
+    tables       per model
+    overheads    the host's seconds, per temperature and kind of draft
     """
 
     machine: str
     tables: Mapping[str, PassTable]
     overheads: Mapping[float, Mapping[str, Overhead]]
-    parameters: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, machine: str = "", *, runtime: str = "fast") -> "PassTimes":
-        """The stored times of a machine, "" for the first that has any.
+    def read(cls, ladder: Ladder, *, runtime: str = "fast") -> "PassTimes":
+        """The stored times of the first machine that has any, for those models of the ladder that
+        were timed and not for others of the same names.
 
-        Raises ValueError where nothing is stored for that machine or runtime.
+        Raises ValueError where nothing is stored.
         """
-        found = latency.stored_tables(machine)
+        found = latency.stored_tables("")
         speeds, curves = found["speeds"], found["latency"]
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
         overheads: dict[float, dict[str, Overhead]] = {}
@@ -205,17 +171,13 @@ class PassTimes:
             host = Overhead(*map(float, rows[columns].iloc[0]))
             overheads.setdefault(float(temperature), {})[str(kind)] = host
         card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
-        parameters = {name: one["parameters"] for name, one in card["models"].items()}
-        tables = latency.pass_tables(curves, runtime)
-        return cls(str(curves.machine.iloc[0]), tables, overheads, parameters)
-
-    def of(self, ladder: Ladder) -> "PassTimes":
-        """The same times without those of models for which the ladder has others."""
-        own = {name: one["parameters"] for name, one in ladder.card["models"].items()}
-        other = {name for name, count in own.items() if self.parameters.get(name, count) != count}
-        return replace(
-            self, tables={name: one for name, one in self.tables.items() if name not in other}
+        timed, own = (
+            {name: one["parameters"] for name, one in card["models"].items()}
+            for card in (card, ladder.card)
         )
+        tables = latency.pass_tables(curves, runtime)
+        kept = {name: one for name, one in tables.items() if own.get(name) == timed.get(name)}
+        return cls(str(curves.machine.iloc[0]), kept, overheads)
 
     def speed_up(
         self, work: Work, temperature: float, *, kind: str | None = "tree"
@@ -235,6 +197,5 @@ class PassTimes:
             return None
         contexts = [context for _, _, context in work.passes]
         plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
-        return work.tokens_per_second(self.tables, host[kind]) / plain.tokens_per_second(
-            self.tables, host[PLAIN_KIND]
-        )
+        ours = work.tokens_per_second(self.tables, host[kind])
+        return ours / plain.tokens_per_second(self.tables, host[PLAIN_KIND])

@@ -1,0 +1,189 @@
+"""The explorers of a pass and of break-even: their numbers are those of curves and theory."""
+
+import pandas as pd
+import pytest
+from drawn import Drawn
+
+from specdec_lib.show.widgets import break_even_explorer, faster_draft, latency_explorer
+from specdec_lib.theory import (
+    Overhead,
+    PassTable,
+    best_chain_speed_up,
+    chain_break_even,
+    chain_map,
+    tree_gains,
+)
+from specdec_lib.theory.chains import chain_speed_up
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    return Drawn(monkeypatch, "pass_at", "break_even", "chain_lengths", "budget_speed_ups")
+
+
+def curves() -> pd.DataFrame:
+    rows, slowness = {1: 2.0, 2: 2.0, 4: 2.4, 8: 4.0}, {"fast": 1.0, "reference": 4.0}
+    timed = [("target", "fast", 1.0), ("draft", "fast", 0.2), ("target", "reference", 1.0)]
+    table = pd.DataFrame(
+        [
+            (model, runtime, count, context, slowness[runtime] * size * (ms + context / 640) / 1e3)
+            for model, runtime, size in timed
+            for count, ms in rows.items()
+            for context in (64, 256)
+        ],
+        columns=["model", "runtime", "rows", "context_tokens", "seconds"],
+    )
+    return table.assign(
+        low_seconds=0.9 * table.seconds,
+        high_seconds=1.1 * table.seconds,
+        roofline_seconds=table.seconds / 2,
+    )
+
+
+def milliseconds(drawn) -> float:
+    line, rows = drawn.given("pass_at", 1), drawn.named("pass_at", "rows")
+    return 1e3 * line[line.rows == rows].seconds.item()
+
+
+def test_a_pass_is_read_off_the_curve_and_between_its_points_off_a_line(drawn):
+    panel = latency_explorer(curves())
+    assert panel.values()["context"] == 256, "the middle of the contexts there are"
+    assert milliseconds(drawn) == pytest.approx(2.4 + 0.4)
+    panel.turn(rows=6, context=160)
+    assert milliseconds(drawn) == pytest.approx((2.4 + 4.0) / 2 + 160 / 640)
+    ratio = (3.2 + 0.25) / (2.0 + 0.25)
+    assert "between measured ones" in panel.words.value
+    assert f"{ratio:.2f} times a pass over one row: 5 guesses to verify" in panel.words.value
+
+
+def test_the_roofline_and_the_measured_band_are_in_the_words():
+    words = latency_explorer(curves()).words.value
+    assert "allow 1.40 ms (bandwidth or arithmetic): 50% of what it takes" in words
+    assert "half of the measured passes took 2.52 to 3.08" in words
+    assert "allow" not in latency_explorer(curves().drop(columns="roofline_seconds")).words.value
+
+
+def test_what_was_not_timed_is_refused_and_the_figure_stays(drawn):
+    panel = latency_explorer(curves())
+    panel.turn(model="draft")
+    assert milliseconds(drawn) == pytest.approx(2.8 * 0.2)
+    panel.turn(runtime="reference")
+    assert "draft was not timed with runtime &#x27;reference&#x27;" in panel.words.value
+    assert milliseconds(drawn) == pytest.approx(2.8 * 0.2)
+    panel.turn(model="target")
+    assert milliseconds(drawn) == pytest.approx(2.8 * 4), "and recovers"
+
+
+POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate", "cost"])
+STEEP = {"steep": lambda rows: 0.5 + 0.5 * rows, "flat": None}
+
+
+def speed_ups(drawn) -> list[float]:
+    return drawn.given("chain_lengths").speed_up.tolist()
+
+
+@pytest.mark.parametrize(
+    "turn, cost, verify",
+    [
+        ({}, 0.16, STEEP["steep"]),
+        ({"host": 0.2, "verify": "flat", "cost": 0.3}, 0.3, lambda rows: 1.2),
+    ],
+)
+def test_the_bars_are_chain_speed_ups_with_the_host_added(drawn, turn, cost, verify):
+    panel = break_even_explorer(STEEP, POINTS, acceptance_rate=0.6, cost=0.16)
+    panel.turn(**turn)
+    wanted = [chain_speed_up(0.6, length, cost, verify) for length in range(1, 13)]
+    assert speed_ups(drawn) == pytest.approx(wanted)
+
+
+def test_the_map_is_of_the_best_length_or_of_the_one_set(drawn):
+    panel = break_even_explorer({"flat": None}, POINTS)
+    best = drawn.given("break_even").set_index(["acceptance_rate", "cost"]).speed_up
+    panel.turn(map="the length set", length=2)
+    two = drawn.given("break_even").set_index(["acceptance_rate", "cost"]).speed_up
+    assert best[0.5, 0.3] == pytest.approx(best_chain_speed_up(0.5, 0.3, longest=12))
+    assert two[0.5, 0.3] == pytest.approx(chain_speed_up(0.5, 2, 0.3))
+    assert (best >= two - 1e-12).all() and (best > two).any()
+
+
+@pytest.mark.parametrize(
+    "turn, verdict",
+    [
+        ({"acceptance_rate": 0.5, "cost": 0.4}, "Speculate, with 1 guess per round."),
+        ({"acceptance_rate": 0.5, "cost": 0.6}, "Do not speculate"),
+        ({"acceptance_rate": 0.9, "cost": 0.04}, "Speculate, with {best} guesses per round."),
+        ({"acceptance_rate": 0.2, "host": 0.5}, "even a free draft does not pay"),
+    ],
+)
+def test_the_verdict_follows_from_the_best_chain(drawn, turn, verdict):
+    panel = break_even_explorer({"flat": None}, POINTS)
+    panel.turn(**turn)
+    found = speed_ups(drawn)
+    assert verdict.format(best=1 + found.index(max(found))) in panel.words.value
+    assert ("Do not speculate" in panel.words.value) == (max(found) <= 1)
+
+
+def test_the_pair_stands_on_the_map_and_reset_brings_it_back(drawn):
+    panel = break_even_explorer(STEEP, POINTS, acceptance_rate=0.6, cost=0.16)
+    panel.turn(acceptance_rate=0.8, cost=0.5)
+    assert drawn.named("break_even", "here") == (0.8, 0.5)
+    panel.buttons["reset"].click()
+    assert drawn.named("break_even", "here") == (0.6, 0.16)
+
+
+def _hosted(overhead):
+    """The steep curve with a host's seconds added."""
+    return lambda rows: STEEP["steep"](rows) + overhead
+
+
+def test_the_map_of_theory_is_the_best_chain_everywhere():
+    rates, costs = (0.0, 0.3, 0.7, 1.0), (0.0, 0.2, 1.5)
+    cells, hosted = chain_map(rates, costs, STEEP["steep"], overhead=0.1), _hosted(0.1)
+    places = [(cell.acceptance_rate, cell.cost) for cell in cells]
+    assert places == [(rate, cost) for rate in rates for cost in costs]
+    for rate, cost, cell in ((*place, cell) for place, cell in zip(places, cells, strict=True)):
+        best = best_chain_speed_up(rate, cost, hosted)
+        assert cell.speed_up == pytest.approx(best, rel=1e-12)
+        assert cell.speed_up == pytest.approx(chain_speed_up(rate, cell.length, cost, hosted))
+    free, hosted = (chain_map([0.7], [0.2], overhead=one)[0].speed_up for one in (0.0, 0.1))
+    assert free > hosted, "the control: a host that costs nothing"
+
+
+def test_break_even_is_where_the_best_chain_neither_gains_nor_loses():
+    found, hosted = chain_break_even(0.6, 0.2, STEEP["steep"], overhead=0.05), _hosted(0.05)
+    at = best_chain_speed_up(found.acceptance_rate, 0.2, hosted)
+    assert at == pytest.approx(1, abs=1e-3) and at >= 1
+    assert best_chain_speed_up(0.6, found.cost, hosted) == pytest.approx(1)
+    # flat, one guess: a draft pays if α > c
+    assert chain_break_even(0.5, 0.4) == pytest.approx((0.4, 0.5), abs=1e-3)
+    assert chain_break_even(0.1, 3.0).acceptance_rate is None
+    assert chain_break_even(0.1, 0.2, overhead=0.5).cost is None
+
+
+@pytest.mark.parametrize(
+    "options", [{"lengths": ()}, {"lengths": (0, 1)}, {"overhead": -0.1}, {"costs": (-0.1,)}]
+)
+def test_a_map_of_nothing_is_refused(options):
+    with pytest.raises(ValueError, match="a map needs lengths of at least 1"):
+        chain_map(**{"rates": (0.5,), "costs": (0.2,)} | options)
+
+
+@pytest.mark.parametrize("curves, options", [({}, {}), ({"flat": None}, {"acceptance_rate": 1.2})])
+def test_a_map_that_starts_nowhere_is_refused(curves, options):
+    with pytest.raises(ValueError, match=f"got {len(curves)} curves"):
+        break_even_explorer(curves, POINTS, **options)
+
+
+def test_a_faster_draft_gains_more_and_a_faster_host_too(drawn):
+    target, draft = PassTable((1, 8), (0,), ((1.0, 1.5),)), PassTable((1,), (0,), ((0.3,),))
+    sizes = {"budgets": (1, 2, 4), "depths": (1, 2, 4), "widths": (2,), "context": 0}
+
+    def gains(tables, busy, idle):
+        return tree_gains([[0.7, 0.2]], tables, overhead=busy, plain=idle, **sizes)
+
+    def best(draft_factor, host_factor):
+        tables, hosts = {"target": target, "draft": draft}, (Overhead(0.1, 0, 0.05), Overhead(0.05))
+        faster_draft(gains, tables, hosts, draft=draft_factor, host=host_factor)
+        return drawn.given("budget_speed_ups").speed_up.max()
+
+    assert best(0.1, 1) < best(1, 1) < min(best(10, 1), best(1, 10))
