@@ -167,13 +167,13 @@ def test_a_seed_that_is_no_whole_number_is_refused():
 def test_every_part_of_a_key_matters():
     keys = itertools.product(("coin", "sibling", "emit"), (0, 1), ((), (0,), (1,), (0, 0)))
     uniforms = [
-        Chance(seed)._uniform(use, committed, slots)
+        Chance(seed).uniform(use, committed, slots)
         for use, committed, slots in keys
         for seed in (0, 1)
     ]
     uniforms += [
-        Chance(0).inner("reviewer", (0,))._uniform("coin", 0, ()),
-        Chance(0).inner("reviewer")._uniform("coin", 0, ()),
+        Chance(0).inner("reviewer", (0,)).uniform("coin", 0, ()),
+        Chance(0).inner("reviewer").uniform("coin", 0, ()),
     ]
     assert len(set(uniforms)) == len(uniforms) == 50
     assert all(0 <= uniform < 1 for uniform in uniforms)
@@ -195,13 +195,13 @@ def test_a_draw_never_returns_a_token_without_probability():
     distribution = torch.tensor([0.0, 0.5, 0.0, 0.5, 0.0])
 
     class Edge(Chance):
-        uniform = 0.0
+        number = 0.0
 
-        def _uniform(self, *key):
-            return self.uniform
+        def uniform(self, *key):
+            return self.number
 
     assert Edge(0).draw("emit", distribution, 0, ()) == 1
-    Edge.uniform = 1 - 2.0**-53
+    Edge.number = 1 - 2.0**-53
     assert Edge(0).draw("emit", distribution, 0, ()) == 3
 
 
@@ -218,6 +218,6 @@ def test_ranks_among_a_few_tokens_are_those_of_the_distribution_that_only_they_h
     for seed in range(20):
         chance = Chance(seed, Sampler(temperature))
         warped = few if temperature == 0 else chance.sampler.log_probs(few)
-        found, gaps = chance.rank_among(tokens, warped.tolist(), 5, 3, vocabulary=12)
+        found, gaps = chance.rank_among(tokens, warped.tolist(), 5, 3)
         wanted, wanted_gaps = chance.rank(dense, 5, 3)
         assert found == wanted and gaps == pytest.approx(wanted_gaps)

@@ -20,7 +20,7 @@ from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.suite.ladder.cascades import kept, price_lists, unit, write
 from specdec_lib.suite.ladder.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.suite.ladder.walltime import drafts
-from specdec_lib.theory import swi
+from specdec_lib.theory import counted_speed_up
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
 THREE = ("middle", "draft", MAX_GRAM)
@@ -63,7 +63,7 @@ def test_a_row_sums_its_texts_and_charges_every_pass():
     assert row.matrix == "2 1 4 / 0 1 4 / 0 0 4"
     assert (row.texts, row.tokens) == (6, 240)
     assert (row.rounds, row.middle_passes) == (counts["target"], counts["middle"])
-    assert row.swi == pytest.approx(swi(240, counts, PRICES, target="target"))
+    assert row.swi == pytest.approx(counted_speed_up(240, counts, PRICES, target="target"))
     assert row.low < row.swi < row.high
 
 

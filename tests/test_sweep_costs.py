@@ -17,7 +17,7 @@ from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
-from specdec_lib.theory.costs import pass_bytes
+from specdec_lib.theory.costs import bytes_moved
 
 
 def rows() -> pd.DataFrame:
@@ -58,9 +58,12 @@ def test_samplers_have_names(sampler, name):
 def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
     shapes = {"target": ModelShape(2, 8, 16), "draft": ModelShape(1, 4, 16)}
     plain, tree = generation_bytes(rows(), shapes)[:2]
-    assert plain == pytest.approx(10 * pass_bytes(shapes["target"], 1, 5))
+    assert plain == pytest.approx(
+        10 * bytes_moved(shapes["target"], passes=1, rows=1, context_tokens=5)
+    )
     assert tree == pytest.approx(
-        4 * pass_bytes(shapes["target"], 5, 5) + 8 * pass_bytes(shapes["draft"], 2, 5)
+        4 * bytes_moved(shapes["target"], passes=1, rows=5, context_tokens=5)
+        + 8 * bytes_moved(shapes["draft"], passes=1, rows=2, context_tokens=5)
     )
     machines = {"target": Machine("a", 1e3, 1e6, 0.5), "draft": Machine("b", 1e3, 1e6)}
     seconds = seconds_at(rows(), shapes, machines)[1]

@@ -8,7 +8,7 @@ import pytest
 
 from specdec_lib.theory import RTX_4090, Machine, ModelShape, arithmetic_intensity, roofline_seconds
 from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up, survival_tokens
-from specdec_lib.theory.costs import bytes_moved, pass_bytes, pass_flops
+from specdec_lib.theory.costs import bytes_moved, pass_flops
 
 CHAINS = [
     (0.8, 4, 3.3616, 2.8013),
@@ -18,6 +18,12 @@ CHAINS = [
 ]
 GPT2_LARGE = ModelShape(36, 1280, 50257)
 GPT2_BYTES = GPT2_LARGE.weights * GPT2_LARGE.bytes_per_number
+
+
+def pass_bytes(model: ModelShape, rows: int, context: int, *, activations: bool = True) -> float:
+    return bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
+
+
 ROOFLINE = [(1, 1.579), (16, 1.585), (64, 1.602), (128, 1.626), (256, 2.539)]  # rows, milliseconds
 
 
@@ -33,19 +39,6 @@ def test_survival_takes_a_rate_per_depth():
     assert survival_tokens([0.5, 0.4, 0.0, 0.9]) == pytest.approx(1 + 0.5 + 0.2)
     assert survival_tokens([]) == 1
     assert survival_tokens(np.full(6, 0.8)) == pytest.approx(chain_tokens(0.8, np.int64(6)))
-
-
-def test_mixed_difficulty_beats_the_same_mean_rate():
-    easy_and_hard = (chain_tokens(0.95, 8) + chain_tokens(0.55, 8)) / 2
-    assert easy_and_hard > chain_tokens(0.75, 8) + 0.5  # why one rate is not enough
-
-
-@pytest.mark.parametrize("rate, cost", [(0.3, 0.2), (0.8, 0.05), (0.9, 0.5)])
-def test_some_guess_helps_whenever_it_is_accepted_more_often_than_it_costs(rate, cost):
-    assert (
-        max(chain_speed_up(rate, length, cost) for length in range(1, 9))
-        >= (1 + rate) / (1 + cost) - 1e-12
-    )
 
 
 def test_a_pass_that_grows_with_its_rows_costs_speed():
@@ -132,22 +125,13 @@ def test_intensity_is_about_the_number_of_rows():
         (lambda: chain_tokens(math.nan, 3), "got nan"),
         (lambda: chain_tokens(0.5, -1), "a chain has 0 guesses or more, got length=-1"),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
-        (
-            lambda: speed_up(0.5, draft_passes=1, draft_cost=0),
-            "at least 1 token, got tokens_per_round=0.5",
-        ),
-        (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "draft_cost is 0 or more, got -1"),
-        (
-            lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0),
-            "verify must be above 0, got 0",
-        ),
+        (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "tokens_per_round=0.5"),
+        (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "draft_cost=-1"),
+        (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "verify=0"),
         (lambda: ModelShape(0, 8, 8), "layers and width are at least 1"),
         (lambda: Machine("none", 0.0, 1.0), "peaks are above 0"),
-        (
-            lambda: pass_flops(GPT2_LARGE, 0, 4),
-            "at least 1 row and a context of 0 tokens or more, got rows=0, context=4",
-        ),
-        (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context=-1"),
+        (lambda: pass_flops(GPT2_LARGE, 0, 4), "got rows=0, context=4"),
+        (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context_tokens=-1"),
         (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "passes=3, rows=2"),
     ],
 )

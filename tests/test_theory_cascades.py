@@ -8,13 +8,12 @@ import pytest
 
 from specdec_lib.theory.cascades import (
     best_relay,
-    ewif,
+    counted_speed_up,
     phi,
     relay_speed_up,
-    swi,
     vertical_tokens,
 )
-from specdec_lib.theory.chains import chain_speed_up, chain_tokens
+from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up
 from specdec_lib.workload.published import price_list, published
 
 VERTICAL = [
@@ -52,7 +51,8 @@ def agrees(value: float, samples: np.ndarray) -> bool:
 
 
 def vertical_speed_up(rate, inner, length, reviews, cost: float) -> float:
-    return ewif(vertical_tokens(rate, inner, length, reviews), (reviews,), (cost,))
+    tokens = vertical_tokens(rate, inner, length, reviews)
+    return speed_up(tokens, draft_passes=reviews, draft_cost=cost)
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,6 @@ def test_a_vertical_cascade_at_the_edges():
     assert vertical_speed_up(0.6, 0.5, 0, 4, 0.1) == pytest.approx(chain_speed_up(0.6, 4, 0.1))
 
 
-@pytest.mark.parametrize(
-    "rate, inner, length", list(itertools.product((0.05, 0.5, 0.99), (0.05, 0.5, 0.99), (1, 2, 10)))
-)
-def test_a_free_scout_always_helps_at_the_same_number_of_draft_passes(rate, inner, length):
-    assert phi(inner, length, rate) < rate
-    for reviews in (1, 3, 8):
-        assert vertical_speed_up(rate, inner, length, reviews, 0.1) > chain_speed_up(
-            rate, reviews, 0.1
-        )
-    assert not phi(0, length, rate) < rate and not phi(inner, 0, rate) < rate
-
-
 def test_table_1_is_the_printed_one():
     inputs = published("cascade.table1_inputs").set_index("model")
     computed = []
@@ -152,27 +140,27 @@ def test_what_free_copies_gain(rate, cost, low, high):
 
 def test_standard_prices_make_a_speed_up_of_counts():
     passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
-    assert swi(120, passes, price_list("pw"), target="t5-xxl") == pytest.approx(
+    assert counted_speed_up(120, passes, price_list("pw"), target="t5-xxl") == pytest.approx(
         120 / (40 + 200 * 0.04)
     )
-    assert swi(120, passes, price_list("ms"), target="t5-xxl") == pytest.approx(
+    assert counted_speed_up(120, passes, price_list("ms"), target="t5-xxl") == pytest.approx(
         120 * 11300 / (40 * 11300 + 200 * 220)
     )
-    assert swi(50, {"t": 50}, {"t": 3.0}, target="t") == 1
+    assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
 
 
-def test_swi_of_expected_counts_is_ewif():
+def test_the_speed_up_of_expected_counts_is_the_factor_by_formula():
     passes = {"target": 1.0, "a": 2.5, "b": 4.0}
     prices = {"target": 20.0, "a": 2.0, "b": 0.6}
-    assert swi(3.1, passes, prices, target="target") == pytest.approx(
-        ewif(3.1, (2.5, 4.0), (0.1, 0.03))
+    assert counted_speed_up(3.1, passes, prices, target="target") == pytest.approx(
+        3.1 / (1 + 2.5 * 0.1 + 4.0 * 0.03)
     )
 
 
 def test_ten_times_the_price_of_a_target_flatters_by_a_fifth():
     passes, prices = {"llama-7b": 10, "llama-160m": 100}, price_list("ms")
-    printed = swi(30, passes, prices, target="llama-7b")
-    mended = swi(30, passes, prices | {"llama-7b": 7000.0}, target="llama-7b")
+    printed = counted_speed_up(30, passes, prices, target="llama-7b")
+    mended = counted_speed_up(30, passes, prices | {"llama-7b": 7000.0}, target="llama-7b")
     assert printed / mended == pytest.approx(1.2, abs=0.01)
 
 
@@ -182,14 +170,18 @@ def test_ten_times_the_price_of_a_target_flatters_by_a_fifth():
         (lambda: phi(1.5, 3, 0.5), "got 1.5"),
         (lambda: vertical_tokens(0.5, 0.5, 3, -1), "reviews=-1"),
         (lambda: vertical_tokens(0.5, -0.5, 3, 1), "got -0.5"),
-        (lambda: relay_speed_up([0.5], [0.1], [-2]), r"got 1, 1 and \[-2\]"),
+        (lambda: relay_speed_up([0.5], [0.1], [-2]), r"\[0.1\] and \[-2\]"),
         (lambda: best_relay([0.5], [0.1], longest=-1), "longest=-1"),
-        (lambda: ewif(0.5, (), ()), "tokens_per_pass=0.5"),
-        (lambda: ewif(2, (1, 1), (0.1,)), r"got \[1, 1\] and \[0.1\]"),
-        (lambda: ewif(2, (1,), (-0.1,)), r"got \[1\] and \[-0.1\]"),
-        (lambda: swi(3, {"a": 1, "b": 1}, {"a": 1}, target="a"), "b has none; there are a"),
-        (lambda: swi(3, {"b": 1}, {"a": 1, "b": 1}, target="a"), "got 0 of 'a' at 1"),
-        (lambda: swi(3, {"a": 1, "b": -1}, {"a": 1, "b": 1}, target="a"), "'b': -1"),
+        (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
+        (
+            lambda: counted_speed_up(3, {"a": 1, "b": 1}, {"a": 1}, target="a"),
+            "b has none; there are a",
+        ),
+        (
+            lambda: counted_speed_up(3, {"b": 1}, {"a": 1, "b": 1}, target="a"),
+            r"got 'a', tokens=3, passes {'b': 1}",
+        ),
+        (lambda: counted_speed_up(3, {"a": 1, "b": -1}, {"a": 1, "b": 1}, target="a"), "'b': -1"),
     ],
 )
 def test_a_value_out_of_range_is_named(call, complaint):

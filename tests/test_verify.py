@@ -166,7 +166,7 @@ def test_a_token_of_probability_zero_is_never_accepted():
     logits = torch.tensor([[0.0, -math.inf]] * 2)
 
     class AlwaysZero(Chance):
-        def _uniform(self, *key):
+        def uniform(self, *key):
             return 0.0
 
     assert reject(tree, logits, AlwaysZero(0, T1)).path == ()

@@ -16,10 +16,7 @@ OPTIONS: dict[str, tuple[type, str]] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one verb of `specdec`; a wrong command line raises ValueError.
-
-    `specdec_lib.suite.command.main` prints every ValueError as one line.
-    """
+    """The parser of one verb of `specdec`; a wrong command line raises ValueError."""
 
     def __init__(self, verb: str, description: str) -> None:
         super().__init__(prog=f"specdec {verb}", description=description, allow_abbrev=False)
@@ -29,10 +26,7 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; {self.prog} --help shows the options")
 
     def add_common(self, name: str, default: object = None, note: str = "") -> None:
-        """Add the option `name` with its meaning in `OPTIONS`.
-
-        note    what this verb adds to its help text
-        """
+        """Add the option `name` with its meaning in `OPTIONS`, and a note of this verb."""
         kind, meaning = OPTIONS[name]
         shown = "" if default is None else f" (default: {default})"
         self.add_argument(

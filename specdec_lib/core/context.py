@@ -11,16 +11,13 @@ class Context:
     prompt_tokens    number of prompt tokens, 1…len(tokens); 1 for an encoder-decoder model (the
                      decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
-
-    Raises ValueError if there is no token, a token is negative, or `prompt_tokens` is out of range.
     """
 
     tokens: tuple[int, ...]
     prompt_tokens: int
     source: tuple[int, ...] | None = None
-    begun: tuple[int, ...] | None = field(
-        default=None, init=False, compare=False, repr=False
-    )  # the very tuple that `extended` went on from
+    # the very tuple that `extended` went on from
+    begun: tuple[int, ...] | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.tokens:
@@ -47,14 +44,8 @@ class Context:
         if tokens and min(tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(tokens)}")
         longer = object.__new__(Context)  # not checked again: all tokens so far were
-        whole = {
-            "tokens": self.tokens + tuple(tokens),
-            "prompt_tokens": self.prompt_tokens,
-            "source": self.source,
-            "begun": self.tokens,
-        }
-        for name, value in whole.items():
-            object.__setattr__(longer, name, value)
+        vars(longer).update(vars(self) | {"tokens": self.tokens + tuple(tokens)})
+        vars(longer)["begun"] = self.tokens
         return longer
 
     @property

@@ -19,17 +19,18 @@ PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
 
 
 def figures_folder() -> Path:
-    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own, wherever
-    the caller stands.
-    """
-    named = os.environ.get("SPECDEC_FIGURES")
-    return Path(named).expanduser().resolve() if named else REPOSITORY / "figures"
+    """Where figures go: the folder that SPECDEC_FIGURES names, else the repository's own."""
+    return _named_folder("SPECDEC_FIGURES", REPOSITORY / "figures")
 
 
 def cache_folder() -> Path:
-    """Return the folder of files that can be regenerated: SPECDEC_CACHE, else data/cache."""
-    named = os.environ.get("SPECDEC_CACHE")
-    return Path(named).expanduser().resolve() if named else REPOSITORY / "data" / "cache"
+    """The folder of files that can be regenerated: SPECDEC_CACHE, else data/cache."""
+    return _named_folder("SPECDEC_CACHE", DATA / "cache")
+
+
+def _named_folder(variable: str, default: Path) -> Path:
+    named = os.environ.get(variable)
+    return Path(named).expanduser().resolve() if named else default
 
 
 def partial(path: Path, suffix: str = "") -> Path:
@@ -38,9 +39,7 @@ def partial(path: Path, suffix: str = "") -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically; after an error the old file is unchanged and no temporary file is
-    left.
-    """
+    """Replace a file atomically; after an error the old file is unchanged."""
     unfinished = partial(path)
     try:
         unfinished.write_bytes(content)
@@ -62,10 +61,8 @@ def sweep_partial(folder: Path) -> list[str]:
 
 
 def check_writable(folder: Path) -> None:
-    """Write a small file into a folder, which is made if need be, and remove it.
-
-    If the folder cannot be written to, the folders made for the trial are removed again, and
-    ValueError names the folder and the remedy. Otherwise the new folder stays.
+    """Make a folder if need be; raises ValueError, and leaves none behind, if it cannot be written
+    to.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -86,25 +83,21 @@ def check_writable(folder: Path) -> None:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process of this machine with that number is alive; taken to be so where it cannot
-    be asked without harm.
-    """
+    """Whether a process is alive; taken to be so where it cannot be asked without harm."""
     if os.name != "posix":
         return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
     except (PermissionError, OverflowError):
         return True
+    except ProcessLookupError:
+        return False
     return True
 
 
 def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.npz")) -> dict:
-    """Return a folder's card after checking that each listed file exists and has the listed
-    SHA-256.
-
-    needed    files that it must list
+    """A folder's card, after checking that it lists the `needed` files, and that each listed one
+    exists and has the listed SHA-256.
 
     Raises ValueError naming the file that is missing or damaged.
     """
@@ -117,18 +110,14 @@ def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.
         missing = set(needed) - files.keys()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
-    if missing:
-        raise ValueError(
-            f"stored file {path} is damaged (it does not list {', '.join(sorted(missing))});"
-            f" {REMEDY}"
-        )
-    for name, digest in files.items():
-        if not (folder / name).is_file():
-            raise ValueError(f"stored file {folder / name} is missing; {REMEDY}")
-        if file_digest(folder / name) != digest:
-            raise ValueError(
-                f"stored file {folder / name} is damaged: its SHA-256 is not the card's; {REMEDY}"
-            )
+    problems = {path: f"damaged: it does not list {', '.join(sorted(missing))}"} if missing else {}
+    for file, digest in ((folder / name, digest) for name, digest in files.items()):
+        if not file.is_file():
+            problems[file] = "missing"
+        elif file_digest(file) != digest:
+            problems[file] = "damaged: its SHA-256 is not the card's"
+    for file, problem in problems.items():
+        raise ValueError(f"stored file {file} is {problem}; {REMEDY}")
     return card
 
 

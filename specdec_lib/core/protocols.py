@@ -1,8 +1,4 @@
-"""The protocols of models, drafts and rules.
-
-A language model turns a context and a tree into one row of logits per node; a draft turns a context
-into a tree of guesses; a rule turns a tree and the target's logits into a verdict.
-"""
+"""The protocols of models, drafts and rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,21 +14,21 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model has computed: forward passes, rows (tokens run through it) and their seconds."""
+    """What a model has computed: forward passes, their rows (tokens run through it), seconds."""
 
     passes: int = 0
     rows: int = 0
     seconds: float = 0.0
 
-    def __add__(self, other: "Usage") -> "Usage":
+    def __add__(self, other: "Usage", sign: int = 1) -> "Usage":
         return Usage(
-            self.passes + other.passes, self.rows + other.rows, self.seconds + other.seconds
+            self.passes + sign * other.passes,
+            self.rows + sign * other.rows,
+            self.seconds + sign * other.seconds,
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.passes - other.passes, self.rows - other.rows, self.seconds - other.seconds
-        )
+        return self.__add__(other, -1)
 
 
 @runtime_checkable
@@ -61,11 +57,9 @@ class LanguageModel(Protocol):
         ...
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """Row i: the logits of the token after node i, given the context and the path to the node;
-        root first.
+        """Row i: the logits of the token after node i, given the context and the path to the node.
 
-        A pure function of its arguments: a model may remember what it has read, and that never
-        changes a result.
+        A pure function: a model may remember what it has read, and that never changes a result.
         Raises ValueError if the tree is not rooted at the context's end, or a token or position is
         out of range.
         """
@@ -106,8 +100,6 @@ class TreeGrower(Protocol):
         """Grow the tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by
         level, up to rounding of scores; None where the model cannot.
 
-        All its time counts as time of the model's passes.
-
         widths    children per node at each depth; with a budget, each width is the budget
         budget    the maximum number of guesses; the best-scored are kept; None keeps all
         floor     lowest score of a guess
@@ -133,9 +125,8 @@ class Draft(Protocol):
 class Verdict:
     """What a rule decides about a tree.
 
-    path     the accepted nodes, from the child of the root down; empty if none was accepted
-    bonus    one more token, the target's own: a correction after a rejection, a bonus after full
-             acceptance
+    path     the accepted nodes, from the child of the root down
+    bonus    one more token, the target's own: a correction after a rejection, else a bonus
     """
 
     path: tuple[int, ...]
@@ -149,10 +140,7 @@ class Rule(Protocol):
     def __call__(
         self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
     ) -> Verdict:
-        """Decide about `tree`; the result depends on the arguments alone.
-
-        target_logits    row i: the target's logits after node i, root first
-        """
+        """Decide from the arguments alone; `target_logits` are those after each node."""
         ...
 
 

@@ -1,8 +1,4 @@
-"""What a verification walk reports while it runs, one event per decision.
-
-A reader of these events explains a round, or works out the distribution of a token, without a
-second copy of the walk.
-"""
+"""What a verification walk reports while it runs, one event per decision."""
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -11,9 +7,8 @@ from torch import Tensor
 
 
 class Choice(NamedTuple):
-    """The target chose a token after `node`; `child` is the child accepted there, None if none is.
-
-    token    the target's own choice; an accepted child may hold another one under lenience
+    """The target chose `token` after `node`; the child accepted there, if any, may hold another
+    one under lenience.
     """
 
     node: int
@@ -24,12 +19,10 @@ class Choice(NamedTuple):
 class Trial(NamedTuple):
     """One child was tested against the residual distribution after its parent.
 
-    wanted    the target's distribution over tokens [vocab]; after rejected siblings the residual
-              distribution max(0, target − draft), normalised
+    wanted    the target's distribution [vocab], or the residual one after rejected siblings
     left      the residual distribution after the test; `wanted` itself if the child was accepted
     ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target); the
               child is accepted with probability min(1, ratio)
-    accepted  whether the child was accepted
     """
 
     child: int

@@ -1,10 +1,7 @@
 """The two rules that verify a tree: tree, target logits and chance in, a verdict out.
 
-`look_up` is Gumbel-coupled verification: the target samples with the same noise as the drafts, so
-the output is the target's own token for token, whatever the drafts propose. `reject` is speculative
-sampling: the output has the target's own distribution, provided that every row in the tree is the
-distribution its token was drawn from. Each rule is one walk, which reports its decisions to a trace
-and can be lenient where a draft model reviews other guesses; the target itself is never lenient.
+Each is one walk, which reports its decisions to a trace and can be lenient where a draft model
+reviews other guesses; the target itself is never lenient.
 """
 
 import math
@@ -25,31 +22,27 @@ UNWARPED = Sampler(1.0)
 def look_up(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
-    """Accept the path from the root that follows the target's own choices, and add its next choice.
+    """Accept the path from the root that follows the target's own choices, and add its next choice:
+    the output is the target's own token for token, whatever the drafts propose.
 
-    target_logits    row i: the target's logits after node i, root first
-    chance           gives the target's choice once per node on the path, at the position after it
-
-    Raises ValueError unless there is one row per node.
+    Raises ValueError unless there is one row of logits per node.
     Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
     """
     return follow_choices(tree, target_logits, chance)
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """Accept the path that survives one random test per child, and add a token drawn from the
-    residual distribution max(0, target − draft), normalised, after all rejected siblings.
+    """Accept the path that survives one random test per child, and add a token drawn from what is
+    left: the output has the target's distribution, if every row in the tree is the distribution its
+    token was drawn from.
 
     A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
-    where `wanted` is at first the target's distribution. After a rejection `wanted` becomes the
-    residual distribution max(0, wanted − offered), normalised. One update serves a
-    chain, siblings with and without replacement, and a point mass.
+    where `wanted` is at first the target's distribution, and after a rejection the residual
+    max(0, wanted − offered), normalised. One update serves a chain, siblings with and without
+    replacement, and a point mass.
 
-    target_logits    row i: the target's logits after node i, root first
-    chance           throws one coin per child tried, in draw order, and makes one draw
-
-    Raises ValueError unless there is one target row per node, and each node's own row, where it has
-    one, gives its token a probability.
+    Raises ValueError unless there is one row of logits per node, and each node's own row, where it
+    has one, gives its token a probability.
     Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024
     (Sequoia).
     """
@@ -61,8 +54,7 @@ class Lenience:
     """How far a review by a draft model accepts guesses beyond the reviewer's own choice.
 
     factors    lenience l per node, root included: 1 accepts only the reviewer's own choice
-    offered    probability of each node's token under its drafter, per node; used at temperature 0
-               only
+    offered    probability of each node's token under its drafter; used at temperature 0 only
     """
 
     factors: Sequence[float]
@@ -105,11 +97,7 @@ def follow_choices(
     trace: Trace = ignore,
 ) -> Verdict:
     """Walk down while the target's own choice, or a child within its lenience, is among the
-    children: the walk of `look_up`.
-
-    Arguments and errors are those of `look_up`.
-
-    trace    receives one `Choice` per node on the path
+    children: the walk of `look_up`.  The trace receives one `Choice` per node on the path.
     """
     _check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -134,8 +122,6 @@ def try_children(
     trace: Trace = ignore,
 ) -> Verdict:
     """Walk down through the children that pass their tests: the walk of `reject`.
-
-    Arguments and errors are those of `reject`.
 
     leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered);
                  None is 1 everywhere
@@ -166,12 +152,9 @@ def try_children(
 def remaining(
     wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
 ) -> Float[Tensor, " vocab"]:
-    """Return the residual distribution max(0, wanted − offered), normalised, after a token drawn
-    from `offered` was rejected.
-
-    offered    None is the point mass at `token`
-
-    Where the residual is zero, which only rounding can bring about, `wanted` itself is returned.
+    """The residual distribution max(0, wanted − offered), normalised, after a token drawn from
+    `offered` (None is the point mass at `token`) was rejected; `wanted` itself where rounding
+    leaves nothing.
     """
     if offered is None:
         left = wanted.clone()
@@ -183,10 +166,7 @@ def remaining(
 
 
 def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabulary: int) -> float:
-    """The probability that the draft gave to `token`: 1 if it was chosen without chance (None).
-
-    Raises ValueError unless `offered` holds `vocabulary` numbers, that of `token` in (0, 1].
-    """
+    """The probability that the draft gave to `token`: 1 if it was chosen without chance (None)."""
     if offered is None:
         return 1.0
     if offered.shape != (vocabulary,):

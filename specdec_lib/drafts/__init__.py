@@ -1,3 +1,1 @@
-"""Drafts, which propose trees of guesses: chains and trees, staged drafts, cascades, Max-Gram,
-n-grams, and drafts made of several.
-"""
+"""Drafts, which propose trees of guesses."""

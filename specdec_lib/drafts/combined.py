@@ -1,6 +1,4 @@
-"""The draft that guesses nothing, and drafts made of several: the first that guesses, or all of
-their guesses merged.
-"""
+"""The draft that guesses nothing, and drafts made of several."""
 
 from dataclasses import dataclass
 
@@ -21,11 +19,10 @@ class NoDraft:
 
 @dataclass(frozen=True)
 class MergedDraft:
-    """The guesses of several drafts in one tree, equal siblings made one.
+    """The guesses of several drafts in one tree, equal siblings made one and named after the first.
 
-    A guess that several drafts make is named after the first of them.  Raises ValueError if there
-    is no part; `propose` does if a part draws its guesses by chance, because a repeated draw is a
-    trial of its own.
+    `propose` raises ValueError if a part draws its guesses by chance: a repeated draw is a trial of
+    its own.
     """
 
     parts: tuple[Draft, ...]
@@ -45,13 +42,9 @@ class MergedDraft:
 
 @dataclass(frozen=True)
 class FirstDraft:
-    """The guesses of the first of several drafts that has any: a copy where the text repeats
-    itself, else a model's.
+    """The guesses of the first of several drafts that makes at least `least`, else of the last.
 
-    least    minimum number of guesses for a part to be used; the last part is always used
-
-    Raises ValueError if there is no part or `least` is below 1; `propose` does if guesses that were
-    drawn by chance would be passed over.
+    `propose` raises ValueError if guesses that were drawn by chance would be passed over.
     """
 
     parts: tuple[Draft, ...]
@@ -65,7 +58,7 @@ class FirstDraft:
             )
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the first part that guesses at least `least` tokens, else of the last."""
+        """The tree of the first part that guesses enough, else of the last."""
         for number, part in enumerate(self.parts[:-1]):
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least:

@@ -1,15 +1,12 @@
 """Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram
 table fills the rest.
 
-The prompt is searched before the generation, and wins even with a match of one token: that is the
-paper's listing, while the authors' later code takes the longest match over both. In the authors'
-code the Max-Gram entry of the K matrix only ends the loop, and 10 tokens are always drafted; here
-it is the length.
+The prompt is searched before the generation, and wins even with a match of one token, as in the
+paper's listing; the authors' later code takes the longest match over both, and always drafts 10.
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
-the ending never matches itself, so the first guess is not the beginning of the prompt; no more than
-`length` tokens come back; a token the bigram table never saw ends the chain instead of guessing
-token 0; a window and a least length of the match may be set, where the paper has neither.
+the ending never matches itself; no more than `length` tokens come back; a token the bigram table
+never saw ends the chain instead of guessing token 0; a window and a least length may be set.
 """
 
 import functools
@@ -25,11 +22,7 @@ from specdec_lib.drafts.suffixes import SuffixIndex
 # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
 # is measured
 DECAY = 0.75
-ORIGINS = PROMPT, GENERATION, BIGRAM = (
-    "prompt",
-    "generation",
-    "bigram",
-)  # the sources of Max-Gram's nodes
+ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sources of its nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +34,7 @@ class MaxGram:
     length     tokens in the chain, at most
     window     longest suffix that is searched for, in tokens; None for no limit
     least      the shortest match that is copied from, in tokens
-    index      what has been read; copies made by `dataclasses.replace` share it, and forgetting it
-               changes no tree
-
-    Raises ValueError if `length`, `window` or `least` is below 1, `least` above `window`, or
-    `bigrams` is not one row of token numbers.
+    index      what has been read; copies made by `dataclasses.replace` share it
     """
 
     bigrams: np.ndarray | None = None
@@ -80,12 +69,10 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain below the context's last token: copied nodes named "prompt" or "generation", then
-        "bigram" ones; deterministic.
+        """A chain of copied nodes named "prompt" or "generation", then "bigram" ones.
 
         The encoder's tokens are searched in place of the prompt where there are any; the generation
         only where the prompt holds no match.
-        Raises ValueError if the bigram table has no entry for a token.
         """
         origin, copied = self._copied(context)
         filled = self._filled(

@@ -21,7 +21,6 @@ REMEMBERED = 50_000  # lookups
 class NgramDraft:
     """A tree whose nodes hold the likeliest continuations in an n-gram table.
 
-    table         where the guesses come from
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         deepest guess of a tree with a budget
@@ -33,10 +32,6 @@ class NgramDraft:
                   temperature 1
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
-    Else the likeliest continuations are ranked under the shared noise of their position, and
-    `match` gives the score. Nodes have no rows: their tokens follow from the noise that the target
-    looks at.
-    Raises ValueError unless the shape is given in exactly one way and every value is in range.
     """
 
     table: Katz
@@ -71,11 +66,8 @@ class NgramDraft:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
         tree, window = TokenTree.rooted(context), context.tokens[-self.table.order :]
-        return (
-            self._fill(tree, window, chance)
-            if self.widths is None
-            else self._widen(tree, window, chance)
-        )
+        grow = self._fill if self.widths is None else self._widen
+        return grow(tree, window, chance)
 
     def _widen(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
         frontier = [ROOT]
@@ -103,11 +95,8 @@ class NgramDraft:
                 paths[(*slot.ranks, rank)] = (*path, token)
             return found
 
-        slots = list(
-            grow_best_first(
-                factors, self.budget, depth=self.depth, floor=math.ulp(0.0), tie=by_parent
-            )
-        )
+        limits = {"depth": self.depth, "floor": math.ulp(0.0), "tie": by_parent}
+        slots = list(grow_best_first(factors, self.budget, **limits))
         return tree.grown(
             [paths[slot.ranks][-1] for slot in slots],
             [slot.parent for slot in slots],
@@ -121,9 +110,11 @@ class NgramDraft:
         if chance.sampler.temperature > 0 and self.siblings == "ranked":
             ranked, gaps = self.rank(tokens, width, chance, position)
             return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
-        sampler = Sampler(1.0) if self.counted_at != 1 else None
-        likely, values = self._likely(tokens, width, sampler)
-        factors = values if sampler is None else [math.exp(value) for value in values]
+        if self.counted_at == 1:
+            likely, factors = self._likely(tokens, width, None)
+        else:
+            likely, log_probs = self._likely(tokens, width, Sampler(1.0))
+            factors = [math.exp(value) for value in log_probs]
         return likely[:width], factors[:width]
 
     def rank(
@@ -134,10 +125,7 @@ class NgramDraft:
         """
         sampler = chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0)
         likely, log_probs = self._likely(tokens, k, sampler)
-        vocabulary = self.table.vocabulary
-        return leading(
-            *chance.rank_among(likely, log_probs, position, max(2, k), vocabulary=vocabulary), k
-        )
+        return leading(*chance.rank_among(likely, log_probs, position, max(2, k)), k)
 
     def _likely(
         self, tokens: tuple[int, ...], width: int, sampler: Sampler | None

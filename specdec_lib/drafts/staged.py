@@ -1,9 +1,5 @@
-"""Staged drafts: a cheaper scout feeds the passes of the draft model.
+"""Staged drafts: a cheaper scout, which may be staged itself, feeds the passes of the draft model.
 
-`StagedTree` gives the very tree that its draft would give: the scout's guesses ride along in the
-draft's passes, so that a node that is wanted later has already been read. `StagedChain` is
-speculative decoding of the draft itself: the scout guesses, the draft accepts or corrects by its
-own distribution. A scout is any draft, a staged one included, so there may be any number of stages.
 Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models
 open, and these are our two readings.
 """
@@ -18,7 +14,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.trees.children import Child
+from specdec_lib.drafts.trees.children import Child, add_children
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
@@ -28,15 +24,12 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 class StagedTree:
     """The tree of `draft`, node for node, in fewer of the draft's passes.
 
-    draft     the draft whose tree is proposed
     scout     guesses below the nodes that the draft is about to read; its guesses are read in the
-              same pass
+              same pass, so that a node that is wanted later is known
     guided    number of unread nodes per pass, best-scored first, below which the scout guesses
 
-    A node is named after the scout's source if the scout guessed it too, else after the draft's
-    model. The scout's guesses decide nothing, so any rule and any siblings stay as exact as without
-    it. Where nodes are chosen without chance, set the scout so too.
-    Raises ValueError if `guided` is below 1.
+    A node is named after the scout's source if the scout guessed it too. The scout's guesses decide
+    nothing, so any rule stays as exact as without it.
     """
 
     draft: TreeDraft | ChainDraft
@@ -50,6 +43,10 @@ class StagedTree:
             )
 
     @property
+    def _tree(self) -> TreeDraft:
+        return self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+
+    @property
     def siblings(self) -> str:
         """The draft's way to choose siblings."""
         return self.draft.siblings
@@ -60,10 +57,10 @@ class StagedTree:
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Propose the draft's tree: grow it from the known logits, score all missing nodes in one
-        pass, and repeat until none is missing.
+        """Grow the draft's tree from the known logits, score all missing nodes in one pass, and
+        repeat until none is missing.
         """
-        reading = _Reading(self, self.draft.as_tree(), context, chance)
+        reading = _Reading(self, self._tree, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
             if not reading.missing:
@@ -125,17 +122,12 @@ class _Reading:
 @dataclass(frozen=True)
 class StagedChain:
     """A chain that the draft model decodes speculatively with its scout: the paper's second stage
-    taken literally.
+    taken literally, by the rules of the outer loop.
 
-    length      guesses
     siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid":
-                accepted and corrected, and so drawn, by the model's distribution, which is each
-                node's row
+                drawn by the model's distribution, which is each node's row
     match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
                 0 the model's probability of the token does so instead
-
-    Raises ValueError if a value is out of range.
-    Source: Spector and Ré 2023, section 3.2; the rules are those of the outer loop.
     """
 
     model: LanguageModel
@@ -162,27 +154,15 @@ class StagedChain:
         length = min(self.length, self.model.max_positions - len(context) + 1)
         while (room := length - chain.guesses) > 0:
             here = context.extended(chain.tokens[1:])
-            inner = chance.inner(
-                "stage", (chain.root_position, chain.guesses)
-            )  # what an earlier round drew here must not decide again
+            # what an earlier round drew here must not decide again
+            inner = chance.inner("stage", (chain.root_position, chain.guesses))
             guessed = self.scout.propose(here, inner.inner("scout")).cut(room - 1)
             logits = self.model.score(here, guessed)
             verdict = rule(guessed, logits, inner)
-            for node, parent in zip(verdict.path, (ROOT, *verdict.path), strict=False):
-                chain = self._longer(
-                    chain,
-                    guessed.tokens[node],
-                    guessed.sources[node],
-                    logits[parent],
-                    chance.sampler,
-                )
-            chain = self._longer(
-                chain,
-                verdict.bonus,
-                self.model.name,
-                logits[verdict.path[-1] if verdict.path else ROOT],
-                chance.sampler,
-            )
+            found = [(guessed.tokens[node], guessed.sources[node]) for node in verdict.path]
+            found.append((verdict.bonus, self.model.name))
+            for parent, (token, source) in zip((ROOT, *verdict.path), found, strict=True):
+                chain = self._longer(chain, token, source, logits[parent], chance.sampler)
         return chain
 
     def _longer(
@@ -192,10 +172,4 @@ class StagedChain:
         greedy = self.siblings == "ranked" and sampler.temperature == 0
         factor = unwarped(logits, [token])[0] if greedy else self.match.rate(0)
         last = len(chain) - 1
-        return chain.grown(
-            [token],
-            [last],
-            source=source,
-            scores=[chain.scores[last] * min(1.0, factor)],
-            rows=[row],
-        )
+        return add_children(chain, {last: [Child(token, factor, row, source)]})

@@ -1,13 +1,9 @@
-"""Find the longest suffix of a context that occurred before, in microseconds: an index that grows
-with the context, and shrinks when tokens are dropped.
+"""Find the longest suffix of a context that occurred before, in microseconds.
 
-A suffix automaton accepts every n-gram of a region, and stores where each first ended. The prompt's
-is built once. The generation's takes a token at a time, and its last token can be dropped again: a
-caller may go back, branch, or turn to another prompt without saying so, because every query is
-compared with what is remembered. An answer depends on the context alone. In a text of 4,096 tokens
-it takes some 20 to 40 µs with all of a proposal, because a context knows what it went on from and
-is not compared whole; some hundreds for a caller that branches where the text is one token over and
-over (`tests/max_gram_speed.py`).
+A suffix automaton accepts every n-gram of a region, and stores where each first ended. A caller may
+go back, branch, or turn to another prompt without saying so: every query is compared with what is
+remembered, and an answer depends on the context alone. In a text of 4,096 tokens it takes 20 to 40
+µs, and hundreds for a caller that branches where one token stands over and over.
 Source: Blumer et al. 1985 (the automaton); Hu et al. 2024 (SAM decoding) follow a text through one
 in speculative decoding as well.
 """
@@ -28,15 +24,12 @@ Match = tuple[int, int]  # an n-gram: its state and how many tokens it has
 class Automaton:
     """The suffix automaton of a text: n-grams that end at the same places share a state.
 
-    steps      transitions per state: the next state by token
-    links      suffix link per state: the state of its longest suffix that ends at more places; −1
-               for the empty n-gram
-    lengths    length of the longest n-gram of each state; the shortest is one longer than the
-               longest of its suffix link
-    ends       end of the first occurrence of each state, as the number of tokens up to there
+    steps      per state, the next state by token
+    links      per state, that of its longest suffix that ends at more places; −1 for the empty one
+    lengths    per state, that of its longest n-gram
+    ends       per state, the number of tokens up to the end of its first occurrence
     wholes     states of the prefixes of 0, 1, 2, … tokens
-    parted     per token of the text, the state that was split (cloned) when it was appended, −1 for
-               none
+    parted     per token of the text, the state that was split when it was appended, −1 for none
     """
 
     __slots__ = ("ends", "lengths", "links", "parted", "steps", "wholes")
@@ -77,9 +70,7 @@ class Automaton:
             self.wholes.append(new)
 
     def drop(self, tokens: Sequence[int]) -> None:
-        """Remove the text's last tokens, which are these, and restore the automaton to its state
-        before them.
-        """
+        """Remove the text's last tokens, which are these."""
         steps, links = self.steps, self.links
         for token in reversed(tokens):
             new, parted = self.wholes.pop(), self.parted.pop()
@@ -96,8 +87,8 @@ class Automaton:
                 del values[new:]
 
     def walk(self, match: Match, tokens: Sequence[int]) -> list[Match]:
-        """Return, after each of these tokens, the longest n-gram of the text that ends there and
-        does not begin before `match`.
+        """After each of these tokens, the longest n-gram of the text that ends there and does not
+        begin before `match`.
         """
         steps, (state, length), matches = self.steps, match, []
         for token in tokens:
@@ -109,8 +100,8 @@ class Automaton:
         return matches
 
     def end(self, match: Match, tokens: tuple[int, ...], window: int | None) -> int:
-        """Return where the first occurrence of a match ends, which is a suffix of `tokens`; of its
-        last `window` tokens if that is less.
+        """Where the first occurrence of a match ends, which is a suffix of `tokens`; of its last
+        `window` tokens if that is less.
         """
         state, length = match
         if window is not None and window < length:
@@ -126,30 +117,14 @@ class Text:
     given      the region searched first and its automaton, which lacks the region's last token:
                nothing follows that
     settled    a beginning that holds the prompt and is never dropped
-    begun      the very tuple that the context went on from, of which these tokens are a
-               continuation: compared by identity, which takes no time
+    begun      the very tuple that the context went on from, compared by identity
     matches    in `given`, of the text that ends with the prompt's last token, with the first
                generated one, …
     """
 
-    __slots__ = (
-        "begun",
-        "generated",
-        "given",
-        "matches",
-        "prompt_tokens",
-        "settled",
-        "source",
-        "tokens",
-    )
-
     def __init__(self, context: Context, given: tuple[tuple[int, ...], Automaton]) -> None:
-        self.given, self.generated, self.source, self.prompt_tokens = (
-            given,
-            Automaton(),
-            context.source,
-            context.prompt_tokens,
-        )
+        self.given, self.generated = given, Automaton()
+        self.source, self.prompt_tokens = context.source, context.prompt_tokens
         self.tokens = self.settled = context.prompt
         self.begun: tuple[int, ...] | None = None
         automaton, read = given[1], len(given[1].parted) if context.source is None else 0
@@ -193,10 +168,7 @@ class Text:
 
 
 class SuffixIndex:
-    """An index of the last few texts that were searched; it may serve many drafts, one at a time.
-
-    Copies and pickles of it start empty.
-    """
+    """An index of the last few texts that were searched; copies and pickles of it start empty."""
 
     def __init__(self) -> None:
         self._texts: list[Text] = []
@@ -214,12 +186,9 @@ class SuffixIndex:
         """Whether the match lies in the generation, and where in its region the token stands that
         follows it; None where nothing matches.
 
-        The match is the longest suffix of the context that stands in the prompt, or in its source,
-        with a token after it, and the earliest of equally long ones; the same in the generation
-        where there is none.
-
-        window    the longest suffix looked at, in tokens; None for no limit
-        least     the shortest that counts
+        The match is the longest suffix of the context, of `least` to `window` tokens, that stands
+        in the prompt, or in its source, with a token after it, and the earliest of equally long
+        ones; the same in the generation where there is none.
         """
         text = self._text(context)
         match = text.matches[-1]
@@ -232,9 +201,7 @@ class SuffixIndex:
         return None
 
     def _text(self, context: Context) -> Text:
-        """The text of a context; while it changes it is not among the remembered, so that an
-        interrupt leaves none half changed.
-        """
+        """The text of a context; an interrupt leaves none half changed among the remembered."""
         for place, text in enumerate(self._texts):
             shared = text.shared(context)
             if shared is not None:

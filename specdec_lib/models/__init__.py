@@ -1,3 +1,1 @@
-"""What scores a tree: models behind a path cache, encoder-decoder models, n-gram tables, and the
-compiled CPU runtime.
-"""
+"""What scores a tree: networks behind a path cache, n-gram tables, and the compiled runtime."""

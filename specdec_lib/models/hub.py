@@ -1,6 +1,4 @@
-"""Where a model lies: in a local folder, or under a name on the Hugging Face hub, which may be
-unreachable.
-"""
+"""Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
 
 import functools
 import os
@@ -20,11 +18,8 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 @dataclass(frozen=True)
 class Location:
-    """A model's place.
-
-    name       "folder …" or "hub model …", for messages
-    local      whether it is a folder
-    offline    why the hub cannot be asked for it; "" for a folder or where it can
+    """A model's place: its name for messages, whether it is a folder, and why the hub cannot be
+    asked for it ("" for a folder or where it can).
     """
 
     name: str
@@ -38,10 +33,7 @@ class Location:
 
 
 def locate(source: Source) -> Location:
-    """Where a model lies.
-
-    Raises ValueError for a path that is no folder and cannot be a name on the hub.
-    """
+    """Where a model lies.  Raises ValueError if it is no folder and cannot be a name on the hub."""
     if Path(source).is_dir():
         return Location(f"folder {source}", True, "")
     if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
@@ -69,7 +61,6 @@ def why_offline(address: str | None = None) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _answers(address: str) -> bool:
-    """Whether a request to the address is answered in time."""
     try:
         get_session().head(address, timeout=TIMEOUT_SECONDS)
     except Exception:  # of the HTTP client that this version of huggingface_hub uses

@@ -39,11 +39,9 @@ def load_model(
     runtime: str = "reference",
     vocabulary: int | None = None,
 ) -> "CachedModel | FastModel":
-    """A decoder-only model from a local folder in hub format, or from the hub if `source` names no
-    folder.
+    """A decoder-only model from a local folder in hub format, or from the hub.
 
-    vocabulary    that of a target for which the model drafts, see `resize_vocabulary`; None changes
-                  nothing
+    vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama
                   models in float32 on the CPU; "auto" measures once per machine which is faster
                   and on how many threads, and takes the reference where the fast one cannot run
@@ -79,12 +77,8 @@ def load_seq2seq(
     dtype: str = "float32",
     max_positions: int = 512,
 ) -> Seq2SeqModel:
-    """An encoder-decoder model of the T5 family, such as "google/flan-t5-small": from a local
-    folder in hub format, or from the hub.
-
-    max_positions    of the decoder
-
-    Raises ValueError if it cannot be read or is of another family, or device or dtype are unknown.
+    """An encoder-decoder model of the T5 family, such as "google/flan-t5-small", from a local
+    folder in hub format, or from the hub; `max_positions` are the decoder's.
     """
     network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
     return Seq2SeqModel(network, name, max_positions=max_positions)
@@ -94,9 +88,7 @@ def fast_model(
     model: "CachedModel | FastModel", *, name: str | None = None, stored: str = "exact"
 ) -> "FastModel":
     """The same model on the fast CPU runtime; `stored="int8"` gives a cheap draft for it, which
-    needs a name of its own.
-
-    Raises ValueError if the fast runtime does not know the model, or Numba is not installed.
+    needs a name of its own.  Raises ValueError if the fast runtime does not know the model.
     """
     try:
         from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
@@ -110,10 +102,7 @@ def fast_model(
 
 def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
     """The same model on the runtime that is fastest here: the reference, or the fast one on one
-    thread or on all of PyTorch's.
-
-    cache    the file that keeps the choice for the next time; None is runtime.json in the cache
-             folder
+    thread or on all of PyTorch's; `cache` is the file that keeps the choice for the next time.
     """
     from specdec_lib.models.fast.calibration import fastest
 
@@ -131,11 +120,9 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
-    """Give the embedding and the logits of a network so many rows, in place.
-
-    Models of one family often share a tokenizer and differ in unused rows beyond it. Those belong
-    to the target's distribution, so the draft is changed: extra rows are cut, and missing ones
-    repeat its last row. Its guesses then differ a little, which no rule depends on.
+    """Give the embedding and the logits of a draft so many rows, in place: models of one family
+    often share a tokenizer and differ in unused rows beyond it. Extra rows are cut, and missing
+    ones repeat the last, which changes its guesses a little.
     """
     rows = int(network.get_output_embeddings().weight.shape[0])
     if rows == vocabulary:
@@ -150,9 +137,7 @@ def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
 
 
 def sources_card(sources: Mapping[str, Source], models: Mapping[str, LanguageModel]) -> dict:
-    """A card for models that have none: by name, where each comes from and its number of
-    parameters.
-    """
+    """A card of models by name: where each comes from and its number of parameters."""
     return {
         "models": {
             name: {

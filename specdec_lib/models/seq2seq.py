@@ -1,7 +1,5 @@
-"""An encoder-decoder model of the T5 family as a `LanguageModel`: the context brings the source,
-and every decoder path is computed once.
-
-The decoder's layers are called one by one, with the mask and the position bias of the tree.
+"""An encoder-decoder model of the T5 family as a `LanguageModel`: its decoder's layers are called
+one by one, with the mask and the position bias of the tree.
 """
 
 import time
@@ -35,15 +33,10 @@ COARSE_TOLERANCE = 0.05  # of all other types
 
 
 class Seq2SeqModel:
-    """A T5 model behind a cache of the decoder's paths; batch size 1.
+    """A T5 model behind a cache of the decoder's paths, as `CachedModel`; the encoder runs once per
+    source, until another one comes.
 
-    The encoder runs once per source: its keys and values are kept until another source comes. All
-    else is as for `CachedModel`.
-
-    model            in evaluation mode; its device and dtype are used as they are
-    name             its name in records and figures
     max_positions    of the decoder; T5 has no limit of its own, and was trained on at most 512
-    chunk_rows       longer decoder text is read in pieces of this many tokens
     usage            passes and rows of the decoder; seconds of both halves
     encoder_passes   how often the encoder ran
 
@@ -77,15 +70,12 @@ class Seq2SeqModel:
         return reference_runtime(self.model)
 
     def forget(self) -> None:
-        """Drop everything remembered, the source too; results stay the same, up to rounding."""
+        """Drop everything remembered, the source too."""
         self._paths.forget()
         self._source, self._crossed = None, []
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """One row of logits per node, root first; see `LanguageModel.score`.
-
-        Raises ValueError too if the context has no source.
-        """
+        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
         return self._paths.score(context.tokens, tree, self._forward)
@@ -94,8 +84,7 @@ class Seq2SeqModel:
     def read_source(self, context: Context) -> None:
         """Run the encoder over the context's source, unless it was the last one read.
 
-        Raises ValueError if there is no source, or it is empty or holds a token beyond the
-        vocabulary.
+        Raises ValueError if there is none, or it holds a token beyond the vocabulary.
         """
         source = context.source
         if not source:
@@ -125,10 +114,7 @@ class Seq2SeqModel:
     def _forward(
         self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int
     ) -> range:
-        """One decoder pass over new rows; the logits of the last `keep` of them are kept.
-
-        Positions follow from what a row sees.
-        """
+        """One decoder pass over new rows; the logits of the last `keep` of them are kept."""
         new = self._cache.add(parents, tokens)
         sees = self._cache.mask(new)
         started = time.perf_counter()
@@ -165,10 +151,8 @@ class Seq2SeqModel:
 
     @torch.no_grad()
     def _head_scale(self) -> float:
-        """The factor of the decoder's output before the head: 1 or d_model^−½, by model and version
-        of transformers.
-
-        Raises ValueError if neither gives the model's own logits on a short text.
+        """The factor of the decoder's output before the head: 1 or d_model^−½, whichever gives the
+        model's own logits on a short text.
         """
         text = tuple((7 * at + 1) % self.vocabulary for at in range(PROBE))
         given = torch.tensor([text], device=self.model.device)

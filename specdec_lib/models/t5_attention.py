@@ -1,7 +1,5 @@
-"""T5's attention for a tree: the relative position bias from distances along each path.
-
-T5 adds a bias to each attention score that depends on how far the key lies before the query *along
-the path*. Its own code takes that distance from cache positions, which is wrong for a tree.
+"""T5's attention for a tree: its bias depends on how far the key lies before the query along the
+path, where T5's own code takes cache positions.
 """
 
 import numpy as np
@@ -16,9 +14,7 @@ KeysValues = tuple[Float[Tensor, "1 heads entries size"], Float[Tensor, "1 heads
 
 
 def distances(sees: Bool[np.ndarray, "rows entries"]) -> Int[np.ndarray, "rows entries"]:
-    """How many tokens each visible cache entry lies before its row; a row sees its own path, in
-    order.
-    """
+    """How many tokens each visible cache entry lies before its row."""
     return np.maximum(sees.sum(1, keepdims=True) - sees.cumsum(1), 0)
 
 

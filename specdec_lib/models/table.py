@@ -17,10 +17,7 @@ from specdec_lib.core.tree import TokenTree
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A model without a network; it counts no passes.
-
-    logits    maps all tokens so far to the logits of the next one
-    """
+    """A model whose `logits` map all tokens so far to the logits of the next one."""
 
     logits: Callable[[tuple[int, ...]], Tensor]
     vocabulary: int
@@ -39,7 +36,7 @@ class TableModel:
         return cls(lambda tokens: logits, len(probs), name)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """One row of logits per node, root first; see `LanguageModel.score`."""
+        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         return torch.stack(
             [self.logits(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]
@@ -49,9 +46,7 @@ class TableModel:
 def joint_distribution(
     model: TableModel, prompt: tuple[int, ...], sampler: Sampler, length: int
 ) -> dict[tuple[int, ...], float]:
-    """The exact distribution of the next `length` tokens of a model that is sampled on its own:
-    tokens to probability.
-    """
+    """The exact probability of the next `length` tokens of a model that is sampled on its own."""
     found: dict[tuple[int, ...], float] = {}
     for tokens in itertools.product(range(model.vocabulary), repeat=length):
         probability = 1.0

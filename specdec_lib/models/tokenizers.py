@@ -21,8 +21,7 @@ PROBES = (
 def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
     """The tokenizer in a model's folder, or of a model on the hub.
 
-    Raises ValueError if there is none, or it cannot be read without other packages or code of its
-    own.
+    Raises ValueError if it cannot be read without other packages or code of its own.
     """
     where = locate(source)
     remedy = (
@@ -50,12 +49,10 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
 def shared_tokenizer(
     sources: Mapping[str, Source], given: Source | None = None
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer that all models share.
+    """The tokenizer that all models share.  Raises ValueError if they do not share one.
 
     sources    of the models by name, "target" among them
     given      a folder with a tokenizer, which then counts for every model that has none
-
-    Raises ValueError if they do not share one, or one cannot be read.
     """
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
@@ -70,9 +67,7 @@ def shared_tokenizer(
 def stop_tokens(
     config: GenerationConfig | None, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[int, ...]:
-    """The stop tokens of a model's generation configuration, else the tokenizer's end of text; none
-    where neither names one.
-    """
+    """The stop tokens of a model's generation configuration, else the tokenizer's end of text."""
     stops = None if config is None else config.eos_token_id
     if stops is None:
         stops = tokenizer.eos_token_id
@@ -84,10 +79,8 @@ def stop_tokens(
 def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
-    """Raises ValueError, naming the first difference, unless both have the same tokens under the
-    same numbers and encode alike.
-
-    name    of the model whose tokenizer is compared with the target's
+    """Raises ValueError, naming the first difference, unless both tokenizers have the same tokens
+    under the same numbers and encode alike.
     """
     difference = _vocabulary_difference(target, other, name)
     # the tokens for padding and for the unknown are not used here; a special token that only one of

@@ -1,11 +1,14 @@
-"""Closed forms: tokens per round, speed-up, the best tree for a budget, cascades, and seconds of a
-pass on an ideal machine.
-
-These functions take and return numbers and run no model, so a prediction can be compared with a
-measurement.
+"""Closed forms, which take and return numbers and run no model: tokens per round, speed-up, the
+best tree for a budget, cascades, and seconds of a pass on an ideal machine.
 """
 
-from specdec_lib.theory.cascades import best_relay, phi, relay_speed_up, swi, vertical_tokens
+from specdec_lib.theory.cascades import (
+    best_relay,
+    counted_speed_up,
+    phi,
+    relay_speed_up,
+    vertical_tokens,
+)
 from specdec_lib.theory.chains import Verify, chain_tokens
 from specdec_lib.theory.costs import (
     RTX_4090,
@@ -52,6 +55,7 @@ __all__ = [
     "chain_break_even",
     "chain_map",
     "chain_tokens",
+    "counted_speed_up",
     "expected_tokens",
     "monotone",
     "pass_flops",
@@ -59,7 +63,6 @@ __all__ = [
     "plain_work",
     "relay_speed_up",
     "roofline_seconds",
-    "swi",
     "tokens_by_budget",
     "tree_gains",
     "tree_table",

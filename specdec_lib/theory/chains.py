@@ -1,7 +1,7 @@
 """Expected tokens per round and speed-up of a chain, from how often a guess is accepted.
 
-An acceptance rate is one number for all depths, with independent guesses; `survival_tokens` takes a
-rate per depth instead. Costs are relative to a target pass over one row, unless said otherwise.
+An acceptance rate is one number for all depths, with independent guesses. Costs are relative to a
+target pass over one row.
 """
 
 import math
@@ -18,8 +18,7 @@ def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
     """Expected tokens per round of a chain of `length` guesses, the bonus included: (1 − α^(γ+1)) /
     (1 − α), and γ + 1 at α = 1.
 
-    A chain of no guesses gives 1.  Raises ValueError if the rate is outside [0, 1] or the length
-    negative.
+    Raises ValueError if the rate is outside [0, 1] or the length negative.
     Source: Leviathan et al. 2023, equation 1.
     """
     _check_rate(acceptance_rate)
@@ -29,13 +28,11 @@ def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
 
 
 def survival_tokens(hazards: Iterable[Real]) -> float:
-    """Expected tokens per round from acceptance by depth: 1 + the sum of the products from the root
-    down.
+    """Expected tokens per round: 1 + the sum of the products of `hazards` from the root down.
 
-    hazards    P(a guess is accepted | its parent was), one per depth, the first guess first
+    hazards    P(a guess is accepted | its parent was), one per depth
 
     The result is exact, also for dependent guesses, if the rates come from the same decoding.
-    Raises ValueError if a rate is outside [0, 1].
     """
     hazards = [float(rate) for rate in hazards]
     for rate in hazards:
@@ -50,31 +47,26 @@ def speed_up(
     verify).
 
     draft_passes    sequential passes in a round: a chain's length, a tree's depth
-    draft_cost      seconds of one draft pass over those of a target pass over one row
-    verify          the same for the target pass that checks the guesses
+    verify          cost of the target pass that checks the guesses
 
     Raises ValueError if a round emits less than one token, a draft count or cost is negative, or
     `verify` is not positive.
     """
-    if not tokens_per_round >= 1:
-        raise ValueError(f"a round emits at least 1 token, got tokens_per_round={tokens_per_round}")
-    for name, value in (("draft_passes", draft_passes), ("draft_cost", draft_cost)):
-        if not value >= 0:
-            raise ValueError(f"{name} is 0 or more, got {value}")
-    if not verify > 0:
-        raise ValueError(f"a target pass takes some time: verify must be above 0, got {verify}")
+    if not (tokens_per_round >= 1 and draft_passes >= 0 and draft_cost >= 0 and verify > 0):
+        raise ValueError(
+            "a round emits at least 1 token, draft passes and their cost are 0 or more, and a"
+            f" target pass takes some time; got tokens_per_round={tokens_per_round},"
+            f" draft_passes={draft_passes}, draft_cost={draft_cost}, verify={verify}"
+        )
     return float(tokens_per_round / (draft_passes * draft_cost + verify))
 
 
 def chain_speed_up(
     acceptance_rate: Real, length: Integral, draft_cost: Real, verify: Verify | None = None
 ) -> float:
-    """The speed-up of a chain whose guesses cost one draft pass each.
+    """The speed-up of a chain whose guesses cost one draft pass each; a `verify` of None is 1 for
+    any number of rows.
 
-    draft_cost    seconds of a draft pass over those of a target pass over one row
-    verify        relative cost of a target pass by its rows; None is 1 for any number
-
-    Raises ValueError as `chain_tokens` and `speed_up` do.
     Source: Leviathan et al. 2023, theorem 3.8, where the pass that verifies is flat.
     """
     return speed_up(

@@ -2,14 +2,16 @@
 slower of the two.
 
 The decoder is like GPT-2: an MLP four times as wide, as many key as query heads. Rows are the
-tokens of one pass (root included), `context` is the tokens whose keys and values were cached before
-it. Attention is taken as fused: its scores never reach memory.
+tokens of one pass (root included), `context` is the tokens cached before it.
 """
 
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-INTERMEDIATE = 18  # widths of activations per row and layer, see `bytes_moved`
+# widths of activations that a pass writes and reads per row and layer: two norms 2, queries, keys
+# and values 3, attention 1, its projection 1, two residual sums 2, MLP 4 + 4 + 1; fused attention's
+# scores never reach memory
+INTERMEDIATE = 18
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,6 @@ class ModelShape:
 
     vocabulary          0 leaves the output matrix out
     bytes_per_number    of weights, cache and activations alike: 2 in half precision
-
-    Raises ValueError if a value is out of range.
     """
 
     layers: int
@@ -28,12 +28,7 @@ class ModelShape:
     bytes_per_number: float = 2.0
 
     def __post_init__(self) -> None:
-        if (
-            self.layers < 1
-            or self.width < 1
-            or self.vocabulary < 0
-            or not self.bytes_per_number > 0
-        ):
+        if min(self.layers, self.width) < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
             raise ValueError(
                 "layers and width are at least 1, vocabulary 0 or more and bytes_per_number above"
                 f" 0, got {self}"
@@ -41,20 +36,13 @@ class ModelShape:
 
     @property
     def weights(self) -> int:
-        """The number of weights that a pass reads: the matrices of all layers and the output
-        matrix; biases, norms and embedding rows are left out.
-        """
+        """The weights that a pass reads; biases, norms and embedding rows are left out."""
         return 12 * self.layers * self.width**2 + self.vocabulary * self.width
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The peak rates of a machine.
-
-    pass_seconds    fixed time per pass: launches and interpreter
-
-    Raises ValueError if a peak is not positive or the fixed time is negative.
-    """
+    """The peak rates of a machine, and the fixed time of a pass: launches and interpreter."""
 
     name: str
     bytes_per_second: float
@@ -77,25 +65,16 @@ RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores,
 def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and among all
     rows (a mask saves nothing).
-
-    Raises ValueError if there is no row or `context` is negative.
     """
-    _check_pass(rows, context)
+    if rows < 1 or context < 0:
+        raise ValueError(
+            f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
+            f" context={context}"
+        )
     rows, context = int(rows), int(context)  # numpy's integers may overflow
     return float(
         2 * rows * model.weights + 4 * model.layers * model.width * rows * (context + rows)
     )
-
-
-def pass_bytes(
-    model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
-) -> float:
-    """Bytes of one pass: `bytes_moved` with one pass.
-
-    Raises ValueError if there is no row or `context` is negative.
-    """
-    _check_pass(rows, context)
-    return bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
 
 
 def bytes_moved(
@@ -104,12 +83,9 @@ def bytes_moved(
     """Bytes to and from memory of many passes: each reads the weights and the cached keys and
     values once, and writes and reads those of its own rows.
 
-    passes            their number
-    rows              the sum of their rows
+    rows              of all passes together
     context_tokens    the sum of the lengths of their contexts
-    activations       count activations too, each written once and read once, in widths per row and
-                      layer: two norms 2, queries, keys and values 3, attention 1, its projection 1,
-                      two residual sums 2, MLP 4 + 4 + 1; and the logits, written once
+    activations       count activations and logits too
 
     Raises ValueError if there are fewer rows than passes or a count is negative.
     """
@@ -137,30 +113,17 @@ def roofline_seconds(
     """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the machine's
     fixed time.
 
-    activations    as in `bytes_moved`
-
-    Raises ValueError if there is no row or `context` is negative.
     Source: Williams et al. 2009.
     """
     arithmetic = pass_flops(model, rows, context) / machine.flops_per_second
-    memory = pass_bytes(model, rows, context, activations=activations) / machine.bytes_per_second
-    return max(arithmetic, memory) + machine.pass_seconds
+    moved = bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)
+    return max(arithmetic, moved / machine.bytes_per_second) + machine.pass_seconds
 
 
 def arithmetic_intensity(
     model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
 ) -> float:
-    """Operations per byte of one pass; in half precision about the number of rows, as long as most
-    bytes are weights.
-    """
-    return pass_flops(model, rows, context) / pass_bytes(
-        model, rows, context, activations=activations
+    """Operations per byte of one pass."""
+    return pass_flops(model, rows, context) / bytes_moved(
+        model, passes=1, rows=rows, context_tokens=context, activations=activations
     )
-
-
-def _check_pass(rows: Integral, context: Integral) -> None:
-    if rows < 1 or context < 0:
-        raise ValueError(
-            f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
-            f" context={context}"
-        )

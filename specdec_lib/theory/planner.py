@@ -1,6 +1,4 @@
-"""Which chain or tree pays, and by how much: speed-ups over acceptance rates, costs, budgets,
-depths and widths.
-"""
+"""Which chain or tree pays, and by how much."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -28,11 +26,8 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """How good a draft must be.
-
-    acceptance_rate    the lowest at which a chain pays at the given cost; None if no rate does
-    cost               the highest that a draft pass may have at the given rate; None if even a free
-                       one does not pay
+    """The lowest acceptance rate and the highest draft cost at which a chain pays, each at the
+    other's given value; None where there is none.
     """
 
     acceptance_rate: float | None
@@ -51,11 +46,7 @@ class Gain(NamedTuple):
 def best_chain_speed_up(
     acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
 ) -> float:
-    """The largest speed-up of a chain of 1 to `longest` guesses, which may be below 1.
-
-    The other arguments and errors are those of `chain_speed_up`; raises ValueError too if `longest`
-    is below 1.
-    """
+    """The largest `chain_speed_up` of 1 to `longest` guesses, which may be below 1."""
     if longest < 1:
         raise ValueError(f"a chain has at least 1 guess, got longest={longest}")
     return max(
@@ -75,15 +66,9 @@ def chain_map(
     """The best chain for every pair of an acceptance rate and a cost, in the order of the rates,
     then of the costs; the shortest of equals.
 
-    costs       seconds of a draft pass over those of a target pass over one row
-    verify      relative cost of a target pass by its rows; None is 1 for any number
     lengths     allowed guesses per round
     overhead    seconds per round outside the models beyond those of plain decoding, in target
-                passes
-
-    The speed-up is `chain_speed_up` with the overhead added to `verify`.
-    Raises ValueError if there is no length, one below 1, or a rate, cost or overhead is out of
-    range.
+                passes: added to `verify` of `chain_speed_up`
     """
     if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
         raise ValueError(
@@ -116,9 +101,7 @@ def chain_break_even(
     overhead: Real = 0.0,
 ) -> BreakEven:
     """The lowest acceptance rate and the highest cost at which the best chain is faster than plain
-    decoding.
-
-    The arguments and errors are those of `chain_map`.
+    decoding; the arguments are those of `chain_map`.
     """
     chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
 
@@ -153,11 +136,7 @@ def tree_work(
     """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
     and a target pass over all nodes.
 
-    rates      acceptance by depth and rank
-    context    tokens before the round
-
-    The draft's second row after a whole path was accepted is left out.  Raises ValueError as
-    `expected_tokens` does.
+    The draft's second row after a whole path was accepted is left out.
     """
     inner = set(shape.parents[1:])
     passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}
@@ -184,9 +163,6 @@ def tree_gains(
     rates       must not rise with the rank; a width of n takes the first n of each vector
     tables      of "target" and "draft"
     overhead    of a round with a tree, `plain` of one of plain decoding
-
-    A tree has fewer guesses than its budget where every further guess has rate 0.
-    Raises ValueError if a table is missing, there is nothing to try, and as `best_tree` does.
     """
     if not (budgets and depths and widths):
         raise ValueError(

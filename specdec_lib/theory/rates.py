@@ -10,26 +10,21 @@ Rates = Iterable[Iterable[Real]]
 """rates[depth − 1][rank] = P(the target takes this child | it took the parent).
 
 The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
-all depths is [P]. Siblings are different tokens, of which the target takes at most one: a vector
-sums to at most 1.
+all depths is [P]. Siblings are different tokens, so a vector sums to at most 1.
 """
 
 SLACK = 1e-9  # above 1, for sums of measured rates
 
 
-def checked(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
+def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
     """The rates as tuples.
 
-    falling    also require that no vector rises with the rank
-
     Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or,
-    with `falling`, rises.
+    with `falling`, rises with the rank.
     """
     vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
     if not vectors:
-        raise ValueError(
-            "rates need at least one vector, for depth 1 and all deeper ones; got none"
-        )
+        raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
     for depth, vector in enumerate(vectors, 1):
         for rate in vector:
             if not 0 <= rate <= 1:
@@ -54,14 +49,10 @@ def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, .
 
 
 def monotone(rates: Rates) -> list[list[float]]:
-    """The closest vectors (least squares) that never rise with the rank.
-
-    This repairs measured rates, where a late rank may by chance lie above an earlier one. Each
-    vector keeps its sum.
-    Raises ValueError if there is no vector, a rate is outside [0, 1] or a vector sums above 1.
-    Source: isotonic regression, unweighted.
+    """The closest vectors (least squares, of the same sums) that never rise with the rank: measured
+    rates, where a late rank may by chance lie above an earlier one, mended.
     """
     return [
         isotonic_regression(vector, increasing=False).x.tolist() if vector else []
-        for vector in checked(rates)
+        for vector in checked_rates(rates)
     ]

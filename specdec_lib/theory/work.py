@@ -1,8 +1,4 @@
-"""Seconds and tokens per second of decoding, from a table of pass times and counts of passes.
-
-A pass between the measured numbers of rows is interpolated linearly, because measured pass times
-follow no smooth curve.
-"""
+"""Seconds and tokens per second of decoding, from a table of pass times and counts of passes."""
 
 import bisect
 import math
@@ -20,8 +16,6 @@ class PassTable:
 
     rows, contexts    rising, at least one of each
     seconds           per context a value per number of rows, above 0
-
-    Raises ValueError if a grid does not rise or the values are not one per place and above 0.
     """
 
     rows: tuple[int, ...]
@@ -34,9 +28,7 @@ class PassTable:
                 raise ValueError(
                     f"{name} rise from place to place, and there is at least one, got {grid}"
                 )
-        if len(self.seconds) != len(self.contexts) or any(
-            len(line) != len(self.rows) for line in self.seconds
-        ):
+        if [len(line) for line in self.seconds] != [len(self.rows)] * len(self.contexts):
             raise ValueError(
                 f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got"
                 f" {[len(line) for line in self.seconds]}"
@@ -45,11 +37,8 @@ class PassTable:
             raise ValueError(f"a pass takes more than 0 seconds, got {self.seconds}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
-        """Seconds of a pass over so many rows after so many tokens of context.
-
-        Linear between measured places and along the last line beyond them, but never below half of
-        the least measured value.
-        Raises ValueError if there is no row or the context is negative.
+        """Seconds of a pass over so many rows after so many tokens of context: linear between
+        measured places and along the last line beyond them, as pass times follow no smooth curve.
         """
         if not (rows >= 1 and context >= 0):
             raise ValueError(
@@ -61,7 +50,7 @@ class PassTable:
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
     def faster(self, times: Real) -> "PassTable":
-        """The same table with every value divided by `times`, which is above 0."""
+        """The same table with every value divided by `times`."""
         if not times > 0:
             raise ValueError(f"a model is more than 0 times as fast, got {times}")
         scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
@@ -84,9 +73,9 @@ NO_OVERHEAD = Overhead()
 class Work:
     """Counts of what decoding did, summed over rounds.
 
-    tokens, rounds, guesses    emitted tokens, rounds, and guesses that the target verified
-    passes                     number of passes by (model, rows, context tokens); it may be a mean
-    target                     the name of the model whose passes verify
+    guesses    that the target verified
+    passes     by model, rows and context tokens; a number may be a mean
+    target     the name of the model whose passes verify
 
     Raises ValueError if there is no round, fewer tokens than rounds, or a count is negative.
     """
@@ -98,11 +87,8 @@ class Work:
     target: str = "target"
 
     def __post_init__(self) -> None:
-        if not (
-            self.tokens >= self.rounds > 0
-            and self.guesses >= 0
-            and min(self.passes.values(), default=0) >= 0
-        ):
+        counts = (self.guesses, *self.passes.values())
+        if not (self.tokens >= self.rounds > 0 and min(counts) >= 0):
             raise ValueError(
                 "decoding has rounds that emit a token or more each, and counts of 0 or more; got"
                 f" {self}"
@@ -146,7 +132,7 @@ class Work:
         )
 
     def seconds(self, tables: Mapping[str, PassTable], overhead: Overhead = NO_OVERHEAD) -> float:
-        """Seconds in all.  Raises ValueError if a model that ran has no table."""
+        """Seconds in all."""
         outside = (
             overhead.round * self.rounds
             + overhead.guess * self.guesses
@@ -167,7 +153,6 @@ def plain_work(*, context: Integral = 256, target: str = "target") -> Work:
 
 
 def _interpolate(places: Sequence[int], values: Sequence[float], at: float) -> float:
-    """Linear between the two places around `at`; beyond the ends along the nearest line."""
     if len(places) == 1:
         return values[0]
     upper = min(max(bisect.bisect_left(places, at), 1), len(places) - 1)

@@ -1,9 +1,7 @@
 """The tokens that a warped distribution allows, for logits on the CPU.
 
-Under top-k these are a few dozen numbers instead of a vocabulary.
-
-NumPy, because on rows of a few thousand numbers its calls cost a tenth of PyTorch's, whose threads
-are woken for each.
+NumPy, because its calls on rows of a few thousand numbers cost a tenth of PyTorch's, which wakes
+threads for each.
 """
 
 import math
@@ -27,9 +25,8 @@ class Candidates(NamedTuple):
 def warped(
     logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
 ) -> Candidates:
-    """Return the distribution of logits under a temperature above 0, then top-k, then top-p.
-
-    Top-k keeps every token that ties with the last of the k.
+    """The distribution of logits under a temperature above 0, then top-k with whatever ties with
+    the last of the k, then top-p.
     """
     tokens, log_probs = None, logits
     if top_k is not None and top_k < len(log_probs):
@@ -49,8 +46,8 @@ def warped(
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
-    """Return the indices of the k largest values, and the values, best first; ties go to the lower
-    index, and −inf is omitted.
+    """The indices of the k largest values, and the values, best first; ties go to the lower index,
+    and −inf is omitted.
     """
     if k == 1:
         place = int(values.argmax())
@@ -60,13 +57,8 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
     else:
         places = np.arange(len(values))
     found = values[places]
-    order = np.argsort(-found, kind="stable")[:k]
-    pairs = [
-        (place, value)
-        for place, value in zip(places[order].tolist(), found[order].tolist(), strict=True)
-        if value > -math.inf
-    ]
-    return [place for place, _ in pairs], [value for _, value in pairs]
+    order = [one for one in np.argsort(-found, kind="stable")[:k] if found[one] > -math.inf]
+    return places[order].tolist(), found[order].tolist()
 
 
 def _normalised(log_probs: Float[np.ndarray, " kept"]) -> Float[np.ndarray, " kept"]:

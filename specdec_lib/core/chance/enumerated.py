@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor
 
+from specdec_lib.core.chance.candidates import Candidates
 from specdec_lib.core.chance.keyed import Chance, Slots
 from specdec_lib.core.chance.sampler import Sampler
 
 
 @dataclass
 class Branches:
-    """The decisions of one run, and the product of their probabilities.
+    """The decisions of one run, the product of their probabilities, and their keys.
 
     script    the branch to take at each of the first decisions; later ones take the first branch
     taken     per decision: the branch taken, and the number of possible ones
-    keys      every key that was decided so far
     """
 
     script: list[int]
@@ -27,7 +27,7 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """Return the index of the branch taken for `key`, among branches of these probabilities.
+        """The index of the branch taken for `key`, among branches of these probabilities.
 
         Raises ValueError if the key was decided before: two decisions would share one draw.
         """
@@ -59,39 +59,12 @@ class EveryBranch(Chance):
 
     branches: Branches = field(default_factory=lambda: Branches([]))
 
-    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """Return the argmax.  Raises ValueError at a temperature above 0."""
-        self._refuse_noise()
-        return super().choose(logits, position)
-
-    def rank(
-        self, logits: Float[Tensor, " vocab"], position: int, k: int
-    ) -> tuple[list[int], list[float]]:
-        """Return the k largest logits.  Raises ValueError at a temperature above 0."""
-        self._refuse_noise()
-        return super().rank(logits, position, k)
-
-    def gaps(
-        self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
-    ) -> list[float]:
-        """Return how far these tokens lie below the largest logit.  Raises ValueError at a
-        temperature above 0.
-        """
-        self._refuse_noise()
-        return super().gaps(logits, position, tokens)
-
     def rank_among(
-        self,
-        tokens: Sequence[int],
-        log_probs: Sequence[float],
-        position: int,
-        k: int,
-        *,
-        vocabulary: int,
+        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int
     ) -> tuple[list[int], list[float]]:
         """Return the k likeliest of these tokens.  Raises ValueError at a temperature above 0."""
         self._refuse_noise()
-        return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
+        return super().rank_among(tokens, log_probs, position, k)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Return True in one run and False in another, where both are possible."""
@@ -106,6 +79,10 @@ class EveryBranch(Chance):
             (use, self.nesting, committed, slots), (probs / probs.sum()).tolist()
         )
 
+    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
+        self._refuse_noise()
+        return super()._perturbed(logits, position)
+
     def _refuse_noise(self) -> None:
         if self.sampler.temperature > 0:
             raise ValueError(
@@ -117,10 +94,7 @@ class EveryBranch(Chance):
 def every_outcome(
     run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
 ) -> dict[tuple[int, ...], float]:
-    """The exact distribution of what `run` returns: outcome to probability.
-
-    Every branch of the real code is visited once.
-    """
+    """The exact probability of each outcome of `run`: every branch of the real code is visited."""
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:

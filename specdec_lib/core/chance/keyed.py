@@ -1,12 +1,9 @@
-"""Choose tokens from a distribution, reproducibly for a seed and a position.
+"""All randomness of the library, in two independent streams.
 
-All randomness of the library flows through `Chance`. Two independent streams: Gumbel noise keyed by
-(seed, absolute position), the same for every model that looks at that position; and coins and draws
-for `reject`, keyed by (seed, use, nesting, position of the root, child ranks from the root).
-Neither depends on the order of calls, on batch shape or on the device.
-
-Source: the noise is the Gumbel-max trick with a counter-based generator (SplitMix64, Steele et al.
-2014).
+Gumbel noise is keyed by (seed, absolute position), the same for every model that looks there; coins
+and draws for `reject` by (seed, use, nesting, position of the root, child ranks from the root).
+Neither depends on the order of calls or on the device.
+Source: Steele et al. 2014 (SplitMix64), for the generator behind the noise.
 """
 
 import functools
@@ -22,7 +19,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from specdec_lib.core.chance.candidates import Candidates, largest
-from specdec_lib.core.chance.sampler import Sampler, check_highest, checked
+from specdec_lib.core.chance.sampler import Sampler, check_highest, checked_logits
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -44,21 +41,16 @@ class Chance:
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
             raise ValueError(f"a seed is a whole number, got {self.seed!r}")
-        object.__setattr__(
-            self, "seed", int(self.seed)
-        )  # a NumPy integer prints, and so hashes, differently
+        # a NumPy integer prints, and so hashes, differently
+        object.__setattr__(self, "seed", int(self.seed))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """Return the token chosen at an absolute position: a sample of the warped distribution.
-
-        All models that have the same distribution there choose the same token.
+        """The token chosen at an absolute position: a sample of the warped distribution, the same
+        for all models that have this distribution there.
         """
         if self.sampler.temperature == 0 and logits.device.type == "cpu":
-            values = (
-                logits.detach().numpy()
-                if logits.dtype == torch.float32
-                else logits.detach().double().numpy()
-            )
+            exact = logits if logits.dtype == torch.float32 else logits.double()
+            values = exact.detach().numpy()
             place = int(values.argmax())
             check_highest(values[place])
             return place
@@ -69,12 +61,11 @@ class Chance:
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """Return the k best tokens for `position` under the same noise, and each one's gap to the
-        best in nats.
+        """The k best tokens for `position` under the same noise, of which the first is what
+        `choose` returns, and each one's gap to the best in nats.
 
-        The first is what `choose` returns; fewer than k come back where the warped
-        distribution has fewer tokens. Temperature 0 has noise 0, so these are the k largest logits,
-        and the gaps are those of unwarped log-probabilities.
+        Fewer come back where the warped distribution has fewer tokens. Temperature 0 has noise 0,
+        and gaps of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
@@ -86,31 +77,18 @@ class Chance:
     def gaps(
         self, logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int]
     ) -> list[float]:
-        """Return, for each token, how far its noisy log-probability lies below that of the chosen
-        token, in nats; inf if the warped distribution excludes it.
-
-        At temperature 0 these are gaps of unwarped log-probabilities.
-        """
+        """The gap of each token as in `rank`; inf if the warped distribution excludes it."""
         allowed, perturbed = self._perturbed(logits, position)
-        best_value = float(perturbed.max())
-        known = (
-            None
-            if allowed is None
-            else dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
-        )
-        return [
-            best_value - (float(perturbed[token]) if known is None else known.get(token, -math.inf))
-            for token in tokens
-        ]
+        if allowed is None:
+            values = perturbed[list(tokens)].tolist()
+        else:
+            known = dict(zip(allowed.tolist(), perturbed.tolist(), strict=True))
+            values = [known.get(token, -math.inf) for token in tokens]
+        highest = float(perturbed.max())
+        return [highest - value for value in values]
 
     def rank_among(
-        self,
-        tokens: Sequence[int],
-        log_probs: Sequence[float],
-        position: int,
-        k: int,
-        *,
-        vocabulary: int,
+        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int
     ) -> tuple[list[int], list[float]]:
         """`rank` for a distribution over a few known tokens, without a dense row.
 
@@ -124,90 +102,66 @@ class Chance:
         return [token for token, _ in found], [found[0][1] - value for _, value in found]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Return True with this probability, for the child at `slots` in the tree whose root is at
-        position `committed`; a probability of 0 is never True.
+        """True with this probability, for the child at `slots` in the tree whose root is at
+        position `committed`.
         """
-        return self._uniform("coin", committed, slots) < probability
+        return self.uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """Return a token drawn from `probs`, by inversion of its cumulative sums.
+        """A token drawn from `probs`.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
-
-        Raises ValueError if `use` is another word.
         """
         if use not in ("sibling", "emit"):
             raise ValueError(f'a draw is for "sibling" or "emit", got {use!r}')
         cumulative = probs.double().cumsum(-1)
-        aim = self._uniform(use, committed, slots) * cumulative[-1]
+        aim = self.uniform(use, committed, slots) * cumulative[-1]
         return int(
             torch.searchsorted(cumulative, aim, right=True).clamp(max=int(probs.nonzero()[-1]))
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
-        """Return a Chance for a part of a composite draft: the same Gumbel noise, but independent
-        coins and draws.
+        """A Chance for a part of a composite draft: the same Gumbel noise, but independent coins
+        and draws.
         """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
         return longer
 
     def noise(self, position: int, tokens: Sequence[int]) -> list[float]:
-        """Return the noise that `choose` and `rank` add to these tokens' log-probabilities, in
-        nats; 0 at temperature 0.
-        """
-        return (
-            [0.0] * len(tokens)
-            if self.sampler.temperature == 0
-            else _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
-        )
+        """The noise that `choose` and `rank` add to these tokens' log-probabilities, in nats."""
+        if self.sampler.temperature == 0:
+            return [0.0] * len(tokens)
+        return _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """Return the uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit".
-
-        Raises ValueError if `use` is another word.
-        """
-        if use not in ("coin", "sibling", "emit"):
-            raise ValueError(f'a number is behind a "coin", a "sibling" or to "emit", got {use!r}')
-        return self._uniform(use, committed, slots)
+        """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
+        key = _key("uniform", self.seed, use, self.nesting, int(committed), slots)
+        return (key >> 11) * 2.0**-53
 
     def noise_key(self, position: int) -> int:
-        """Return the 64 bits that all noise of a position follows from.
-
-        A compiled runtime derives the same noise from them as `gumbel_noise`.
-        """
+        """The 64 bits that all noise of a position follows from, in a compiled runtime too."""
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
         """The compared values: unwarped logits at temperature 0, else log-probabilities plus noise,
         of the tokens that the distribution allows.
         """
+        seed, position = self.seed, int(position)
         if self.sampler.temperature == 0:
-            return Candidates(None, checked(logits).cpu().numpy())
+            return Candidates(None, checked_logits(logits).cpu().numpy())
         if logits.device.type != "cpu":
-            log_probs = self.sampler.log_probs(logits)
-            return Candidates(
-                None,
-                (
-                    log_probs.double()
-                    + gumbel_noise(self.seed, int(position), len(log_probs), str(log_probs.device))
-                )
-                .cpu()
-                .numpy(),
+            noisy = self.sampler.log_probs(logits).double() + gumbel_noise(
+                seed, position, len(logits), str(logits.device)
             )
+            return Candidates(None, noisy.cpu().numpy())
         tokens, log_probs = self.sampler.candidates(logits)
+        whole = tokens is None
         noise = (
-            _whole_noise(self.seed, int(position), len(log_probs))
-            if tokens is None
-            else _noise(self.seed, int(position), tokens)
+            _whole_noise(seed, position, len(logits)) if whole else _noise(seed, position, tokens)
         )
         return Candidates(tokens, log_probs.astype(np.float64) + noise)
-
-    def _uniform(self, use: str, committed: int, slots: Slots) -> float:
-        return (
-            _key("uniform", self.seed, use, self.nesting, int(committed), slots) >> 11
-        ) * 2.0**-53
 
 
 def _noise(

@@ -25,7 +25,6 @@ class Sampler:
                    1]
 
     Top-k is applied before top-p.
-    Raises ValueError if a value is out of range.
     """
 
     temperature: float = 0.0
@@ -49,31 +48,30 @@ class Sampler:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
     def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The log-probabilities of the warped distribution, −inf for excluded tokens.
-
-        They are float64 if the logits are, else float32.
+        """The log-probabilities of the warped distribution, −inf for excluded tokens: float64 if
+        the logits are, else float32.
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
-        logits = checked(logits)
+        logits = checked_logits(logits)
         if self.temperature == 0:
             log_probs = torch.full_like(logits, -math.inf)
             log_probs[logits.argmax()] = 0.0
             return log_probs
         if logits.device.type == "cpu":
-            kept = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
-            return (
-                torch.from_numpy(kept.log_probs)
-                if kept.tokens is None
-                else spread(kept, len(logits))
-            )
+            tokens, found = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
+            if tokens is None:
+                return torch.from_numpy(found)
+            whole = np.full(len(logits), -math.inf, found.dtype)
+            whole[tokens] = found
+            return torch.from_numpy(whole)
         return self._log_probs(logits)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
         """The tokens that the warped distribution allows, for logits on the CPU and a temperature
-        above 0.  Raises ValueError as `log_probs` does.
+        above 0.
         """
-        return warped(checked(logits).numpy(), self.temperature, self.top_k, self.top_p)
+        return warped(checked_logits(logits).numpy(), self.temperature, self.top_k, self.top_p)
 
     def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The same where the logits are, without a look at their values."""
@@ -93,18 +91,13 @@ class Sampler:
     def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The probabilities of the warped distribution, which sum to 1."""
         log_probs = self.log_probs(logits)
-        return (
-            torch.from_numpy(np.exp(log_probs.numpy()))
-            if log_probs.device.type == "cpu"
-            else log_probs.exp()
-        )
+        if log_probs.device.type != "cpu":
+            return log_probs.exp()
+        return torch.from_numpy(np.exp(log_probs.numpy()))
 
 
-def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-    """Return the logits detached, in float64 if they are float64, else in float32.
-
-    Raises ValueError if one is NaN or +inf, or if none is finite.
-    """
+def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+    """The logits detached, in float64 if they are float64, else in float32."""
     logits = logits.detach()
     logits = logits if logits.dtype == torch.float64 else logits.float()
     check_highest(logits.numpy().max() if logits.device.type == "cpu" else logits.max())
@@ -112,9 +105,7 @@ def checked(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
 
 
 def check_highest(highest: Real | Tensor | np.floating) -> None:
-    """Raise ValueError unless the largest logit is finite (a maximum is NaN if any logit is
-    NaN).
-    """
+    """Raise ValueError unless the largest logit is finite; it is NaN if any logit is."""
     if not math.isfinite(highest):
         raise ValueError(
             "logits must hold no NaN or +inf and at least one finite value, their maximum is"
@@ -123,22 +114,15 @@ def check_highest(highest: Real | Tensor | np.floating) -> None:
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """Return the k tokens of the largest logits, and their softmax probabilities at temperature 1.
-
-    Raises ValueError as `Sampler.log_probs` does.
-    """
-    values = checked(logits).cpu().numpy()
+    """The k tokens of the largest logits, and their softmax probabilities at temperature 1."""
+    values = checked_logits(logits).cpu().numpy()
     tokens, found = largest(values, k)
     return tokens, _unwarped(values, found)
 
 
 def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
-    """Return the softmax probabilities of these tokens at temperature 1, bit-identical to those of
-    `likeliest`.
-
-    Raises ValueError as `Sampler.log_probs` does.
-    """
-    values = checked(logits).cpu().numpy()
+    """The probabilities of these tokens, bit-identical to those of `likeliest`."""
+    values = checked_logits(logits).cpu().numpy()
     return _unwarped(values, values[list(tokens)].tolist())
 
 
@@ -148,15 +132,6 @@ def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> l
     return [math.exp(value - float(highest)) / total for value in chosen]
 
 
-def spread(kept: Candidates, vocabulary: int) -> Float[Tensor, " vocab"]:
-    """Log-probabilities over the whole vocabulary, −inf for tokens that are no candidates."""
-    log_probs = np.full(vocabulary, -math.inf, kept.log_probs.dtype)
-    log_probs[kept.tokens] = kept.log_probs
-    return torch.from_numpy(log_probs)
-
-
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """Return the tokens of the k largest values, and the values, best first; ties go to the lower
-    token, and −inf is omitted.
-    """
+    """The tokens of the k largest values, and the values, best first; −inf is omitted."""
     return largest(values.detach().cpu().numpy(), k)

@@ -18,11 +18,7 @@ MODEL_MEMBERS = ("name", "vocabulary", "max_positions", "runtime", "usage", "sco
 def check_arguments(
     target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max_new_tokens: int
 ) -> Context:
-    """Check what `decode` is given, and return the prompt as a context.
-
-    Raises ValueError if an argument has the wrong type, the prompt is empty or does not fit,
-    or a draft's vocabulary is not the target's.
-    """
+    """The prompt as a context, after all checks of what `decode` is given."""
     _check_kinds(target, draft, chance, rule)
     context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
     if max_new_tokens < 1:
@@ -46,7 +42,7 @@ def check_arguments(
 
 
 def checked_tree(proposed: Any) -> TokenTree:
-    """The tree that a draft proposed.  Raises ValueError if `proposed` is not a tree."""
+    """What a draft proposed.  Raises ValueError if it is not a tree."""
     if not isinstance(proposed, TokenTree):
         raise ValueError(
             "a draft proposes a TokenTree, such as TokenTree.rooted(context).grown(…), got"
@@ -56,13 +52,11 @@ def checked_tree(proposed: Any) -> TokenTree:
 
 
 def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:
-    """Raises ValueError naming the argument that has the wrong type."""
     if not isinstance(target, LanguageModel):
-        missing = sorted(set(MODEL_MEMBERS) - set(dir(target)))
-        lacking = f" without {', '.join(missing)}" if len(missing) < len(MODEL_MEMBERS) else ""
+        missing = ", ".join(sorted(set(MODEL_MEMBERS) - set(dir(target))))
         raise ValueError(
             "the target is a language model such as models.loading.load_model gives, got"
-            f" {_kind(target)}{lacking}"
+            f" {_kind(target)} without {missing}"
         )
     if not isinstance(draft, Draft):
         remedy = (
@@ -81,7 +75,6 @@ def _check_kinds(target: Any, draft: Any, chance: Any, rule: Any) -> None:
 
 
 def _tokens(prompt: Any) -> tuple[int, ...]:
-    """The tokens of a prompt.  Raises ValueError unless they are a row of whole numbers."""
     if isinstance(prompt, str):
         raise ValueError(
             "a prompt is tokens, got text; ladder.encode(text) or tokenizer.encode(text) makes"

@@ -38,9 +38,8 @@ def decode(
     The other arguments, and the errors, are those of `rounds`. Every model forgets what it has read
     before, so that the counts do not depend on what was run earlier.
     """
-    context = check_arguments(
-        target, draft, prompt, chance, rule=rule, max_new_tokens=max_new_tokens
-    )
+    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    context = check_arguments(target, draft, prompt, chance, **asked)
     run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
     prefill = _read_prompt(run.models.values(), context)
     done, ended = [], ""
@@ -65,33 +64,26 @@ def rounds(
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
     "context"), else None.
 
-    `Round.emitted` holds its tokens. Unlike `decode`, it neither clears the caches nor reads the
-    prompt; see `read_prompt`.
+    Unlike `decode`, it neither clears the caches nor reads the prompt; see `read_prompt`.
 
-    prompt            tokens, or a context whose generated part is continued
-    chance            the seed and the sampler
-    max_new_tokens    at least 1
-    rule              `look_up` gives the target's own tokens for the seed, and accepts most from
-                      "ranked" siblings; `reject` gives tokens of its distribution, and accepts most
-                      from "iid" and "distinct" ones; other combinations are exact too, but accept
-                      less
-    stop_tokens       each ends the generation when it is emitted
+    prompt         tokens, or a context whose generated part is continued
+    rule           `look_up` gives the target's own tokens for the seed, and accepts most from
+                   "ranked" siblings; `reject` gives tokens of its distribution, and accepts most
+                   from "iid" and "distinct" ones; other combinations are exact too
+    stop_tokens    each ends the generation when it is emitted
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or the draft's vocabulary is not the target's.
     """
-    context = check_arguments(
-        target, draft, prompt, chance, rule=rule, max_new_tokens=max_new_tokens
-    )
+    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    context = check_arguments(target, draft, prompt, chance, **asked)
     run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
     return run.rounds(context, max_new_tokens)
 
 
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model forget all else and read the prompt, so that no round pays for it.
-
-    A model reads the source, if it has an encoder, and the prompt but for its last token. Return
-    the usage of each model by name.
+    """Let every model forget all else and read the source, if it has an encoder, and the prompt but
+    for its last token; return the usage of each model by name.
     """
     return _read_prompt(models_in(target, draft).values(), prompt)
 

@@ -1,16 +1,13 @@
 """The models and drafts inside a draft, found by one traversal of its attributes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Every draft and model reachable from `parts` through the attributes of drafts.
-
-    Attributes may hold them in lists, tuples and dictionaries with names as keys. A part that is
-    reachable twice comes twice.
+    """Every draft and model reachable from `parts` through the attributes of drafts, and through
+    lists, tuples and dictionaries with names as keys; maybe more than once.
     """
     for part in parts:
         if isinstance(part, LanguageModel):
@@ -26,21 +23,17 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
 
 
 def _attributes(draft: Draft) -> list[object]:
-    """The values of a draft's attributes in the order of their names.
-
-    They are its dataclass fields, if it has any, what its dictionary holds, and its slots.
-    """
-    slots = [vars(kind).get("__slots__", ()) for kind in type(draft).__mro__]
-    names = {name for its in slots for name in ([its] if isinstance(its, str) else its)}
-    names |= {field.name for field in (fields(draft) if is_dataclass(draft) else ())}
-    names |= set(getattr(draft, "__dict__", ()))
-    return [getattr(draft, name, None) for name in sorted(names)]  # a slot may be empty
+    """The values of a draft's attributes, in slots too, in the order of their names."""
+    state = object.__getstate__(draft)
+    held, slots = state if isinstance(state, tuple) else (state, None)
+    named = (held or {}) | (slots or {})
+    return [named[name] for name in sorted(named)]
 
 
 def models_in(*parts: object) -> dict[str, LanguageModel]:
     """Every model among `parts_of` these, by name.
 
-    Raises ValueError if two different models share a name, because their records would mix.
+    Raises ValueError if two different models share a name: their records would mix.
     """
     found: dict[str, LanguageModel] = {}
     for model in parts_of(*parts):
@@ -50,9 +43,8 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
 
 
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:
-    """The name and the number of tokens of every model and table among `parts_of` these.
-
-    A model has its own name, a draft that of its type. Drafts that fit any vocabulary are left out.
+    """The name (for a draft, of its type) and the number of tokens of every part among `parts_of`
+    these; drafts that fit any vocabulary are left out.
     """
     return [
         (part.name if isinstance(part, LanguageModel) else type(part).__name__, part.vocabulary)

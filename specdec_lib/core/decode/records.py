@@ -15,10 +15,8 @@ class Round:
     path          the accepted nodes, from below the root down
     emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
     sources       the drafter of each emitted token; "target" for the correction or bonus
-    tried         number of depths whose guesses were tested: the accepted ones, and one more where
-                  all children failed
-    usage         per model: passes, rows and seconds of this round
-    seconds       of the whole round
+    tried         depths whose guesses were tested: the accepted ones, and one where all failed
+    usage         of this round, per model
     """
 
     tree: TokenTree
@@ -31,7 +29,7 @@ class Round:
 
     @property
     def proposed(self) -> int:
-        """The number of guesses in the tree that was verified."""
+        """The number of guesses that were verified."""
         return self.tree.guesses
 
     @property
@@ -47,8 +45,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Generation:
-    """A decoded continuation and its rounds; `tokens` and `tokens_per_round` are computed from
-    these.
+    """A decoded continuation and its rounds.
 
     stop       "stop token", "length" or "context"
     prefill    per model: what reading the prompt took, before the first round

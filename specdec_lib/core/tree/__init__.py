@@ -1,7 +1,8 @@
 """Trees of guesses, their shapes, and the acceptance rates that score them."""
 
 from specdec_lib.core.tree.match import MatchTable, leading
-from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
+from specdec_lib.core.tree.nodes import TokenTree
+from specdec_lib.core.tree.parents import NO_PARENT, ROOT
 from specdec_lib.core.tree.shape import Shape
 
 __all__ = ["NO_PARENT", "ROOT", "MatchTable", "Shape", "TokenTree", "leading"]

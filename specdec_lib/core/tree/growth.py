@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from specdec_lib.core.chance import Slots
-from specdec_lib.core.tree.nodes import NO_PARENT
+from specdec_lib.core.tree.parents import NO_PARENT
 
 
 class Slot(NamedTuple):
@@ -22,12 +22,12 @@ class Slot(NamedTuple):
 
 
 def by_level(slot: Slot) -> tuple:
-    """Return a sort key for slots of equal score: shallower first, then lower ranks."""
+    """A sort key for slots of equal score: shallower first, then lower ranks."""
     return len(slot.ranks), slot.ranks
 
 
 def by_parent(slot: Slot) -> tuple:
-    """Return a sort key for slots of equal score: earlier-chosen parent first, then lower rank."""
+    """A sort key for slots of equal score: earlier-chosen parent first, then lower rank."""
     return slot.parent, slot.ranks[-1]
 
 
@@ -41,8 +41,8 @@ def grow_best_first(
 ) -> Iterator[Slot]:
     """Yield at most `budget` slots, the best score first, each after its parent.
 
-    factors    returns, for a chosen slot (the root has empty ranks), the conditional acceptance
-               probability of each child by rank, in [0, 1]
+    factors    for a chosen slot (the root has empty ranks), the conditional acceptance probability
+               of each child by rank
     depth      deepest slot; None for no limit
     floor      lowest score of a slot
     tie        orders slots of one score

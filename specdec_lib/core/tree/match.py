@@ -10,14 +10,12 @@ class MatchTable:
     """The probability that a child is accepted if its parent is, by rank and optionally gap.
 
     rates    by rank, for any gap; beyond the last rank each is half the one before
-    name     of the table, for people; it changes nothing
+    name     for people
     edges    bin edges of the gap in nats, ascending; empty if gaps do not matter
     binned   rates [len(edges) + 1, len(rates)]: one row per gap bin, by rank
 
     The gap of a later sibling is how far its noisy log-probability lies below the first's; that of
     the first is how far the second lies below it.
-    Raises ValueError unless all rates are probabilities, `rates` never rises, and there is one bin
-    more than edges.
     """
 
     rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
@@ -52,18 +50,14 @@ class MatchTable:
 
     def rate(self, rank: int, gap: float | None = None) -> float:
         """The rate of a child of rank 0, 1, …, whose gap in nats counts if the table has edges."""
-        rates = (
-            self.rates
-            if gap is None or not self.edges
-            else self.binned[bisect.bisect_right(self.edges, gap)]
-        )
+        rates = self.rates
+        if gap is not None and self.edges:
+            rates = self.binned[bisect.bisect_right(self.edges, gap)]
         last = len(rates) - 1
         return rates[rank] if rank <= last else rates[last] * 0.5 ** (rank - last)
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """Return the first k ranked tokens and their gaps as `MatchTable` defines them: the first
-    token's gap becomes its lead over the second (inf if there is none).
-    """
+    """The first k ranked tokens and their gaps as `MatchTable` defines them."""
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

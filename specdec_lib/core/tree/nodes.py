@@ -1,8 +1,4 @@
-"""A tree of guesses: many continuations of one context in one value.
-
-Node 0 is the root, the context's last token. Nodes stand in any order in which a parent precedes
-its children; the children of a node stand in the order in which they were drawn.
-"""
+"""A tree of guesses: many continuations of one context in one value."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -14,28 +10,23 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.context import Context
-
-ROOT = 0
-NO_PARENT = -1
+from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
 
 @dataclass(frozen=True)
 class TokenTree:
-    """A tree of guesses rooted at a context's last token.
+    """A tree of guesses rooted at a context's last token, which is node 0.
 
     root_position    absolute position of the root: len(context) − 1
-    tokens           one per node, the root's first
-    parents          the number of each node's parent, −1 for the root
+    tokens           one per node
+    parents          the number of each node's parent, which precedes it; siblings stand in the
+                     order in which they were drawn
     sources          which drafter guessed it, "context" for the root
-    scores           how likely the drafter thinks the whole path is accepted: 1 for the root, never
-                     above the parent's
-    rows             per node the distribution [vocab] that its token was drawn from, given its
-                     earlier siblings; None for a token chosen without chance. Not the logits rows
-                     of `LanguageModel.score`
+    scores           how likely the drafter thinks the whole path is accepted
+    rows             the distribution [vocab] that a node's token was drawn from, given its earlier
+                     siblings; None for a token chosen without chance
 
     `len(tree)` counts the root, `tree.guesses` does not.
-    Raises ValueError if the lengths differ, a child stands before its parent or scores above it, or
-    a token is negative.
     """
 
     root_position: int
@@ -49,31 +40,18 @@ class TokenTree:
         self._check_nodes(0)
         if self.root_position < 0:
             raise ValueError(f"root_position counts from 0, got {self.root_position}")
-        if self.parents[ROOT] != NO_PARENT:
-            raise ValueError(
-                f"node 0 is the root and has parent {NO_PARENT}, got {self.parents[ROOT]}"
-            )
 
     def _check_nodes(self, first: int) -> None:
-        """Raises ValueError unless the columns are of one length and the nodes from `first` on are
-        sound.
-        """
-        lengths = {
-            name: len(getattr(self, name))
-            for name in ("tokens", "parents", "sources", "scores", "rows")
-        }
-        if len(set(lengths.values())) != 1 or not self.tokens:
+        columns = self.tokens, self.parents, self.sources, self.scores, self.rows
+        lengths = [len(column) for column in columns]
+        if len(set(lengths)) != 1 or not self.tokens:
             raise ValueError(
                 "a tree needs one token, parent, source, score and row per node, and a root; got"
                 f" {lengths}"
             )
+        check_parents(self.parents, first)
         for node in range(max(1, first), len(self.tokens)):
             parent = self.parents[node]
-            if not 0 <= parent < node:
-                raise ValueError(
-                    f"a parent must precede its child: node {node} has parent {parent}, allowed are"
-                    f" 0…{node - 1}"
-                )
             if not 0 <= self.scores[node] <= self.scores[parent]:
                 raise ValueError(
                     f"a score lies between 0 and the parent's {self.scores[parent]}: node {node}"
@@ -84,16 +62,12 @@ class TokenTree:
 
     @classmethod
     def rooted(cls, context: Context) -> "TokenTree":
-        """The tree that holds no guess: the context's last token alone."""
+        """The tree without guesses."""
         return cls(len(context) - 1, (context.tokens[-1],))
 
     @classmethod
     def of_paths(cls, context: Context, paths: Iterable[Sequence[int]]) -> "TokenTree":
-        """Return the prefix tree of these token paths below the context's last token; shared
-        prefixes become one node.
-
-        Scores are 0 and sources empty: the tree is for scoring by a model, not for verification.
-        """
+        """The prefix tree of these token paths, to be scored by a model and not verified."""
         number: dict[tuple[int, ...], int] = {(): ROOT}
         parents = []
         for path in paths:
@@ -114,34 +88,29 @@ class TokenTree:
         scores: Sequence[float],
         rows: Sequence[Tensor | None] | None = None,
     ) -> "TokenTree":
-        """Return this tree with more nodes at its end.
+        """This tree with more nodes at its end.
 
         parents    numbers of nodes of this tree, or of earlier new ones
         source     one for all new nodes, or one for each
-        scores     absolute, of the whole path and not relative to the parent's
-        rows       as in the class; None gives no new node a row
-
-        Raises ValueError as for a tree that is made whole.
+        scores     of the whole path, not relative to the parent's
+        rows       None gives no new node a row
         """
         longer = object.__new__(TokenTree)  # the nodes so far were checked before
-        columns = {
-            "tokens": (*self.tokens, *tokens),
-            "parents": (*self.parents, *parents),
-            "sources": (
-                *self.sources,
-                *((source,) * len(tokens) if isinstance(source, str) else source),
-            ),
-            "scores": (*self.scores, *scores),
-            "rows": (*self.rows, *([None] * len(tokens) if rows is None else rows)),
-        }
-        vars(longer).update(root_position=self.root_position, **columns)
+        sources = (source,) * len(tokens) if isinstance(source, str) else source
+        vars(longer).update(
+            root_position=self.root_position,
+            tokens=(*self.tokens, *tokens),
+            parents=(*self.parents, *parents),
+            sources=(*self.sources, *sources),
+            scores=(*self.scores, *scores),
+            rows=(*self.rows, *([None] * len(tokens) if rows is None else rows)),
+        )
         longer._check_nodes(len(self))
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of a tree that is rooted at `node`, at its end in their order.
-
-        Their scores are multiplied by that of `node`.
+        """This tree with the guesses of a tree that is rooted at `node`, their scores multiplied by
+        that of `node`, at its end.
         """
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
@@ -167,18 +136,12 @@ class TokenTree:
 
     @functools.cached_property
     def _children(self) -> tuple[tuple[int, ...], ...]:
-        children: list[list[int]] = [[] for _ in self.tokens]
-        for node, parent in enumerate(self.parents[1:], 1):
-            children[parent].append(node)
-        return tuple(map(tuple, children))
+        return children_of(self.parents)
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
         """The number of edges from the root to each node."""
-        depths = [0]
-        for parent in self.parents[1:]:
-            depths.append(depths[parent] + 1)
-        return tuple(depths)
+        return depths_of(self.parents)
 
     def children(self, node: int) -> tuple[int, ...]:
         """The children of a node, in the order in which they were drawn."""
@@ -205,7 +168,7 @@ class TokenTree:
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
-        """Return the child rank at each step from the root to `node`; () for the root."""
+        """The child rank at each step from the root to `node`."""
         return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
 
     def ancestry(self) -> Bool[Tensor, "nodes nodes"]:
@@ -216,11 +179,11 @@ class TokenTree:
         return sees
 
     def without_rows(self) -> "TokenTree":
-        """The same nodes without rows: small enough for a record, no longer fit for `reject`."""
+        """The same nodes without rows, no longer fit for `reject`."""
         return replace(self, rows=(None,) * len(self))
 
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
-        """The tree of these nodes and their ancestors, and each kept node's number in it."""
+        """The tree of these nodes and their ancestors, and each kept node's number."""
         found = {ROOT}
         for node in nodes:
             while node not in found:
@@ -230,33 +193,23 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """Return the tree without nodes deeper than `depth`.
-
-        This keeps `reject` exact, because the cut does not depend on the drawn tokens.
+        """The tree without nodes deeper than `depth`, which keeps `reject` exact: the cut does not
+        depend on the drawn tokens.
         """
-        return (
-            self
-            if max(self.depths) <= depth
-            else self._kept([node for node in range(len(self)) if self.depths[node] <= depth])
-        )
+        return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
         """The tree of the `budget` best-scored guesses; a tie goes to the earlier node.
 
-        Raises ValueError for a tree with rows: a token that was drawn must not be dropped (it would
-        bias `reject`).
+        Raises ValueError for a tree with rows.
         """
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """The tree with equal siblings made one, and their subtrees joined.
-
-        The merged node takes the highest score and the first source.
-
-        Raises ValueError for a tree with rows: a repeated draw is a trial of its own (merging it
-        would bias `reject`).
+        """The tree with equal siblings made one, of the highest score and the first source, and
+        their subtrees joined.  Raises ValueError for a tree with rows.
         """
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
@@ -274,10 +227,7 @@ class TokenTree:
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
-            raise ValueError(
-                f"a tree with rows cannot be {verb}: its tokens were drawn, and dropping or merging"
-                " drawn tokens is biased"
-            )
+            raise ValueError(f"a tree with rows cannot be {verb}: its tokens were drawn by chance")
 
     def _kept(self, nodes: list[int]) -> "TokenTree":
         if len(nodes) == len(self):
@@ -288,11 +238,11 @@ class TokenTree:
     def _picked(
         self, nodes: list[int], parents: list[int], scores: list[float] | None = None
     ) -> "TokenTree":
-        picked = {
-            name: tuple(getattr(self, name)[node] for node in nodes)
-            for name in ("tokens", "sources", "rows")
-        }
-        picked["scores"] = (
-            tuple(self.scores[node] for node in nodes) if scores is None else tuple(scores)
+        return TokenTree(
+            self.root_position,
+            tuple(self.tokens[node] for node in nodes),
+            tuple(parents),
+            tuple(self.sources[node] for node in nodes),
+            tuple(scores or (self.scores[node] for node in nodes)),
+            tuple(self.rows[node] for node in nodes),
         )
-        return replace(self, parents=tuple(parents), **picked)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
-from specdec_lib.core.tree.nodes import NO_PARENT, ROOT, TokenTree
+from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
 
 @dataclass(frozen=True)
@@ -16,35 +16,17 @@ class Shape:
     parents    the number of each node's parent, root first with −1; a parent precedes its children,
                siblings stand in the order of their ranks
 
-    `len(shape)` counts the root, `shape.guesses` does not.  Raises ValueError if there is no root
-    or a child stands before its parent.
+    `len(shape)` counts the root, `shape.guesses` does not.
     """
 
     parents: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.parents or self.parents[ROOT] != NO_PARENT:
-            raise ValueError(
-                f"node 0 is the root and has parent {NO_PARENT}, got parents {self.parents[:1]}"
-            )
-        for node, parent in enumerate(self.parents[1:], 1):
-            if not 0 <= parent < node:
-                raise ValueError(
-                    f"a parent must precede its child: node {node} has parent {parent}, allowed are"
-                    f" 0…{node - 1}"
-                )
-
-    @classmethod
-    def of(cls, tree: TokenTree) -> "Shape":
-        """The shape of `tree`, node for node; ranks are the order of drawing."""
-        return cls(tree.parents)
+        check_parents(self.parents)
 
     @classmethod
     def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
-        """The shape whose nodes at depth 0, 1, … have so many children each.
-
-        Raises ValueError if a width is below 1.
-        """
+        """The shape whose nodes at depth 0, 1, … have so many children each."""
         parents, level = [NO_PARENT], [ROOT]
         for width in widths:
             below = [node for node in level for _ in range(_whole("a width", width, least=1))]
@@ -54,29 +36,19 @@ class Shape:
 
     @classmethod
     def chain(cls, length: Integral) -> "Shape":
-        """The chain of `length` guesses.  Raises ValueError if the length is negative."""
+        """The chain of `length` guesses."""
         return cls.of_widths((1,) * _whole("a length", length, least=0))
 
     @classmethod
     def chains(cls, count: Integral, length: Integral) -> "Shape":
-        """The shape of `count` chains of `length` guesses that meet at the root only.
-
-        Raises ValueError if there is no chain or the length is negative.
-        """
-        length = _whole("a length", length, least=0)
-        return cls.of_widths(
-            (_whole("a count of chains", count, least=1), *(1,) * (length - 1)) if length else ()
-        )
+        """The shape of `count` chains of `length` guesses that meet at the root only."""
+        widths = (count, *(1,) * (_whole("a length", length, least=0) - 1))
+        return cls.of_widths(widths[:length])
 
     @classmethod
     def full(cls, arity: Integral, depth: Integral) -> "Shape":
-        """The full tree: `arity` children per node, down to `depth`.
-
-        Raises ValueError if the arity is below 1 or the depth negative.
-        """
-        return cls.of_widths(
-            (_whole("an arity", arity, least=1),) * _whole("a depth", depth, least=0)
-        )
+        """The full tree: `arity` children per node, down to `depth`."""
+        return cls.of_widths((arity,) * _whole("a depth", depth, least=0))
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -99,14 +71,11 @@ class Shape:
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
         """The number of edges from the root to each node."""
-        depths = [0]
-        for parent in self.parents[1:]:
-            depths.append(depths[parent] + 1)
-        return tuple(depths)
+        return depths_of(self.parents)
 
     @property
     def depth(self) -> int:
-        """The depth of the deepest node: the draft passes that the tree takes, one per level."""
+        """The depth of the deepest node, which is the number of draft passes."""
         return max(self.depths)
 
     @property
@@ -121,14 +90,8 @@ class Shape:
         return tuple(counts[depth] for depth in range(1, self.depth + 1))
 
     def cut(self, budget: Integral) -> "Shape":
-        """The shape of the first `budget` guesses, level by level, numbered in that order.
-
-        A budget beyond the tree keeps all.  Raises ValueError if it is negative.
-        """
-        children: list[list[int]] = [[] for _ in self.parents]
-        for node, parent in enumerate(self.parents[1:], 1):
-            children[parent].append(node)
-        order = [ROOT]
+        """The shape of the first `budget` guesses, level by level, numbered in that order."""
+        children, order = children_of(self.parents), [ROOT]
         for node in order:  # grows while it is read
             order += children[node]
         order = order[: _whole("a budget", budget, least=0) + 1]

@@ -1,6 +1,4 @@
-"""Cascades: drafts reviewed by a bigger model (vertical), drafts in turn along one path
-(horizontal), and the K matrix, which spells a whole cascade.
-"""
+"""Cascades: vertical, horizontal, and the K matrix, which spells a whole one."""
 
 from specdec_lib.drafts.cascade.matrix import CONVENTIONS, converted, from_matrix
 from specdec_lib.drafts.cascade.relay import Relay

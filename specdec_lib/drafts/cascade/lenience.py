@@ -1,8 +1,7 @@
 """How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more.
 
-Only drafts are lenient. What a lenient review lets through is still a guess, and the target's own
-rule keeps the output exact: under `look_up` whatever the guess, under `reject` because the row
-handed up is the distribution that the lenient review really gives the token.
+What a lenient review lets through is still a guess: the target's own rule keeps the output exact,
+under `reject` because the row handed up is the distribution that the review really gives the token.
 Source: Leviathan et al. 2023, appendix (lenience); Chen et al. 2024 (cascade speculative drafting),
 section 3.1. The distribution handed up is ours: the paper hands up the reviewer's own, which is not
 what a lenient review samples from.
@@ -23,12 +22,11 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """Return the lenience of each node of `tree` in a review.
-
-    exempt_max_gram    copies that no model has reviewed yet get lenience 1 (none)
+    """The lenience of each node of `tree` in a review: none, 1, for exempt copies that no model has
+    reviewed yet.
 
     At temperature 0 a node's score over its parent's is the probability its drafter offered; a copy
-    that no model has reviewed offered 1.
+    offered 1.
     """
     copied = [source in ORIGINS for source in tree.sources]
     above = [1.0, *(tree.scores[parent] for parent in tree.parents[1:])]
@@ -47,10 +45,8 @@ def reject_leniently(
     chance: Chance,
     leniences: Sequence[float],
 ) -> tuple[Verdict, tuple[Float[Tensor, " vocab"], ...]]:
-    """Run `reject` with lenience. Return its verdict, and for each accepted token and the bonus
-    the distribution [vocab] that it was drawn from.
-
-    leniences    per node, root included
+    """Run `reject` with a lenience per node. Return its verdict, and for each accepted token and
+    the bonus the distribution [vocab] that it was drawn from.
 
     Raises ValueError for a branching tree where a lenience is above 1: what such a review samples
     from has no closed form.
@@ -83,9 +79,8 @@ def lenient_probs(
     """The distribution of the next token under a lenient review of `token`, drawn from `row`.
 
     `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one drawn from the
-    residual distribution max(0, wanted − row), normalised. That gives min(row, l · wanted) +
-    leftover · residual, which is `wanted` itself for l = 1. Here leftover is the probability that
-    `token` is rejected: the sum of max(0, row − l · wanted) over all tokens.
+    residual distribution. That gives min(row, l · wanted) + leftover · residual, where leftover is
+    the probability of a rejection, the sum of max(0, row − l · wanted).
 
     wanted    the reviewer's own distribution
     row       None is the point mass at `token`

@@ -49,15 +49,25 @@ def from_matrix(
 
     Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular
     and of whole numbers of 0 or more (in the cumulative convention not falling along a row), if its
-    first row is 0, if a drafter that is not the last is no model, if a comb is wanted where the
-    target is handed no review, or as `Reviewed` does.
+    first row is 0, if a drafter that is not the last is no model, or if a comb is wanted where the
+    target is handed no review.
     """
     check_review(lenience, siblings, width)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
-    if len(drafters) != len(increments):
+    _check_drafters(drafters, increments, width)
+    review = partial(
+        Reviewed, lenience=lenience, exempt_max_gram=exempt_max_gram, siblings=siblings, match=match
+    )
+    chain = partial(ChainDraft, siblings=siblings, match=match)
+    return _Nesting(drafters, increments, review, chain).level(0, width)
+
+
+def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
+    """Raises ValueError unless drafters, a checked matrix and a comb's width go together."""
+    if len(drafters) != len(matrix):
         raise ValueError(
             f"a K matrix has a row and a column per drafter: {len(drafters)} drafters,"
-            f" {len(increments)} rows"
+            f" {len(matrix)} rows"
         )
     if not isinstance(drafters[-1], LanguageModel | Draft):
         raise ValueError(f"a drafter is a model or a draft, got {drafters[-1]!r}")
@@ -67,22 +77,15 @@ def from_matrix(
                 "only a model can review, so only the last drafter may be another draft; got"
                 f" {type(drafter).__name__} before it"
             )
-    review = partial(
-        Reviewed, lenience=lenience, exempt_max_gram=exempt_max_gram, siblings=siblings, match=match
-    )
-    cascade = _Nesting(
-        drafters, increments, review, partial(ChainDraft, siblings=siblings, match=match)
-    ).level(0, width)
-    if width > 1 and not any(increments[0][:-1]):
+    if not any(matrix[0]):
+        raise ValueError(
+            f"an empty cascade proposes nothing: the first row of the K matrix is {matrix[0]}"
+        )
+    if width > 1 and not any(matrix[0][:-1]):
         raise ValueError(
             f"a comb of width {width} is made by reviews, and the first row of the K matrix has"
-            f" none: {increments[0]}"
+            f" none: {matrix[0]}"
         )
-    if isinstance(cascade, NoDraft):
-        raise ValueError(
-            f"an empty cascade proposes nothing: the first row of the K matrix is {increments[0]}"
-        )
-    return cascade
 
 
 @dataclass(frozen=True)
@@ -96,19 +99,11 @@ class _Nesting:
 
     def level(self, row: int, width: int = 1) -> Relay | NoDraft:
         """What the reviewer of this row reviews."""
-        lengths = (
-            {column: length for column, length in enumerate(self.matrix[row]) if length}
-            if row < len(self.matrix)
-            else {}
-        )
-        return (
-            Relay(
-                tuple(self.part(column, length, width) for column, length in lengths.items()),
-                tuple(lengths.values()),
-            )
-            if lengths
-            else NoDraft()
-        )
+        if row == len(self.matrix) or not any(self.matrix[row]):
+            return NoDraft()
+        lengths = {column: length for column, length in enumerate(self.matrix[row]) if length}
+        parts = tuple(self.part(column, length, width) for column, length in lengths.items())
+        return Relay(parts, tuple(lengths.values()))
 
     def part(self, column: int, length: int, width: int) -> Draft:
         """What one drafter contributes."""
@@ -121,10 +116,7 @@ class _Nesting:
 
 
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
-    """A checked K matrix in the other convention (or the same).
-
-    Raises ValueError as `from_matrix` does.
-    """
+    """A checked K matrix in the other convention (or the same)."""
     for name in (convention, to):
         if name not in CONVENTIONS:
             raise ValueError(
@@ -160,17 +152,12 @@ def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matr
             raise ValueError(
                 f"a cumulative row never falls from the diagonal on, row {number} is {row}"
             )
-    return tuple(
-        (0,) * number + _row(row[number:], convention, to) for number, row in enumerate(rows)
-    )
+    return tuple(_row(tuple(map(int, row)), convention, to) for row in rows)
 
 
 def _row(row: tuple[int, ...], convention: str, to: str) -> tuple[int, ...]:
-    row = tuple(map(int, row))
     if convention == to:
         return row
-    return (
-        tuple(accumulate(row))
-        if to == "cumulative"
-        else tuple(later - earlier for earlier, later in pairwise((0, *row)))
-    )
+    if to == "cumulative":
+        return tuple(accumulate(row))
+    return tuple(later - earlier for earlier, later in pairwise((0, *row)))

@@ -17,26 +17,20 @@ from specdec_lib.drafts.cascade.reviewed import check_parts
 
 @dataclass(frozen=True)
 class Relay:
-    """A horizontal cascade: drafts extend one path in turn.
-
-    Part i extends it while it is shorter than lengths[0] + … + lengths[i] tokens.
+    """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +
+    lengths[i] tokens.
 
     parts      strongest first; one that guesses nothing more hands over to the next
-    lengths    tokens per part, 0 or more; a part may overshoot, and later ones then add
-               less or are skipped
+    lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
 
-    The path continues at the best-scored new leaf (the deeper of a tie), and its length is that
-    leaf's depth. Other branches remain in the tree.
-    Raises ValueError if there is no part, not one length per part, a length is negative or all are
-    0, or vocabularies differ.
+    The path continues at the best-scored new leaf (the deeper of a tie). Other branches remain in
+    the tree.
     """
 
     parts: tuple[Draft, ...]
     lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError("an empty cascade proposes nothing: give at least one draft")
         if len(self.parts) != len(self.lengths) or not all(
             isinstance(length, Integral) and length >= 0 for length in self.lengths
         ):
@@ -56,9 +50,8 @@ class Relay:
         for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
             wanted += length
             while (depth := tree.depths[leaf]) < wanted:
-                inner = chance.inner(
-                    "part", (tree.root_position, number, depth)
-                )  # what an earlier round drew here must not decide again
+                # what an earlier round drew here must not decide again
+                inner = chance.inner("part", (tree.root_position, number, depth))
                 guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
                 if not guessed.guesses:
                     break

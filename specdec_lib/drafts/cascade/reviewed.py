@@ -1,5 +1,4 @@
-"""The vertical cascade: a model that reviews what a cheaper draft proposes, instead of guessing
-token by token.
+"""The vertical cascade: a model that reviews what a cheaper draft proposes.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is
 handed up carries the distribution of each token, so that sampling stays exact with lenience too,
@@ -31,26 +30,21 @@ class Reviewed:
     """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the
     reviewer's own, are handed up.
 
-    reviewer           the model that scores the guesses
-    draft              any draft, a reviewed one or a relay included
     lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
-                       min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says; the
-                       target is never lenient
+                       min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
     exempt_max_gram    no lenience towards copies that no model has reviewed yet
     siblings           "ranked": the reviewer follows its choices under the shared noise, and what
                        it hands up has no rows; "iid": it accepts and draws as `reject` does, and
                        hands up the distribution of each token
     width              children per node of the proposed tree: the kept token, below which the tree
                        continues, and width − 1 alternatives as leaves (a comb): the reviewer's next
-                       likeliest for "ranked", independent draws for "iid"; a `Relay` continues at
-                       the best-scored leaf, which may be an alternative
+                       likeliest for "ranked", independent draws for "iid"
     match              turns ranks into scores; but at temperature 0 a score is the product of the
                        reviewer's probabilities
 
-    A kept guess is named "<its drafter> via <reviewer>". A reviewer whose context is full hands
-    up nothing.
-    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
-    for a lenience above 1 under "iid" where the draft branches.
+    A kept guess is named "<its drafter> via <reviewer>".  Raises ValueError if a value is out of
+    range or a part has another vocabulary; `propose` does for a lenience above 1 under "iid" where
+    the draft branches.
     Source: Chen et al. 2024, section 3.1 and appendix B (the exemption, and the comb with 8
     children).
     """
@@ -68,8 +62,8 @@ class Reviewed:
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Return a chain of at least one token, or a comb; the root alone if the reviewer's
-        context is full.
+        """A chain of at least one token, or a comb; the root alone if the reviewer's context is
+        full.
         """
         tree = TokenTree.rooted(context)
         room = self.reviewer.max_positions - len(context)
@@ -99,7 +93,7 @@ class Reviewed:
         sources = [f"{guessed.sources[node]}{VIA}{reviewer}" for node in verdict.path]
         last, nodes = ROOT, (ROOT, *verdict.path)
         for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
-            source = sources[place] if place < len(sources) else reviewer
+            source = (*sources, reviewer)[place]
             if rows is None:
                 position = guessed.position(node) + 1
                 children = self._ranked(logits[node], position, token, source, chance)
@@ -118,30 +112,15 @@ class Reviewed:
         """The token that goes on, and the reviewer's likeliest others."""
         if chance.sampler.temperature == 0:
             probs = UNWARPED.probs(logits)
-            others = (
-                [other for other in chance.rank(logits, position, self.width)[0] if other != token]
-                if self.width > 1
-                else []
-            )
-            found = [token, *others[: self.width - 1]]
-            return [
-                Child(one, float(probs[one]), None, source if one == token else self.reviewer.name)
-                for one in found
-            ]
-        tokens, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
-        ranks = {
-            one: self.match.rate(rank, gap)
-            for rank, (one, gap) in enumerate(zip(tokens, gaps, strict=True))
-        }
-        kept = Child(token, ranks.get(token, self.match.rate(len(tokens))), None, source)
-        return [
-            kept,
-            *(
-                Child(one, factor, None, self.reviewer.name)
-                for one, factor in ranks.items()
-                if one != token
-            ),
-        ][: self.width]
+            found = chance.rank(logits, position, self.width)[0] if self.width > 1 else []
+            factors = {one: float(probs[one]) for one in (token, *found)}
+        else:
+            found, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
+            factors = {one: self.match.rate(rank, gaps[rank]) for rank, one in enumerate(found)}
+            factors.setdefault(token, self.match.rate(len(found)))
+        kept = Child(token, factors.pop(token), None, source)
+        others = [Child(one, its, None, self.reviewer.name) for one, its in factors.items()]
+        return [kept, *others][: self.width]
 
     def _drawn(
         self, logits: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance
@@ -156,7 +135,7 @@ class Reviewed:
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
     """Raises ValueError unless all models and tables in these parts have one vocabulary, and no
-    model's name is a source of Max-Gram's guesses, which a review tells apart by their source.
+    model's name is a source of Max-Gram's guesses, by which a review knows them.
     """
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:
@@ -172,7 +151,6 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
 
 
 def check_review(lenience: float, siblings: str, width: int) -> None:
-    """Raises ValueError if a value is out of range."""
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
     if siblings not in ("ranked", "iid"):

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, Slots, best, likeliest
+from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel, TreeGrower
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
-from specdec_lib.core.tree.growth import Slot, grow_best_first
-from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, tree_of
+from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
 from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, slots_of
 
 SIBLINGS = ("ranked", "top", "iid", "distinct")
@@ -27,7 +26,7 @@ class TreeDraft:
     shape       any fixed shape, such as `theory.best_tree` of measured rates
     budget      number of guesses, filled best-first by score
     depth       deepest guess of a tree with a budget
-    floor       guesses with a score below it are dropped, in [0, 1]
+    floor       guesses with a score below it are dropped
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
@@ -35,10 +34,7 @@ class TreeDraft:
                 score is the product of probabilities
 
     At temperature 0, for "top", and where `match` depends on gaps, a budget adapts to the context;
-    else scores follow from ranks alone and the shape is the same everywhere.
-    A model whose context is full guesses nothing more, and siblings end where the warped
-    distribution has no more tokens.
-    Raises ValueError if the shape is not given in exactly one way or a value is out of range.
+    else the shape is the same everywhere.
     Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024
     (OPT-Tree).
     """
@@ -102,10 +98,8 @@ class TreeDraft:
         )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
-        """Build the tree level by level from the children that `expand` returns.
-
-        A node for which it returns none stays a leaf. At the shallowest level with such a node,
-        `expand` gets the same nodes that `propose` would expand there.
+        """Build the tree level by level from the children that `expand` returns; a node for which
+        it returns none stays a leaf.
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:
@@ -117,27 +111,19 @@ class TreeDraft:
         if drawn or (ranked and not self.match.edges):
             slots = best_slots(self.match, self.budget, reach, self.floor)
             return self._fill_slots(tree, slots, reach, expand)
-        return self._fill_best(tree, reach, expand)
+        return grow_best(tree, expand, budget=self.budget, depth=reach, floor=self.floor)
 
     def reach(self, context: Context) -> int:
-        """Return the maximum depth of a tree after `context`, limited by the draft's settings and
-        the model's context length.
-        """
+        """The maximum depth of a tree after `context`, within the model's positions."""
         readable = max(0, self.model.max_positions - len(context) + 1)
         if self.widths is not None:
             return min(readable, len(self.widths))
         return min(readable, self.depth if self.shape is None else self.shape.depth)
 
-    def as_tree(self) -> "TreeDraft":
-        """This draft itself; see `ChainDraft.as_tree`."""
-        return self
-
     def _fill_widths(
         self, tree: TokenTree, widths: Sequence[int], expand: ExpandNodes
     ) -> TokenTree:
-        """Every node of a level gets the same number of children; what falls below the floor gets
-        none.
-        """
+        """Every node of a level gets the same number of children."""
         for level, width in enumerate(widths):
             nodes = [node for node in range(len(tree)) if tree.depths[node] == level]
             if not nodes:
@@ -161,31 +147,6 @@ class TreeDraft:
             tree = add_children(tree, expand(tree, widths), floor=self.floor)
         return tree
 
-    def _fill_best(self, root: TokenTree, depth: int, expand: ExpandNodes) -> TokenTree:
-        """The best-first tree of the children known so far, expanded until all that count are."""
-        known: dict[Slots, Sequence[Child]] = {}
-
-        def factors(slot: Slot) -> list[float]:
-            return [min(1.0, child.factor) for child in known.get(slot.ranks, ())]
-
-        while True:
-            slots = list(grow_best_first(factors, self.budget, depth=depth, floor=self.floor))
-            slots.sort(key=lambda slot: (len(slot.ranks), slot.ranks))
-            places = [(), *(slot.ranks for slot in slots)]
-            tree = tree_of(root, places, known)
-            full, worst = len(slots) == self.budget, min(tree.scores)
-            missing = {
-                node: self.budget
-                for node, ranks in enumerate(places)
-                if ranks not in known
-                and len(ranks) < depth
-                and not (full and tree.scores[node] <= worst)  # its children would fall out
-            }
-            if not missing:
-                return tree
-            found = expand(tree, missing)
-            known |= {places[node]: found.get(node, ()) for node in missing}
-
     def children(
         self,
         tree: TokenTree,
@@ -194,10 +155,7 @@ class TreeDraft:
         chance: Chance,
         width: int,
     ) -> list[Child]:
-        """Up to `width` children of a node, best or first drawn first.
-
-        logits    the model's after that node
-        """
+        """Up to `width` children of a node, best or first drawn first."""
         if self.siblings in ("iid", "distinct"):
             return self._drawn(tree, node, logits, chance, width)
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
@@ -233,7 +191,6 @@ class TreeDraft:
 
 
 def check_budget(budget: int | None, depth: int) -> None:
-    """Raises ValueError if a tree with this budget of guesses cannot be."""
     if budget is not None and (budget < 1 or depth < 1):
         raise ValueError(
             f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
@@ -243,11 +200,8 @@ def check_budget(budget: int | None, depth: int) -> None:
 
 @dataclass(frozen=True)
 class ChainDraft:
-    """A chain of guesses: the tree of width 1, one pass per guess.
+    """A chain of `length` guesses: the tree of width 1, one pass per guess.
 
-    length    number of guesses; all else is as for `TreeDraft`
-
-    Raises ValueError if a value is out of range.
     Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023.
     """
 
@@ -263,18 +217,15 @@ class ChainDraft:
                 f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
                 " NoDraft"
             )
-        self.as_tree()
+        _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of at most `length` guesses."""
-        return self.as_tree().propose(context, chance)
-
-    def as_tree(self) -> TreeDraft:
-        """The same guesses as a `TreeDraft` of width 1."""
-        return self._tree
+        return self.as_tree.propose(context, chance)
 
     @functools.cached_property
-    def _tree(self) -> TreeDraft:
+    def as_tree(self) -> TreeDraft:
+        """The same guesses as a `TreeDraft` of width 1."""
         return TreeDraft(
             self.model,
             widths=(1,) * self.length,

@@ -20,13 +20,7 @@ def slots_of(shape: Shape) -> SlotWidths:
 
 @functools.lru_cache(maxsize=64)
 def best_slots(match: MatchTable, budget: int, depth: int, floor: float = 0.0) -> SlotWidths:
-    """Return the `budget` best slots when scores depend on ranks alone, in the format of
-    `slots_of`.
-
-    match    gives the probability of acceptance by rank
-    depth    deepest slot
-    floor    lowest score of a slot
-    """
+    """The `budget` best slots when scores depend on ranks alone, in the format of `slots_of`."""
     rates = [match.rate(rank) for rank in range(budget)]
     grown = grow_best_first(lambda slot: rates, budget, depth=depth, floor=floor)
     return _widths([slot.ranks for slot in grown])

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement, product
 
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
-from specdec_lib.theory import swi
+from specdec_lib.theory import counted_speed_up
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -55,7 +55,7 @@ def swi_of(rounds: Sequence[CascadeRounds], prices: Mapping[str, float]) -> floa
     if not rounds:
         raise ValueError("an SWI needs at least one recording, got none")
     passes = {name: sum(one.every_pass[name] for one in rounds) for name in rounds[0].every_pass}
-    return swi(sum(sum(one.emitted) for one in rounds), passes, prices, target=TARGET)
+    return counted_speed_up(sum(sum(one.emitted) for one in rounds), passes, prices, target=TARGET)
 
 
 def replayed_swi(

@@ -23,11 +23,9 @@ FULL = {"full_attention", "global"}
 class CachedModel:
     """A decoder-only model behind a cache of token paths; batch size 1.
 
-    A tree that grows level by level costs one row per new node, accepted nodes are known in the
-    next round, and a caller may go back to a shorter context or on to another prompt at any time.
+    A caller may go back to a shorter context or on to another prompt at any time.
 
-    model         in evaluation mode; its device and dtype are used as they are
-    name          its name in records and figures
+    model         its device and dtype are used as they are
     chunk_rows    a longer prompt is read in pieces of this many tokens
 
     Raises ValueError for a model whose attention is not full and causal with explicit positions:
@@ -50,11 +48,11 @@ class CachedModel:
         return reference_runtime(self.model)
 
     def forget(self) -> None:
-        """Drop everything remembered; results stay the same, up to rounding."""
+        """Drop everything remembered."""
         self._paths.forget()
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """One row of logits per node, root first; see `LanguageModel.score`."""
+        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         head = self.model.get_output_embeddings()
         if isinstance(head, CutHead) and head.set_prompt(context.prompt):
@@ -90,12 +88,12 @@ class CachedModel:
 
 
 def reference_runtime(model: PreTrainedModel) -> str:
-    """The runtime of a model that PyTorch runs as Hugging Face wrote it, in words."""
+    """The runtime of a model that Hugging Face's own code runs, in words."""
     return f"reference: Hugging Face in {str(model.dtype).removeprefix('torch.')} on {model.device}"
 
 
 def check_attention(model: PreTrainedModel) -> None:
-    """Raises ValueError for a model that a tree mask would be wrong for, and says why."""
+    """Raises ValueError for a model that a tree mask would be wrong for."""
     kind = model.config.model_type
     for reason, found in _obstacles(model).items():
         if found:
@@ -106,10 +104,7 @@ def check_attention(model: PreTrainedModel) -> None:
 
 
 def _obstacles(model: PreTrainedModel) -> dict[str, bool]:
-    """What a token tree cannot work with, and whether the model has it.
-
-    Configurations of different families have different fields, hence the defaults.
-    """
+    """What a token tree cannot work with, and whether the model has it."""
     kind, attention = model.config.model_type, model.config._attn_implementation
     taken = inspect.signature(model.forward).parameters
     fields = model.config.get_text_config().to_dict()

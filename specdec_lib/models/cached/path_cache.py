@@ -1,10 +1,7 @@
 """A key-value cache that holds many token paths, in one preallocated buffer per layer.
 
-A cache entry holds the keys and values of one token after one particular path; a trie maps each
-path to its entry. The entries 0, 1, … that form one unbroken path are the committed context (entry
-number = token position), so a row attends to a prefix of these and to a few entries of its own
-speculative branch. `PathCache` implements the two methods of a Hugging Face cache that decoders
-call (`update`, `get_seq_length`), the same in transformers 5.17 to 5.23.
+A trie maps each path to the entry of its last token. The entries 0, 1, … that form one unbroken
+path are the committed context; a row attends to a prefix of these and to its own branch.
 """
 
 from collections.abc import Sequence
@@ -19,7 +16,7 @@ LOGITS_KEPT = 16  # of the last tokens, so that a caller may go back a little
 
 
 class PathCache:
-    """The cache of one model; empty at first, it grows by doubling.
+    """The cache of one model, with the two methods that Hugging Face decoders call.
 
     used         entries in use
     committed    how many of them, from the first on, form the committed context
@@ -44,9 +41,7 @@ class PathCache:
         return self._children.get((entry, token))
 
     def find(self, tokens: Sequence[int], start: Sequence[int] = ()) -> list[int]:
-        """The entries of the longest known beginning of `tokens`; `start` holds those already found
-        for its first tokens.
-        """
+        """The entries of the longest known beginning of `tokens`, of which `start` are known."""
         path = list(start)
         entry = path[-1] if path else BEFORE
         for token in tokens[len(path) :]:
@@ -61,9 +56,7 @@ class PathCache:
         del self._children[entry, token]
 
     def add(self, parents: Sequence[int], tokens: Sequence[int]) -> range:
-        """Reserve the next entries, which one forward pass will fill: row i continues `parents[i]`,
-        which may be an earlier row.
-        """
+        """Reserve the next entries for one forward pass: row i continues entry `parents[i]`."""
         self._reserve(self.used + len(tokens))
         new = range(self.used, self.used + len(tokens))
         for entry, parent, token in zip(new, parents, tokens, strict=True):
@@ -101,10 +94,8 @@ class PathCache:
             self.logits = {entry: row for entry, row in self.logits.items() if entry not in passed}
 
     def compact(self, path: Sequence[int], slack: int) -> list[int]:
-        """Keep `path` (from the first token on) and the branches that continue it, at the front of
-        the buffers, and free all other entries, if these are more than `slack`.
-
-        Returns the entries of `path` afterwards. No result changes, only what is computed again.
+        """Keep `path` and the branches that continue it, at the front of the buffers, and free all
+        other entries if these are more than `slack`; return the entries of `path` afterwards.
         """
         if self.used - len(path) <= slack:
             return list(path)
@@ -150,8 +141,6 @@ class PathCache:
     def _buffer(self, like: Tensor) -> Tensor:
         return like.new_empty((1, like.shape[1], self.capacity, like.shape[3]))
 
-    # called by a Hugging Face decoder
-
     def update(
         self,
         keys: Float[Tensor, "1 heads rows size"],
@@ -159,7 +148,7 @@ class PathCache:
         layer_idx: int,
         cache_kwargs: object = None,
     ) -> tuple[Float[Tensor, "1 heads entries size"], Float[Tensor, "1 heads entries size"]]:
-        """Store the new rows of one layer, and return all rows of that layer so far."""
+        """Store the new rows of one layer for a decoder, and return all of its rows so far."""
         if layer_idx == len(self._keys):
             self._keys.append(self._buffer(keys))
             self._values.append(self._buffer(values))

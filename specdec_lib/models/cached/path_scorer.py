@@ -1,6 +1,4 @@
-"""Scoring of a tree with a `PathCache`: which rows a network has still to compute, and the logits
-of every node from cached and new rows.
-"""
+"""Scoring of a tree with a `PathCache`: which rows a network has still to compute."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,19 +12,13 @@ from specdec_lib.models.cached.path_cache import BEFORE, PathCache
 SLACK = 32  # entries of dead branches that stay in the cache before it is compacted
 
 Forward = Callable[[Sequence[int], Sequence[int], Sequence[int], int], range]
-"""One pass over new rows. Takes the rows' parent entries, tokens and positions, and how many of the
-last rows need logits; returns the rows' entries.
+"""One pass over new rows, of these parent entries, tokens and positions, with logits for so many of
+the last; returns the rows' entries.
 """
 
 
 class PathScorer:
-    """The rows that one model has computed, and the scoring of trees with them.
-
-    cache         holds their keys and values
-    chunk_rows    a longer prompt is read in pieces of this many tokens
-
-    Raises ValueError if `chunk_rows` is below 1.
-    """
+    """The rows that one model has computed, and the scoring of trees with them."""
 
     def __init__(self, cache: PathCache, chunk_rows: int) -> None:
         if chunk_rows < 1:
@@ -36,16 +28,14 @@ class PathScorer:
         self._known: tuple[tuple[int, ...], list[int]] = ((), [])
 
     def forget(self) -> None:
-        """Drop everything remembered; results stay the same, up to rounding."""
+        """Drop everything remembered."""
         self.cache.clear()
         self._known = ((), [])
 
     def score(
         self, tokens: tuple[int, ...], tree: TokenTree, forward: Forward
     ) -> Float[Tensor, "nodes vocab"]:
-        """The logits after every node of a tree rooted at the end of `tokens`; `forward` computes
-        the unknown rows only.
-        """
+        """The logits after every node of a tree rooted at the end of `tokens`."""
         try:
             path = self._read(tokens, forward)
             entries = self._run(tokens, path, tree, forward)
@@ -55,9 +45,7 @@ class PathScorer:
             raise
 
     def _read(self, tokens: tuple[int, ...], forward: Forward) -> list[int]:
-        """The entries of all but the last few of `tokens`: known ones are found, long unknown
-        stretches are read in chunks.
-        """
+        """The known entries of `tokens`, after long unknown stretches were read in chunks."""
         known, entries = self._known
         shared = len(known) if tokens[: len(known)] == known else 0
         path = self.cache.compact(self.cache.find(tokens, entries[:shared]), SLACK)

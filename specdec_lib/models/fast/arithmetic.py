@@ -1,6 +1,4 @@
-"""Arithmetic of the compiled pass on numbers, rows and panels; the order of each sum depends on its
-row alone.
-"""
+"""Arithmetic of the compiled pass; the order of each sum depends on its row alone."""
 
 import math
 from typing import no_type_check
@@ -19,9 +17,7 @@ LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def exponential(x):
-    """e to the x in float32, to two units in the last place, with x clamped to −87…88 (Cephes,
-    Moshier 1992).
-    """
+    """e to the x in float32, to two units in the last place, for −87…88 (Cephes, Moshier 1992)."""
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     whole = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
     rest = x - whole * np.float32(0.693359375) + whole * np.float32(2.12194440e-4)
@@ -50,9 +46,7 @@ def activate(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panel, depth, x, sums):
-    """Write x [rows, depth] times one panel [depth, 16] to `sums`, in even tiles of at most four
-    rows.
-    """
+    """Write x [rows, depth] times one panel [depth, 16] to `sums`, by tiles of up to four rows."""
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
@@ -76,11 +70,7 @@ def panel_sums(panel, depth, x, sums):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def linear_panel(linear, layer, panel, x, y, activation, added):
-    """Sixteen columns of x Wᵀ · scale + bias, written to y: with an activation, or added to what y
-    holds.
-
-    linear    weights, scales and biases of all layers, see `Panels`
-    """
+    """Write sixteen columns of x Wᵀ · scale + bias to y, with an activation, or add them."""
     weights, scales, biases = linear
     scale, bias, column = scales[layer, panel], biases[layer, panel], panel * COLUMNS
     sums = np.empty((len(x), COLUMNS), np.float32)

@@ -12,10 +12,8 @@ from specdec_lib.models.fast.tiles import COLUMNS
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def attend(queries, keys, values, used, committed, paths, counts, y):
-    """Write the attention output of all rows through one head to y.
-
-    Each row sees the first `committed` of the `used` entries, then those of its path, in this
-    order.
+    """Write the attention output of all rows through one head to y: each row sees the first
+    `committed` of the `used` entries, then those of its path.
 
     keys      [entries ÷ 16, size, 16]
     values    [size ÷ 16, entries, 16]
@@ -50,9 +48,7 @@ def attend(queries, keys, values, used, committed, paths, counts, y):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def rotate(row, heads, size, cosines, sines):
-    """Apply the rotary embedding to the first `heads` heads of a row: pairs lie half a head
-    apart.
-    """
+    """Apply the rotary embedding to the first `heads` heads of a row."""
     half = size // 2
     for head in range(heads):
         start = head * size
@@ -65,9 +61,7 @@ def rotate(row, heads, size, cosines, sines):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def store_rows(joined, heads, size, start, keys, values):
-    """Store the keys and values of new rows, which follow the queries of `heads` heads, in the
-    entries from `start` on.
-    """
+    """Store the keys and values that follow the queries of new rows in the entries from `start`."""
     key_heads = len(keys)
     for row in range(len(joined)):
         entry = start + row
@@ -83,9 +77,7 @@ def store_rows(joined, heads, size, start, keys, values):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def move_entries(keys, values, sources, first):
-    """Move the entries `sources` to `first`, first + 1, …: `sources` rise, and none lies before its
-    new place.
-    """
+    """Move the entries `sources`, which rise, to earlier places: `first`, first + 1, …"""
     for layer in range(keys.shape[0]):
         for head in range(keys.shape[1]):
             for number in range(len(sources)):

@@ -1,9 +1,4 @@
-"""Which runtime is fastest for a model on this machine: a short measurement, kept for the next
-time.
-
-The fastest one depends on the processor and on the model's size: a second thread halves a large
-model's pass and slows a small one's.
-"""
+"""Which runtime is fastest for a model on this machine: a measurement, kept for the next time."""
 
 import hashlib
 import json
@@ -35,18 +30,13 @@ def fastest(
     clock: Callable[[], float] = time.perf_counter,
 ) -> str:
     """The candidate with the least median seconds of a pass over one row and of one over eight,
-    added up.
+    added up; they run in turn, so that a busy machine slows all of them.
 
-    candidates    the same model on several runtimes; they run in turn, so that a busy machine slows
-                  all of them
+    candidates    the same model on several runtimes
     identity      of the model and of the code that runs it
     cache         a JSON file that keeps the answer for this machine, these versions, this identity
                   and these candidates
-
-    Raises ValueError if there is no candidate.
     """
-    if not candidates:
-        raise ValueError("a calibration needs at least one runtime to choose from, got none")
     runtimes = [f"{name}: {model.runtime}" for name, model in candidates.items()]
     key = _key((*runtimes, *identity))
     known = _read(cache)
@@ -81,10 +71,7 @@ def processor_name() -> str:
 def _pass_seconds(
     model: LanguageModel, rows: int, repeat: int, clock: Callable[[], float]
 ) -> float:
-    """Seconds of one pass over so many rows, after a context that is read before the clock starts.
-
-    Raises ValueError if the model's positions are too few.
-    """
+    """Seconds of one pass over so many rows, after a context that was read before."""
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
     if size < 2:
         raise ValueError(
@@ -113,7 +100,7 @@ def _key(parts: Sequence[str]) -> str:
 
 
 def _read(cache: Path | None) -> dict[str, str]:
-    """Earlier answers; none if the file is missing or damaged, as they can be measured again."""
+    """Earlier answers; none if the file is missing or damaged: they are measured again."""
     try:
         known = json.loads(cache.read_text(encoding="utf-8")) if cache is not None else {}
     except (OSError, ValueError):

@@ -10,9 +10,9 @@ from specdec_lib.models.fast.arithmetic import LINEAR_IN_LANES, exponential
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def largest(values, k, places, found):
-    """Write the k largest values to `found` and their places to `places`, best first, a tie to the
-    lower place; return how many there are, without −inf, or −1 if one is NaN.
+def find_largest(values, k, places, found):
+    """Write the k largest values above −inf to `found` and their places to `places`, best first, a
+    tie to the lower place; return how many there are, or −1 if one is NaN.
     """
     count = 0
     for place in range(len(values)):
@@ -43,9 +43,7 @@ def sum_exponentials(values, highest):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def gumbel(key, token):
-    """Standard Gumbel noise of a token at the position of `key`: the same bits as in `core.chance`,
-    up to the last place of the logarithms.
-    """
+    """The noise of `core.chance` for a token, up to the last place of the logarithms."""
     state = key + (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -57,10 +55,10 @@ def gumbel(key, token):
 @njit(cache=True, error_model="numpy")
 def choose_likeliest(logits, k, tokens, factors):
     """Write the tokens of the k largest logits and their unwarped probabilities; return how many,
-    or −1 if the largest is not finite.
+    −1 if the largest is not finite.
     """
     found = np.empty(k, np.float32)
-    count = largest(logits, k, tokens, found)
+    count = find_largest(logits, k, tokens, found)
     if count < 1 or not np.isfinite(found[0]):
         return -1
     total = sum_exponentials(logits, found[0])
@@ -72,11 +70,9 @@ def choose_likeliest(logits, k, tokens, factors):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def top_k_tokens(logits, top_k):
-    """The tokens of the k largest logits and of those that tie with the last of them, rising, and
-    their logits; none if no logit is finite.
-    """
+    """The tokens, rising, of the k largest logits and of ties with the last, and their logits."""
     places, found = np.empty(top_k, np.int64), np.empty(top_k, np.float32)
-    count = largest(logits, top_k, places, found)
+    count = find_largest(logits, top_k, places, found)
     if count < 1 or not np.isfinite(found[0]):
         return np.empty(0, np.int64), found
     allowed = np.flatnonzero(logits >= found[count - 1])
@@ -86,8 +82,8 @@ def top_k_tokens(logits, top_k):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_ranked(logits, k, places, factors, sampling, key):
-    """Write the k tokens that rank best with the noise, and the match table's rate of each by rank
-    and gap; return how many, or −1 if no logit is finite.
+    """Write the k tokens that rank best with the noise, and the match table's rate of each; return
+    how many, −1 if no logit is finite.
 
     sampling    temperature, top-k, and the match table's edges and bins
     """
@@ -101,7 +97,7 @@ def choose_ranked(logits, k, places, factors, sampling, key):
         scaled[one] += gumbel(key, tokens[one]) - total
     wanted = max(2, k)
     order, best = np.empty(wanted, np.int64), np.empty(wanted, np.float64)
-    count = largest(scaled, wanted, order, best)
+    count = find_largest(scaled, wanted, order, best)
     for rank in range(min(k, count)):
         gap = best[0] - best[rank] if rank else (best[0] - best[1] if count > 1 else np.inf)
         row = binned[np.searchsorted(edges, gap, side="right")]

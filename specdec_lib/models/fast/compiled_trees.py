@@ -1,7 +1,5 @@
-"""A small model's whole tree of guesses in one compiled call, level by level, as `TreeDraft` grows
-it: passes, choice of children, pruning.
-
-In Python, the work around a level costs more than a small draft's pass.
+"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it: in Python,
+the work around a level costs more than a small draft's pass.
 """
 
 from typing import no_type_check
@@ -57,10 +55,8 @@ def level_rows(begun, rest, frontier, level, first, nodes):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def add_children(tokens, factors, node, level, floor, worst, nodes, scores, count):
-    """Add the tokens as children of a node if they score at least `floor` and above `worst`; return
-    how many nodes there are then.
-    """
+def append_children(tokens, factors, node, level, floor, worst, nodes, scores, count):
+    """Add children that score at least `floor` and above `worst`; return the number of nodes."""
     for child in range(len(tokens)):
         score = scores[node] * min(1.0, factors[child])
         if factors[child] > 0 and score >= floor and score > worst:
@@ -74,8 +70,8 @@ def add_children(tokens, factors, node, level, floor, worst, nodes, scores, coun
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def keep_best(count, budget, nodes, scores):
-    """Keep the root and the `budget` best-scored guesses, in their order; a tie goes to the earlier
-    node. Returns how many nodes are left.
+    """Keep the root and the `budget` best-scored guesses, a tie to the earlier node; return how
+    many nodes are left.
     """
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
     place = np.full(count, -1)
@@ -92,23 +88,29 @@ def keep_best(count, budget, nodes, scores):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
+def root_alone(token, entry, most):
+    """Arrays for so many nodes, their scores and their rows, which hold the root."""
+    nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
+    nodes[TOKEN, 0], nodes[PARENT, 0], nodes[ENTRY, 0] = token, -1, entry
+    scores[0] = 1.0
+    return nodes, scores, np.zeros((2, most), np.int64)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
 def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; and the passes, or −1 if logits were not finite.
+    rows read beyond `rest`; and the passes, −1 if logits were not finite.
 
     begun      the position and the entry of the first token of `rest`, how many entries are
                committed, and the entries of the root's path beyond these
     rest       tokens not read yet, the root last
-    limits     children per node at each depth, the budget, and the lowest score; with a budget
-               above 0, all widths are the budget
+    limits     children per node at each depth, the budget (or 0), and the lowest score
     sampling   temperature, top-k, and a match table's edges and bins
     sizes      tokens of the vocabulary; the width of a row of logits; and the most nodes and rows
     """
     (widths, budget, floor), (vocabulary, columns, most) = limits, sizes
-    nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
-    reads = np.zeros((2, most), np.int64)
-    nodes[TOKEN, 0], nodes[PARENT, 0], nodes[ENTRY, 0] = rest[-1], -1, begun[3][-1]
-    scores[0] = 1.0
+    nodes, scores, reads = root_alone(rest[-1], begun[3][-1], most)
     found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
     known, count, passes = 0, 1, 0
     for level in range(len(widths)):
@@ -120,10 +122,8 @@ def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes
             first = begun[1] + len(rest) + known
             for row, node in enumerate(frontier):
                 nodes[ENTRY, node] = first + row
-                reads[0, known], reads[1, known] = (
-                    nodes[TOKEN, node],
-                    nodes[ENTRY, nodes[PARENT, node]],
-                )
+                reads[0, known] = nodes[TOKEN, node]
+                reads[1, known] = nodes[ENTRY, nodes[PARENT, node]]
                 known += 1
             rows = level_rows(begun, rest, frontier, level, first, nodes)
             logits = compute_logits(rows, len(frontier), network, buffers, columns)
@@ -138,7 +138,7 @@ def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes
                 chosen = choose_ranked(line, width, found, factors, sampling, noise_keys[level])
             if chosen < 0:
                 return nodes[:2, :1], scores[:1], reads[:, :0], -1
-            count = add_children(
+            count = append_children(
                 found[:chosen], factors, node, level, floor, worst, nodes, scores, count
             )
         if budget and count - 1 > budget:

@@ -1,10 +1,7 @@
-"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32, on one or more threads.
+"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32.
 
 The order of every sum depends on its row alone, never on how many rows, cache entries or threads
-there are: a row of a tree has the very bits that it has on its own, and there are no near ties
-between speculation and plain decoding.
-
-Numba compiles this at the first call, and keeps the result beside this file.
+there are: a row of a tree has the very bits that it has on its own.
 """
 
 from types import FunctionType
@@ -43,6 +40,17 @@ def embed(tokens, positions, tables, x):
 
 
 @no_type_check
+@njit(cache=True, error_model="numpy")
+def scratch(count, width, inner, layers, gated):
+    """Empty rows: of the model's width, twice; joined, attended, wide and middle ones."""
+    joined = np.empty((count, layers[1][0].shape[1] * COLUMNS), np.float32)
+    wide = np.empty((count, layers[3][0].shape[1] * COLUMNS), np.float32)
+    middle = np.empty((count, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
+    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+    return x, h, joined, np.empty((count, inner), np.float32), wide, middle
+
+
+@no_type_check
 def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
     """Compute new rows, store their keys and values, and write the logits of the last `keep`.
 
@@ -54,11 +62,7 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
     cosines, sines = tables[2], tables[3]
     norms, mixed, out, up, down = layers
     count, width = len(tokens), tables[0].shape[1]
-    x, h = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
-    joined = np.empty((count, mixed[0].shape[1] * COLUMNS), np.float32)
-    attended = np.empty((count, heads * size), np.float32)
-    wide = np.empty((count, up[0].shape[1] * COLUMNS), np.float32)
-    middle = np.empty((count, wide.shape[1] // 2 if gated else wide.shape[1]), np.float32)
+    x, h, joined, attended, wide, middle = scratch(count, width, heads * size, layers, gated)
     embed(tokens, positions, tables, x)
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
@@ -92,24 +96,13 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
 
 
 def _copy(name):
-    """The pass under another name.
-
-    Numba's cache of compiled functions goes by their names and ignores `parallel`: under one name,
-    either of the two compilations below would load the other's code.
-    """
+    """The pass under another name: Numba's cache goes by names, and ignores `parallel`."""
     copy = FunctionType(_pass.__code__.replace(co_name=name), globals(), name)
     copy.__qualname__ = name
     return copy
 
 
-ONLY_LOOPS = {
-    "prange": True,
-    "setitem": False,
-    "numpy": False,
-    "reduction": False,
-    "inplace_binop": False,
-    "stencil": False,
-    "fusion": False,
-}
+OTHERS = ("setitem", "numpy", "reduction", "inplace_binop", "stencil", "fusion")
+ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
 one_thread = njit(cache=True, error_model="numpy")(_copy("one_thread"))
 many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(_copy("many_threads"))

@@ -1,6 +1,4 @@
-"""The parameters of GPT-2 and Llama models under common names, and what of them the compiled pass
-does not compute.
-"""
+"""The parameters of GPT-2 and Llama models under common names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class Layout:
 
 
 def gpt2_layout(model: PreTrainedModel) -> Layout:
-    """The parameters of a GPT-2.  Raises ValueError for one that the compiled pass cannot run."""
+    """The parameters of a GPT-2.  Raises ValueError if the compiled pass cannot run it."""
     config, body = model.config, model.transformer
     size, activation = config.n_embd // config.n_head, config.activation_function
     _refuse(
@@ -76,7 +74,7 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
 
 
 def llama_layout(model: PreTrainedModel) -> Layout:
-    """The parameters of a Llama.  Raises ValueError for one that the compiled pass cannot run."""
+    """The parameters of a Llama.  Raises ValueError if the compiled pass cannot run it."""
     config, body = model.config, model.model
     layers, size = body.layers, body.layers[0].self_attn.head_dim
     sizes = {"a width": config.hidden_size, "heads": size, "an MLP": config.intermediate_size}

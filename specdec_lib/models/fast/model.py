@@ -1,6 +1,4 @@
-"""A model on the fast CPU runtime: one compiled call per pass in float32, and the very bits of a
-row whatever is computed beside it.
-"""
+"""A model on the fast CPU runtime: one compiled call per pass in float32."""
 
 import functools
 import time
@@ -31,17 +29,15 @@ NO_BINS = np.empty(0), np.empty((0, 0))
 
 
 class FastModel:
-    """A GPT-2 or Llama model on the fast CPU runtime; batch size 1.
-
-    The interface and the counts are those of `CachedModel`.
+    """A GPT-2 or Llama model on the fast CPU runtime, with the counts of `CachedModel`; a row has
+    the very bits that it has on its own, and forgetting changes none.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
-    name       its name in records and figures
     stored     "exact", or "int8": weights of eight bits, which give other distributions and so a
                cheap draft for the same model
-    threads    1, or more; None takes PyTorch's number for a large model and one for a small one
+    threads    None takes PyTorch's number for a large model and one for a small one
 
-    Raises ValueError for a model of another kind, or one that the compiled pass cannot run.
+    Raises ValueError for a model that the compiled pass cannot run.
     """
 
     def __init__(
@@ -66,9 +62,7 @@ class FastModel:
         self._keys, self._values = self.weights.buffers(self._capacity)
 
     def set_threads(self, threads: int) -> None:
-        """Compute on so many threads from now on, or as many as the machine has; results stay the
-        same, to the bit.  Raises ValueError below 1.
-        """
+        """Compute on so many threads, or as many as the machine has; no bit of a result changes."""
         if threads < 1:
             raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
@@ -88,11 +82,11 @@ class FastModel:
         return f"fast: float32 sums over {self.weights.stored} weights, {threads}"
 
     def forget(self) -> None:
-        """Drop everything remembered; results stay the same, to the bit."""
+        """Drop everything remembered."""
         self._memory = BranchMemory()
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """One row of logits per node, root first; see `LanguageModel.score`."""
+        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         memory = self._memory
         try:
@@ -154,9 +148,7 @@ class FastModel:
         match: MatchTable,
         most: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and parents of a new tree's nodes, and their scores, after a context of `length`
-        tokens; the rows that were read are recorded.
-        """
+        """Tokens and parents of a tree's nodes, and their scores, after `length` tokens."""
         memory, weights, sampler = self._memory, self.weights, chance.sampler
         start, noisy = memory.used, sampler.temperature > 0
         self._reserve(start + len(plan.tokens) + most)
@@ -187,9 +179,7 @@ class FastModel:
         return nodes, scores
 
     def _commit(self, context: Context) -> None:
-        """Make the known beginning of a context contiguous, and read a long unknown rest in chunks,
-        all but the last.
-        """
+        """Make the known beginning of a context contiguous, and read a long rest in chunks."""
         memory, tokens = self._memory, context.tokens
         first, sources = memory.commit(context)
         if sources:
@@ -239,10 +229,7 @@ class FastModel:
 
 @functools.cache
 def _start_threads() -> None:
-    """Start Numba's threads and restore PyTorch's number of threads.
-
-    Both share one OpenMP, where Numba's start sets the number to all processors.
-    """
+    """Start Numba's threads, which sets the number of PyTorch's, and restore that."""
     threads = torch.get_num_threads()
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     torch.set_num_threads(threads)

@@ -1,8 +1,5 @@
 """Which token paths a fast model has read: a committed context, whose entry numbers are positions,
-and speculative branches.
-
-Like `cached.PathCache`, it lets a path be computed once, with less work: a context that continues
-the last one costs a look at its new tokens only.
+and speculative branches.  A context that continues the last one costs a look at its new tokens.
 """
 
 from collections.abc import Sequence
@@ -19,11 +16,8 @@ KEPT = 16  # logits of the committed context's end, so that a caller may go back
 
 
 class PassPlan(NamedTuple):
-    """The rows of the next pass, and where every node then is.
-
-    tokens, positions, parents    of the new rows; a parent is an entry, maybe of an earlier new row
-    keep                          how many of the last rows need logits
-    nodes                         the entry of every node of the tree
+    """The rows of the next pass with their parent entries, how many of the last need logits, and
+    the entry of every node of the tree.
     """
 
     tokens: list[int]
@@ -50,10 +44,8 @@ class BranchMemory:
     _last: tuple[int, ...] = ()
 
     def commit(self, context: Context) -> tuple[int, list[int]]:
-        """Commit the known beginning of a context: returns the entries whose keys and values must
-        be moved, rising, and where the first of them goes.
-
-        Branches that continue that beginning are kept, all others are forgotten.
+        """Commit the known beginning of a context, and forget branches that do not continue it;
+        returns the entries whose keys and values must be moved, rising, and where the first goes.
         """
         tokens, shared = context.tokens, self._shared(context)
         self._last = tokens

@@ -1,12 +1,9 @@
 """The inner loop of the fast CPU runtime: sums of products in registers, for one to four rows and
-sixteen columns.
+sixteen columns, in the order of the depth whatever the number of rows.
 
-Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], in one of three formats:
-float32; bfloat16 in pairs; and eight bits with a scale per column. Each is converted to float32 as
-it is loaded. The sums are taken in the order of the depth, whatever the number of rows.
-
-Source: Van Zee and van de Geijn 2015 (BLIS), for a tile of sums in registers; the next panel is
-prefetched while this one is used.
+Weights lie in panels of sixteen columns, [columns ÷ 16, depth, …], as float32, bfloat16 in pairs,
+or eight bits with a scale per column, and are converted to float32 as they are loaded.
+Source: Van Zee and van de Geijn 2015 (BLIS), for a tile of sums in registers.
 """
 
 import hashlib
@@ -57,9 +54,7 @@ def _load_float32(builder, at):
 
 
 def _load_bfloat16(builder, at):
-    """Sixteen columns of bfloat16: column j in the lower half of word j, column j + 8 in the upper
-    half.
-    """
+    """Sixteen columns of bfloat16: column j in the lower half of word j, j + 8 in the upper."""
     words = builder.load(builder.bitcast(at, EIGHT_INTS.as_pointer()), align=4)
     low = builder.shl(words, ir.Constant(EIGHT_INTS, [16] * 8))
     high = builder.and_(words, ir.Constant(EIGHT_INTS, [0xFFFF0000] * 8))
@@ -107,9 +102,7 @@ def _add_products(builder, totals, panel, depth, starts, loader, size):
 
 @no_type_check
 def _tile(rows):
-    """A compiled function that writes the products of so many rows and a panel: (panel, depth, x,
-    stride of its rows, sums, stride of their rows).
-    """
+    """A compiled function that writes the products of so many rows and a panel."""
 
     @intrinsic
     def tile(typing, panel, depth, x, x_step, sums, sums_step):

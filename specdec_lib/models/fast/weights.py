@@ -17,11 +17,10 @@ LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The arguments of the compiled pass that stay the same; see `Layout` for the first fields.
+    """The arguments of the compiled pass that stay the same; see `Layout`.
 
     layers    norms, then the panels of the four linear layers
     head      the panels of the output matrix, as one layer
-    stored    "float32", "bfloat16" or "int8"
     """
 
     shape: Shape
@@ -44,8 +43,8 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty buffers of so many cache entries: keys [layers, heads, entries ÷ 16, size, 16], and
-        values [layers, heads, size ÷ 16, entries, 16].
+        """Empty keys [layers, heads, entries ÷ 16, size, 16] and values [layers, heads, size ÷ 16,
+        entries, 16].
         """
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
         panels = -(-entries // COLUMNS)
@@ -54,10 +53,8 @@ class Weights:
 
 
 def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
-    """The weights of a model.
-
-    stored    "exact": in bfloat16 if that changes no weight, else in float32; "int8": rounded to
-              eight bits with a scale per output, which gives other distributions
+    """The weights of a model: "exact" in bfloat16 if that changes none, else in float32; or "int8",
+    rounded with a scale per output.
 
     Raises ValueError for a model that computes anything the compiled pass does not, and names it.
     """

@@ -23,9 +23,7 @@ GRAIN = 2.0**-20
 
 
 def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
-    """Katz's discounts d_1 … d_5 as the formula gives them; not finite, or outside (0, 1], where
-    the counts are too few or too even.
-    """
+    """Katz's discounts d_1 … d_5 by the formula; no probabilities where counts are few or even."""
     seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3).astype(
         np.float64
     )
@@ -39,8 +37,7 @@ def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"
     """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length.
 
     Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute
-    discounting with D = N_1 / (N_1 + 2 N_2), and D = ½ where N_1 or N_2 is zero (D would be
-    undefined, or leave nothing to the seen or to the unseen). Always less than the count itself.
+    discounting with D = N_1 / (N_1 + 2 N_2), and D = ½ where N_1 or N_2 is zero.
     """
     frequencies = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
     discounts = good_turing(counts)
@@ -60,8 +57,7 @@ def back_off(
     last, each n-gram's back-off weight.
 
     Unigrams are (count + 1) / (all tokens + vocabulary). A context whose seen continuations hold
-    all that the shorter context offers has nothing to back off to: its row is scaled to sum to 1. A
-    context without continuations has weight 1.
+    all that the shorter context offers has its row scaled to sum to 1.
     """
     links = suffixes(levels)
     mass = (levels[0].counts + SMOOTHING).astype(np.float64)

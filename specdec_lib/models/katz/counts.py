@@ -1,8 +1,7 @@
 """Counts of n-grams in a compact trie with one level per n-gram length.
 
-Level 0 holds all tokens of the vocabulary, token number = index. An n-gram of a deeper level is a
-pair (number of its first n−1 tokens in the level above, last token), and a level is sorted by this
-pair, so that no key overflows, however long the n-grams are.
+Level 0 holds the vocabulary. An n-gram of a deeper level is a pair (number of its first n−1 tokens
+in the level above, last token), and a level is sorted by this pair.
 """
 
 from bisect import bisect_left
@@ -19,11 +18,9 @@ class Level:
     """All n-grams of one length.
 
     tokens     the last token of each; ascending among the continuations of one shorter n-gram
-    counts     how often each was seen, in all the text, also where the table was pruned
-    ends       how often it stood at the end of a stream, where nothing continues it; 0 in the last
-               level
-    offsets    the continuations of n-gram i are numbers offsets[i] to offsets[i + 1] of the next
-               level
+    counts     how often each was seen, also where the table was pruned
+    ends       how often it stood at the end of a stream; 0 in the last level
+    offsets    n-gram i continues as numbers offsets[i] to offsets[i + 1] of the next level
     """
 
     tokens: Int[np.ndarray, " ngrams"]
@@ -52,10 +49,7 @@ class Level:
 def count(
     streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int
 ) -> tuple[Level, ...]:
-    """The levels of all n-grams up to `order` tokens; none reaches from one stream into the next.
-
-    Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below 1.
-    """
+    """The levels of all n-grams up to `order` tokens, each within one stream."""
     from tqdm import tqdm
 
     text, inside = _joined(streams, vocabulary, order)
@@ -71,11 +65,10 @@ def count(
 
 
 def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
-    """The levels without the n-grams whose count is below their level's threshold; level 0 stays
-    whole.
+    """The levels without the n-grams whose count is below their level's threshold.
 
-    thresholds    one per level from 1 on, not descending: so with an n-gram its first and its last
-                  tokens are kept
+    thresholds    one per level from 1 on, not descending, so that the beginning and the ending of
+                  what is kept are kept
     """
     masks = [np.ones(len(levels[0]), bool)] + [
         level.counts >= least for level, least in zip(levels[1:], thresholds, strict=True)
@@ -92,9 +85,7 @@ def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...
 
 
 def suffixes(levels: Sequence[Level]) -> list[Int[np.ndarray, " ngrams"]]:
-    """Per level, the number of each n-gram without its oldest token in the level above; 0, the
-    empty n-gram, for level 0.
-    """
+    """Per level, the number of each n-gram without its oldest token in the level above."""
     vocabulary = len(levels[0])
     links = [np.zeros(vocabulary, np.int64)]
     keys = np.arange(vocabulary)
@@ -111,9 +102,7 @@ def parents(level: Level) -> Int[np.ndarray, " children"]:
 
 
 def summed(values: Shaped[np.ndarray, " children"], level: Level) -> Float64[np.ndarray, " ngrams"]:
-    """The sum over each n-gram's continuations; every sum is taken on its own, because differences
-    of one running sum would lose bits.
-    """
+    """The sum over each n-gram's continuations, each taken on its own to lose no bits."""
     sums = np.bincount(parents(level), values, minlength=len(level))
     return sums.astype(np.float64)  # without n-grams numpy counts in integers
 

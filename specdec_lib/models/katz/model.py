@@ -1,6 +1,4 @@
-"""A Katz back-off n-gram model: a language model that costs microseconds per token, used by the
-cheapest drafts.
-"""
+"""A Katz back-off n-gram model: a language model that costs microseconds per token."""
 
 import functools
 import io
@@ -29,13 +27,11 @@ from specdec_lib.models.katz.ranking import Ranking, merge
 class Katz:
     """A table of counts of all n-grams up to some order, and its Katz back-off distributions.
 
-    levels    n-grams by length: level 0 holds the unigrams, one per token of the vocabulary
+    levels    n-grams by length, the unigrams first
     taken     per length from 2 on, the discount of a count of 0, 1, … 5 and above
 
-    Seen n-grams are discounted as `taken_counts` says, unigrams smoothed by adding 1.
     Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
-    leaves (0, 1], and c(h) is the sum over continuations, so that the last token of a stream is no
-    context.
+    leaves (0, 1], and c(h) is the sum over continuations.
     """
 
     levels: tuple[Level, ...]
@@ -52,10 +48,7 @@ class Katz:
     def fit(
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
-        """The model of token streams; no n-gram reaches from one stream into the next.
-
-        order    tokens of the longest n-gram: 3 is the trigram; limited by memory only (about 100
-                 bytes per token of text)
+        """The model of token streams, with n-grams of at most `order` tokens within a stream.
 
         Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
         1.
@@ -66,10 +59,7 @@ class Katz:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Katz":
-        """The table that `save` wrote.
-
-        Raises ValueError with the path and the remedy if the file is missing or damaged.
-        """
+        """The table that `save` wrote.  Raises ValueError if the file is missing or damaged."""
         return cls(*table_file.read(Path(path)))
 
     def save(self, path: str | os.PathLike) -> None:
@@ -100,10 +90,7 @@ class Katz:
         return Ranking.of(self.levels, self._distributions[0])
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
-        """The distribution of the next token after `tokens`, of which the last order − 1 count.
-
-        Raises ValueError if one of these lies outside the vocabulary.
-        """
+        """The distribution of the next token after `tokens`, of which the last order − 1 count."""
         probabilities, weights = self._distributions
         row = probabilities[0].copy()
         for depth, number in enumerate(self._contexts(tokens)):
@@ -114,10 +101,7 @@ class Katz:
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
         """The m most likely next tokens, best first, and their probabilities: the m largest of
-        `probs`, without the dense row.
-
-        Ties go to the lower token. Fewer are returned where fewer are possible.
-        Raises ValueError if m is below 1 or a token lies outside the vocabulary.
+        `probs`, a tie to the lower token, without the dense row; fewer where fewer are possible.
         """
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
@@ -131,11 +115,7 @@ class Katz:
         return merge(rows, [*known, memoryview(b"")], applied, m)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The log probabilities after each node, root first: float64, −inf for probability 0.
-
-        Raises ValueError if the tree is not rooted at the context's end, or a token lies outside
-        the vocabulary.
-        """
+        """The log probabilities after each node: float64, −inf for probability 0."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         window = context.tokens[-self.order :]
         rows = [self.probs(window + tree.path_tokens(node)) for node in range(len(tree))]
@@ -143,9 +123,7 @@ class Katz:
             return torch.from_numpy(np.log(np.stack(rows)))
 
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
-        """The most likely seen continuation of each token, the lowest of a tie; −1 if the table
-        holds none.
-        """
+        """The most likely seen continuation of each token, the lowest of a tie; −1 for none."""
         likeliest = np.full(self.vocabulary, -1, np.int64)
         if self.order > 1:
             continued = np.flatnonzero(np.diff(self.levels[0].offsets))
@@ -155,10 +133,7 @@ class Katz:
     def pruned(self, max_bytes: int) -> "Katz":
         """This table without its rarest n-grams, so that `save` writes at most `max_bytes`.
 
-        The thresholds on counts do not fall with length, and are the lowest that fit. Back-off
-        weights follow from what is kept; kept n-grams keep their probabilities, but for rows that
-        had to be scaled (see `back_off`).
-        Raises ValueError if not even the unigrams fit.
+        The thresholds on counts do not fall with length, and are the lowest that fit.
         """
         if self._file_bytes() <= max_bytes:
             return self
@@ -175,17 +150,14 @@ class Katz:
             fits, fails = fails, fails // 2
         while fits - fails > 1:
             middle = (fits + fails) // 2
-            fits, fails = (
-                (middle, fails)
-                if self._thinned(middle)._file_bytes() <= max_bytes
-                else (fits, middle)
-            )
+            if self._thinned(middle)._file_bytes() <= max_bytes:
+                fits = middle
+            else:
+                fails = middle
         return self._thinned(fits)
 
     def _thinned(self, raised: int) -> "Katz":
-        """The table without the n-grams below thresholds that were raised by 1 this many times,
-        the longest n-grams' threshold first, in turn.
-        """
+        """The table below thresholds raised this many times in turn, the longest n-grams' first."""
         lengths = self.order - 1
         thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
         return replace(self, levels=kept(self.levels, thresholds))
@@ -196,9 +168,7 @@ class Katz:
         return len(stream.getbuffer())
 
     def _contexts(self, tokens: Sequence[int]) -> list[int]:
-        """The numbers of the n-grams of the last 1, 2, … tokens in their levels, as far as the
-        table holds them; at most order − 1.
-        """
+        """The numbers of the n-grams of the last 1, 2, … order − 1 tokens that the table holds."""
         window = tokens[max(0, len(tokens) - self.order + 1) :]
         for token in window:
             if not 0 <= token < self.vocabulary:

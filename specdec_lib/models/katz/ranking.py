@@ -12,8 +12,7 @@ from specdec_lib.models.katz.counts import Level
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """All rows of a table, each sorted by falling probability, ties by rising token; row 0 of
-    `bounds[0]` is the unigram.
+    """All rows of a table, each sorted by falling probability, ties by rising token.
 
     bounds           per context length, where each context's row begins and ends
     tokens           per context length, the rows' tokens
@@ -28,7 +27,7 @@ class Ranking:
     def of(
         cls, levels: Sequence[Level], probabilities: Sequence[Float64[np.ndarray, " _"]]
     ) -> "Ranking":
-        """Sort the rows of a table; a second or so per ten million n-grams."""
+        """Sort the rows of a table."""
         bounds = (np.array([0, len(levels[0])]), *(level.offsets for level in levels[:-1]))
         orders = [
             np.lexsort((-row, np.repeat(np.arange(len(edges) - 1), np.diff(edges))))
@@ -44,10 +43,8 @@ class Ranking:
     def row(self, length: int, number: int) -> tuple[memoryview, memoryview]:
         """Tokens and probabilities of one context of `length` tokens, best first."""
         edges = self.bounds[length]
-        start, stop = int(edges[number]), int(edges[number + 1])
-        return memoryview(self.tokens[length])[start:stop], memoryview(self.probabilities[length])[
-            start:stop
-        ]
+        its = slice(int(edges[number]), int(edges[number + 1]))
+        return memoryview(self.tokens[length])[its], memoryview(self.probabilities[length])[its]
 
 
 def merge(
@@ -56,12 +53,10 @@ def merge(
     weights: Sequence[float],
     m: int,
 ) -> tuple[list[int], list[float]]:
-    """The m most likely tokens of rows that back off to one another, and their probabilities; fewer
-    where fewer are possible.
+    """The m most likely tokens of rows that back off to one another, and their probabilities.
 
     rows       best first, the empty context's row first and the longest context's last
-    known      per row, the tokens of the next longer context's row in rising order; nothing for the
-               last
+    known      per row, the tokens of the next longer context's row in rising order
     weights    the back-off weight of each context but the empty one
     """
     best: list[tuple[float, int]] = []

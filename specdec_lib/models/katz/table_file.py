@@ -1,7 +1,5 @@
-"""An n-gram table as one compressed .npz file of small integers.
-
-Every array is stored as byte planes (all lowest bytes, then all second bytes, …), which compress
-better, because high bytes are mostly zero.
+"""An n-gram table as one compressed .npz file of small integers, stored as byte planes (all lowest
+bytes, then all second bytes, …), which compress better.
 """
 
 import zipfile
@@ -47,10 +45,7 @@ def write(path: Path, levels: Sequence[Level], taken: np.ndarray) -> None:
 
 
 def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
-    """The levels and taken counts of a table file.
-
-    Raises ValueError with the path and the remedy if the file is missing or damaged.
-    """
+    """The levels and taken counts of a table file.  Raises ValueError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             levels = tuple(_level(arrays, depth) for depth in range(int(arrays["order"])))
