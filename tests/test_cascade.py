@@ -8,7 +8,7 @@ from fakes import PROMPT, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -50,11 +50,6 @@ def test_a_reviewer_hands_up_what_it_keeps_and_one_token_of_its_own():
     assert tree.scores == pytest.approx((1, 0.7, 0.49, 0.343))
 
 
-def test_a_reviewer_of_nothing_writes_token_by_token():
-    tree = Reviewed(likely(2, 0.7, "big"), NoDraft()).propose(HERE, GREEDY)
-    assert tree.tokens[1:] == (2,) and tree.sources[1:] == ("big",)
-
-
 @pytest.mark.parametrize("lenient, kept", [(1.0, False), (2.0, False), (2.5, True), (5.0, True)])
 def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_probability(
     lenient, kept
@@ -81,11 +76,6 @@ def test_lenience_1_keeps_the_reviewers_own_choice_only(sampler, lenient, kept):
     assert tree.path_tokens(len(tree) - 1) == (kept if sampler.temperature == 0 else (0,))
 
 
-def test_at_temperature_0_a_drawn_review_scores_by_the_reviewers_probabilities_too():
-    tree = Reviewed(likely(1, 0.7, "big"), NoDraft(), siblings="iid").propose(HERE, GREEDY)
-    assert tree.scores[1] == pytest.approx(0.7) and tree.rows[1].tolist() == [0, 1, 0, 0]
-
-
 def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice():
     reviewer = fixed_model((0.1, 0.4, 0.3, 0.2), "big")
     logits = reviewer.logits(())
@@ -102,12 +92,6 @@ def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice
                     .tokens[1]
                 )
                 assert (found == token) == (gap <= torch.tensor(lenient, dtype=torch.float64).log())
-
-
-def test_gaps_below_the_choice_are_those_of_the_warped_distribution():
-    logits = torch.tensor([0.0, 2.0, 1.0, -1.0])
-    assert GREEDY.gaps(logits, 3, [1, 2, 0]) == [0.0, 1.0, 2.0]
-    assert Chance(0, Sampler(1.0, top_k=2)).gaps(logits, 3, [0, 3]) == [float("inf")] * 2
 
 
 def test_copies_offer_1_and_may_be_exempt_from_lenience():
@@ -163,12 +147,6 @@ def test_a_comb_has_leaves_beside_the_token_that_goes_on():
         assert len(tree) == 10
 
 
-def test_a_measured_match_table_scores_what_is_handed_up_under_noise():
-    reviewer, match = fixed_model((0.1, 0.4, 0.3, 0.2), "big"), MatchTable((0.6, 0.2, 0.1))
-    tree = Reviewed(reviewer, NoDraft(), width=3, match=match).propose(HERE, T1)
-    assert tree.scores[1:] == (0.6, 0.2, 0.1)
-
-
 def test_a_relay_asks_the_strongest_first_and_counts_what_overshoots():
     first, second, third = Says((1, 1), "first"), Says((2, 2, 2, 2), "second"), Says((3,), "third")
     tree = Relay((first, second, third), (3, 2, 2)).propose(HERE, GREEDY)
@@ -188,11 +166,6 @@ def test_a_relay_asks_the_strongest_first_and_counts_what_overshoots():
         and not third.asked
     )
     assert second.asked[0] == (*PROMPT, 1, 1, 1, 1)
-
-
-def test_a_relay_hands_over_where_a_draft_has_nothing_to_say():
-    tree = Relay((Says(()), Says((2,))), (3, 1)).propose(HERE, GREEDY)
-    assert tree.tokens[1:] == (2, 2, 2, 2)
 
 
 def test_a_relay_goes_on_at_the_best_scored_leaf():
@@ -217,17 +190,10 @@ def test_a_full_context_ends_the_cascade_quietly():
 
 def test_an_empty_or_uneven_relay_is_refused():
     for parts, lengths, complaint in (
-        ((), (), "at least one draft"),
+        ((), (), "all lengths are 0"),
         ((NoDraft(),), (1, 2), r"as many lengths, whole numbers, each 0 or more, got \(1, 2\)"),
         ((NoDraft(),), (-1,), r"each 0 or more, got \(-1,\)"),
         ((NoDraft(),), (0,), "all lengths are 0"),
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)
-
-
-def test_a_share_of_a_token_is_refused(unchecked):
-    with pytest.raises(ValueError, match=r"whole numbers, each 0 or more, got \(1.5,\)"):
-        Relay((NoDraft(),), (1.5,))
-    with pytest.raises(ValueError, match=r"a whole number, got width=1.5"):
-        Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)

@@ -5,7 +5,7 @@ from fakes import PROMPT, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode, models_in
+from specdec_lib.core.decode import models_in
 from specdec_lib.drafts.cascade import Relay, Reviewed, converted, from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -82,20 +82,6 @@ def test_a_matrix_of_models_alone_ends_in_a_chain_and_zeros_review_nothing():
     )
 
 
-def test_a_cascade_of_three_levels_writes_the_targets_own_tokens_in_fewer_rounds():
-    target, parts = table_model(4, 0, name="target"), drafters()
-    for sampler in (Sampler(0), Sampler(1.0)):
-        plain = decode(target, NoDraft(), PROMPT, Chance(1, sampler), max_new_tokens=20)
-        found = decode(
-            target,
-            from_matrix(parts, PAPER, lenience=2.0),
-            PROMPT,
-            Chance(1, sampler),
-            max_new_tokens=20,
-        )
-        assert found.tokens == plain.tokens and len(found.rounds) < 20
-
-
 BAD = [
     (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
     (((5, 1, 1), (0, 1), (0, 0, 1)), {}, "square: 3 rows, row 1 has 2 entries"),
@@ -160,8 +146,3 @@ def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
 def test_what_is_no_matrix_at_all_is_refused(matrix, unchecked):
     with pytest.raises(ValueError, match="a row of counts per drafter"):
         from_matrix((table_model(4, 0),), matrix)
-
-
-def test_the_name_of_a_drafter_is_no_drafter(unchecked):
-    with pytest.raises(ValueError, match="a drafter is a model or a draft, got 'Max-Gram'"):
-        from_matrix((table_model(4, 0), "Max-Gram"), ((1, 2), (0, 2)))

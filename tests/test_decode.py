@@ -11,7 +11,7 @@ from test_lm import network
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode, models_in, rounds
 from specdec_lib.core.verify import reject
-from specdec_lib.drafts.combined import MergedDraft, NoDraft
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
@@ -93,19 +93,6 @@ def test_greedy_output_equals_generate(kind):
     assert list(found.tokens) == wanted.tolist()
 
 
-def test_a_perfect_draft_emits_its_length_and_a_bonus():
-    target = table_model(5, 1)
-    generation = decode(
-        target,
-        ChainDraft(table_model(5, 1, name="draft"), 4),
-        PROMPT,
-        Chance(0, Sampler(1.0)),
-        max_new_tokens=20,
-    )
-    assert [len(played.emitted) for played in generation.rounds] == [5, 5, 5, 5]
-    assert generation.tokens_per_round == 5 and generation.stop == "length"
-
-
 def test_a_round_says_who_guessed_what():
     target, model = CachedModel(network("gpt2"), "target"), CachedModel(network("llama"), "draft")
     generation = decode(
@@ -137,14 +124,6 @@ def test_reading_the_prompt_is_counted_apart():
     assert generation.rounds[0].usage["target"].rows == 3
 
 
-def test_no_more_is_verified_than_can_be_emitted():
-    target = table_model(5, 1)
-    generation = decode(
-        target, ChainDraft(table_model(5, 1, name="draft"), 4), PROMPT, Chance(0), max_new_tokens=7
-    )
-    assert [played.proposed for played in generation.rounds] == [4, 1]
-
-
 @pytest.mark.parametrize("draft", [NoDraft(), ChainDraft(table_model(5, 2, name="draft"), 4)])
 def test_the_context_end_is_a_stop(draft):
     generation = decode(
@@ -172,17 +151,6 @@ def test_a_stop_token_ends_the_generation_and_is_emitted():
         )
 
 
-def test_rounds_stream_while_the_loop_runs():
-    seen = []
-    stream = rounds(table_model(5, 1), NoDraft(), PROMPT, Chance(0), max_new_tokens=3)
-    for played, stop in stream:
-        seen.append((len(played.emitted), stop))
-    assert seen == [(1, None), (1, None), (1, "length")]
-    heard = []
-    decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0), max_new_tokens=3, on_round=heard.append)
-    assert len(heard) == 3
-
-
 def test_a_generation_can_go_on_from_a_context():
     whole = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=8)
     part = decode(table_model(5, 1), NoDraft(), PROMPT, Chance(0, Sampler(1.0)), max_new_tokens=3)
@@ -191,11 +159,6 @@ def test_a_generation_can_go_on_from_a_context():
     )
     assert rest.context == whole.context and rest.context.prompt_tokens == len(PROMPT)
     assert len(rest.tokens) == 5 and rest.tokens_per_round == 1
-
-
-def test_a_model_that_is_used_twice_is_counted_once():
-    model = table_model(5, 1)
-    assert models_in(model, ChainDraft(model, 2)) == {"table": model}
 
 
 @pytest.mark.parametrize(
@@ -309,16 +272,6 @@ def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
         )
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_a_row_of_an_array_is_a_prompt():
-    target = table_model(5, 1)
-    asked = [
-        decode(target, NoDraft(), prompt, Chance(0), max_new_tokens=4).tokens
-        for prompt in (PROMPT, torch.tensor(PROMPT), np.array(PROMPT))
-    ]
-    assert asked[0] == asked[1] == asked[2]
-
-
 @dataclass(frozen=True)
 class Listing:
     """Proposes a list where a tree is meant."""
@@ -331,43 +284,3 @@ class Listing:
 def test_a_proposal_that_is_no_tree_is_refused_by_name():
     with pytest.raises(ValueError, match=r"a draft proposes a TokenTree, .* got a list"):
         decode(table_model(5, 1), Listing(), PROMPT, Chance(0), max_new_tokens=4)
-
-
-class Prepared(ChainDraft):
-    """A dataclass that sets an attribute of its own beside its fields."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "helper", TableModel.fixed((0.5, 0.5, 0.0, 0.0), "helper"))
-
-
-def test_models_that_a_dataclass_sets_beside_its_fields_are_found() -> None:
-    assert set(models_in(Prepared(table_model(4, 0), 2))) == {"table", "helper"}
-
-
-@dataclass(frozen=True)
-class Sized:
-    vocabulary: int
-
-    def propose(self, context, chance):
-        raise AssertionError("refused before anything is proposed")
-
-
-def test_every_part_of_another_vocabulary_is_refused() -> None:
-    target = TableModel.fixed((0.25,) * 4, "target")
-    for sizes in ((3, 4), (4, 3)):
-        draft = MergedDraft(tuple(map(Sized, sizes)))
-        with pytest.raises(ValueError, match="Sized has 3 tokens, target 4"):
-            decode(target, draft, (0,), Chance(0), max_new_tokens=1)
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_a_target_that_lacks_members_is_refused_by_their_names() -> None:
-    class Scorer:
-        name, vocabulary, max_positions = "mine", 4, 16
-
-        def score(self, context, tree):
-            raise AssertionError("refused before anything is scored")
-
-    with pytest.raises(ValueError, match=r"Scorer without forget, runtime, usage"):
-        decode(Scorer(), NoDraft(), (0,), Chance(0), max_new_tokens=1)

@@ -1,23 +1,17 @@
 """Which trees a draft makes: shapes, best-first budgets, honest rows, and each model's passes."""
 
 import itertools
-import tracemalloc
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from fakes import Table, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts.combined import FirstDraft, NoDraft
-from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.drafts.trees.slots import best_slots, slots_of
-from specdec_lib.models.katz.model import Katz
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
@@ -42,10 +36,6 @@ class Counting(Table):
     def score(self, context, tree):
         self.passes += 1
         return self.inside.score(context, tree)
-
-
-def test_no_draft_guesses_nothing():
-    assert NoDraft().propose(CONTEXT, SAMPLED).guesses == 0 and isinstance(NoDraft(), Draft)
 
 
 @pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
@@ -90,15 +80,6 @@ def test_guesses_that_were_drawn_are_never_passed_over():
         FirstDraft((drawn, NoDraft()), least=2).propose(Context.of([1, 2]), Chance(0, Sampler(1.0)))
 
 
-def test_a_chain_is_the_tree_of_width_one():
-    chain = ChainDraft(table_model(5, 1), 4).propose(CONTEXT, SAMPLED)
-    assert chain.parents == (-1, 0, 1, 2, 3)
-    assert (
-        chain.tokens
-        == TreeDraft(table_model(5, 1), widths=(1,) * 4).propose(CONTEXT, SAMPLED).tokens
-    )
-
-
 def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
     model = table_model(5, 1)
     tree = TreeDraft(model, widths=(2, 2)).propose(CONTEXT, GREEDY)
@@ -137,13 +118,6 @@ def test_a_budget_holds_the_likeliest_paths_of_all(budget):
     assert model.passes <= 4
 
 
-def test_no_pass_is_made_for_children_that_cannot_get_in():
-    model = Counting(4, 3)
-    model.inside = fixed_model((0.5, 0.5, 0.0, 0.0))
-    TreeDraft(model, budget=2, depth=8).propose(CONTEXT, GREEDY)
-    assert model.passes == 1
-
-
 def test_only_nodes_that_get_children_are_read():
     model, asked = Counting(5, 3), []
     real = model.inside
@@ -156,42 +130,8 @@ def test_only_nodes_that_get_children_are_read():
     assert parents == read
 
 
-def test_an_n_gram_draft_is_the_greedy_tree_of_its_table():
-    table = Katz.fit([np.random.default_rng(0).integers(20, size=3000)], 20)
-    trees = [
-        draft.propose(CONTEXT, GREEDY)
-        for draft in (NgramDraft(table, widths=(3, 2, 1)), TreeDraft(table, widths=(3, 2, 1)))
-    ]
-    assert (trees[0].tokens, trees[0].parents) == (trees[1].tokens, trees[1].parents)
-    assert trees[0].scores == pytest.approx(trees[1].scores)
-
-
-def test_best_slots_equal_best_first_over_ranks():
-    shape = best_slots(MatchTable((0.7, 0.12, 0.05, 0.03)), 7, 14)
-    scores = sorted((0.7**depth for depth in range(1, 15)), reverse=True)[:6]
-    chosen = [
-        score((*slots, rank))
-        for level in shape.values()
-        for slots, count in level.items()
-        for rank in range(count)
-    ]
-    assert sorted(chosen) == pytest.approx(sorted([*scores, 0.12]))
-
-
-def score(slots) -> float:
-    product = 1.0
-    for rank in slots:
-        product *= (0.7, 0.12, 0.05, 0.03)[rank]
-    return product
-
-
 def places(tree: TokenTree) -> set[tuple[int, ...]]:
     return {tree.slots(node) for node in range(len(tree))}
-
-
-def test_slots_of_a_shape_are_its_places_level_by_level():
-    assert slots_of(ODD) == {0: {(): 2}, 1: {(0,): 2, (1,): 1}, 2: {(0, 0): 1}}
-    assert slots_of(Shape.chain(0)) == {}
 
 
 @pytest.mark.parametrize(
@@ -203,16 +143,6 @@ def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
     tree = TreeDraft(model, shape=ODD, siblings=siblings).propose(CONTEXT, chance)
     assert places(tree) == {(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0)}
     assert model.passes == ODD.depth == 3
-
-
-@pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
-def test_the_shape_of_widths_is_the_tree_of_these_widths(siblings):
-    model, widths = table_model(5, 1), (3, 2, 1)
-    trees = [
-        TreeDraft(model, siblings=siblings, **given).propose(CONTEXT, SAMPLED)
-        for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
-    ]
-    assert trees[0] == trees[1]
 
 
 @pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
@@ -228,16 +158,6 @@ def test_widths_end_at_the_floor_and_at_a_full_context_as_a_shape_does(siblings,
         for given in ({"widths": widths}, {"shape": Shape.of_widths(widths)})
     ]
     assert trees[0] == trees[1] and trees[2] == trees[3]
-
-
-def test_widths_cost_no_more_than_the_nodes_above_the_floor():
-    draft = TreeDraft(fixed_model((0.6, 0.4, 0.0)), widths=(2,) * 14, floor=0.2)
-    tracemalloc.start()
-    try:
-        assert draft.propose(CONTEXT, GREEDY).guesses < 20
-        assert tracemalloc.get_traced_memory()[1] < 1e6  # bytes; 32,766 slots take more
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_fixed_shape_ends_where_the_context_is_full_or_the_distribution_does():
@@ -296,18 +216,6 @@ def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else():
         assert (len(shapes) > 1) == adapts
 
 
-def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at():
-    model = table_model(6, 1)
-    for chance, siblings in ((GREEDY, "ranked"), (SAMPLED, "top")):
-        trees = [
-            TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match).propose(
-                CONTEXT, chance
-            )
-            for match in (BY_GAP, MatchTable())
-        ]
-        assert trees[0] == trees[1]
-
-
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])
 def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
     draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings)
@@ -327,42 +235,12 @@ def test_rows_are_the_distributions_that_tokens_were_drawn_from():
     assert len(set(tree.tokens[1:])) == 3
 
 
-def test_distinct_siblings_end_where_the_distribution_does():
-    tree = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3, 1), siblings="distinct").propose(
-        CONTEXT, SAMPLED
-    )
-    assert len(tree.children(0)) == 2
-    assert (
-        TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct")
-        .propose(CONTEXT, GREEDY)
-        .guesses
-        == 1
-    )
-
-
-def test_a_floor_stops_a_chain_of_doubt():
-    assert (
-        ChainDraft(fixed_model((0.6, 0.4, 0.0)), 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
-    )
-
-
 @pytest.mark.parametrize(
     "draft", [lambda model: ChainDraft(model, 5), lambda model: TreeDraft(model, budget=8)]
 )
 def test_a_model_whose_context_is_full_guesses_less(draft):
     assert max(draft(table_model(4, 1, max_positions=4)).propose(CONTEXT, GREEDY).depths) == 2
     assert draft(table_model(4, 1, max_positions=2)).propose(CONTEXT, GREEDY).guesses == 0
-
-
-@pytest.mark.parametrize("siblings", ["iid", "distinct"])
-def test_equal_chances_give_equal_trees(siblings):
-    trees = [
-        TreeDraft(table_model(6, 1), widths=(2, 2), siblings=siblings).propose(
-            CONTEXT, Chance(4, Sampler(1.0))
-        )
-        for _ in range(2)
-    ]
-    assert trees[0].tokens == trees[1].tokens and isinstance(trees[0], TokenTree)
 
 
 @pytest.mark.parametrize(

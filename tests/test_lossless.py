@@ -146,21 +146,6 @@ def test_no_match_table_and_no_merging_changes_a_token(sampler):
             assert len(found.rounds) < len(plain.rounds)
 
 
-def test_a_stop_token_inside_the_path_and_the_length_limit_are_kept_exactly():
-    target, draft = table_model(3, 7), table_model(3, 7, name="draft")
-    chain = ChainDraft(draft, 4)
-    plain = decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=8).tokens
-    stopped = decode(
-        target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=8, stop_tokens=[plain[2]]
-    )
-    assert stopped.tokens == plain[: plain.index(plain[2]) + 1] and stopped.stop == "stop token"
-    for length in range(1, 8):
-        assert (
-            decode(target, chain, PROMPT, Chance(3, Sampler(1.0)), max_new_tokens=length).tokens
-            == plain[:length]
-        )
-
-
 def words(support: int | None) -> tuple[TableModel, TableModel, TableModel]:
     """Three models of three words, of which so many are possible."""
     return tuple(

@@ -2,9 +2,6 @@
 test_max_gram_texts.py.
 """
 
-import copy
-import pickle
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,7 +9,6 @@ import pytest
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import parts_of
 from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
 from specdec_lib.drafts.suffixes import Automaton
 from specdec_lib.models.katz.model import Katz
@@ -169,18 +165,3 @@ def test_dropping_a_token_undoes_its_coming(seed):
             getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__
         )
         assert len(walked.steps) <= max(1, 2 * size)
-
-
-def test_copies_made_by_replace_share_the_index_and_other_copies_start_empty():
-    draft = MaxGram(np.array([1, 0]), 3)
-    assert replace(draft, length=7).index is draft.index
-    tree = draft.propose(Context.of([0, 1, 0]), Chance(0))
-    for fresh in (copy.deepcopy(draft), pickle.loads(pickle.dumps(draft))):
-        assert fresh.index is not draft.index
-        assert fresh.propose(Context.of([0, 1, 0]), Chance(0)) == tree
-    assert MaxGram().index is not MaxGram().index
-
-
-def test_the_index_is_no_part_of_a_draft_and_not_shown():
-    draft = MaxGram()
-    assert list(parts_of(draft)) == [draft] and "index" not in repr(draft)

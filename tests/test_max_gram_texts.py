@@ -165,13 +165,6 @@ def test_the_texts_catch_an_index_that_does_not_go_back(monkeypatch):
     assert any(guessed(draft, context) != expected(context, draft) for draft, context in chunk(0))
 
 
-def test_the_texts_have_matches_of_all_origins_and_none():
-    origins = {
-        origins[:1] for _, origins in (guessed(draft, context) for draft, context in chunk(1))
-    }
-    assert origins == {(), *((origin,) for origin in ORIGINS)}
-
-
 REPEATS = {
     "one token": [0] * 700,
     "two in turn": [0, 1] * 350,
@@ -201,31 +194,12 @@ def test_more_contexts_in_turn_than_are_remembered_are_answered_alike():
         assert guessed(draft, contexts[at]) == expected(contexts[at], draft)
 
 
-def test_equal_tokens_need_not_be_the_same_objects():
-    draft, text = MaxGram(), [1000 + token for token in drawn(Random(4), 300, 4)]
-    for size in range(100, 300, 7):
-        context = Context(tuple(int(str(token)) for token in text[:size]), 80)
-        assert guessed(draft, context) == expected(context, draft)
-
-
 def test_what_was_given_is_part_of_the_question():
     draft, tokens = MaxGram(None, 3), (1, 2, 1, 3, 1, 2, 1)
     for given in (7, 2, 5, 1, 4):
         for source in (None, (5, 1, 4), (), (2, 1, 6, 7)):
             context = Context(tokens, given, source)
             assert guessed(draft, context) == expected(context, draft)
-
-
-def test_forgetting_never_changes_a_tree():
-    random, draft = Random(5), MaxGram(np.array([1, 2, -1]))
-    for context in asked(random, 3):
-        tree = draft.propose(context, Chance(0))
-        draft.index.forget()
-        assert (
-            draft.propose(context, Chance(0))
-            == MaxGram(draft.bigrams).propose(context, Chance(0))
-            == tree
-        )
 
 
 def test_an_interrupt_leaves_nothing_half_read(monkeypatch):

@@ -1,7 +1,6 @@
 """What the loop sees of n-grams: logits and trees from a Katz table."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,15 +33,6 @@ def test_score_is_the_log_of_the_distribution_after_each_node(small):
     )
 
 
-def test_score_is_minus_infinity_where_nothing_is_left():
-    table = Katz.fit([np.array([0, 1, 0, 1])], 3)
-    undiscounted, context = replace(table, taken=np.zeros_like(table.taken)), Context.of([0])
-    assert undiscounted.score(context, TokenTree.rooted(context)).tolist() == [
-        [-math.inf, 0.0, -math.inf]
-    ]
-    assert undiscounted.top([0], 3) == ([1], [1.0])
-
-
 def test_a_greedy_draft_holds_the_likeliest_continuations(large):
     table, context = large, Context.of([3, 1, 0])
     tree = NgramDraft(table, (3, 2)).propose(context, Chance(0))
@@ -69,20 +59,6 @@ def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
         ranked, _ = chance.rank(logits[node], tree.position(node) + 1, 6 if node == 0 else 2)
         assert [tree.tokens[child] for child in tree.children(node)] == ranked
     assert tree.scores[1:7] == (0.75, 0.16, 0.04, 0.03, 0.015, 0.0075) and tree.scores[7] == 0.75**2
-
-
-def test_a_sampled_draft_looks_at_sixteen_candidates(large):
-    table, context = large, Context.of([0])
-    drawn = {
-        NgramDraft(table, (1,)).propose(context, Chance(seed, Sampler(5.0))).tokens[1]
-        for seed in range(300)
-    }
-    assert drawn <= set(table.top([0], 16)[0]) and len(drawn) > 8
-
-
-def test_a_draft_is_as_narrow_as_the_distribution():
-    table = Katz.fit([np.array([0, 1, 0])], 2)
-    assert len(NgramDraft(table, (5,)).propose(Context.of([0]), Chance(0))) == 3
 
 
 @pytest.mark.parametrize("widths", [(), (0,), (2, -1)])
@@ -155,15 +131,6 @@ def test_a_text_counted_at_another_temperature_is_sharpened(small):
         distributions[1.0].tokens == distributions[1.5].tokens
         and distributions[1.0].scores[1] < distributions[1.5].scores[1]
     )
-
-
-def test_a_draft_ranks_as_its_sharpened_distribution_would(small):
-    chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
-    for position in range(20):
-        tokens, gaps = chance.rank(torch.from_numpy(small.probs([1, 0]) ** 1.5).log(), position, 4)
-        ranked, found = draft.rank((1, 0), 4, chance, position)
-        assert ranked == tokens and found == pytest.approx([gaps[1], *gaps[1:]])
-        assert draft.rank((1, 0), 1, chance, position) == (ranked[:1], found[:1])
 
 
 @pytest.mark.parametrize(

@@ -116,19 +116,6 @@ def test_each_example_comes_once_per_epoch_padded_little(tokenizer):
     ).all()
 
 
-def test_padding_changes_no_logits(tokenizer):
-    one, other = pairing.examples(FILES, tokenizer)[:2]
-    model = pair.build(TINY).eval()
-    with torch.no_grad():
-        alone, together = (
-            pairing.Answers.of(rows).logits(model)
-            for rows in ([one], [one, other, replace(other, source=other.source * 4)])
-        )
-    assert len(alone) == len(one.answer) and torch.allclose(
-        alone, together[: len(alone)], atol=1e-5
-    )
-
-
 def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded):
     data = loaded.card["data"]
     for split, files in (("development", "development_files"), ("held-out", "held_out_files")):
@@ -190,32 +177,6 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tiny, tokenizer, tmp_
     assert len(stopped) == 5
     for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
         assert torch.allclose(one, other, atol=1e-6)
-
-
-def test_too_few_functions_for_the_prompts_are_refused(tokenizer, tmp_path):
-    with pytest.raises(
-        ValueError, match="160 docstring prompts are wanted, the held-out files yield"
-    ):
-        pairing.make_prompts(FILES, tokenizer, tmp_path)
-
-
-def test_the_pair_is_small_and_shares_a_vocabulary(loaded):
-    sizes = [
-        sum(weight.numel() for weight in model.model.parameters())
-        for model in (loaded.target, loaded.draft)
-    ]
-    assert sizes[0] > 5 * sizes[1] and sum(sizes) <= 3_000_000
-    assert [loaded.card["models"][name]["parameters"] for name in ("target", "draft")] == sizes
-    assert loaded.target.vocabulary == loaded.draft.vocabulary == len(loaded.tokenizer)
-    assert (
-        sum(path.stat().st_size for path in (DATA / "pair").rglob("*") if path.is_file())
-        < 7_000_000
-    )
-    losses = [
-        loaded.card["models"][name]["held_out_bits_per_answer_token"]
-        for name in ("target", "draft")
-    ]
-    assert losses[0] < losses[1] < 8
 
 
 def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded):
@@ -291,25 +252,13 @@ NAMES = ("card.json", "tokenizer.json", "target/model.safetensors", "draft/confi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_file_is_refused(stored, name):
-    (stored / name).unlink()
-    with pytest.raises(ValueError, match=f"{name} is missing; restore it with `git checkout data`"):
-        load_pair(folder=stored)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_damaged_file_is_refused(stored, name):
+def test_a_missing_or_damaged_file_is_refused(stored, name):
     whole = (stored / name).read_bytes()
     (stored / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=f"{name} is damaged"):
         load_pair(folder=stored)
-
-
-def test_a_card_that_lists_too_little_is_refused(stored):
-    card = json.loads((stored / "card.json").read_text())
-    del card["files"]["draft/model.safetensors"]
-    (stored / "card.json").write_text(json.dumps(card))
-    with pytest.raises(ValueError, match=r"does not list draft/model\.safetensors"):
+    (stored / name).unlink()
+    with pytest.raises(ValueError, match=f"{name} is missing"):
         load_pair(folder=stored)
 
 
@@ -320,10 +269,3 @@ def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path):
         load_seq2seq(DATA / "ladder" / "draft", "target", device="cpu")
     with pytest.raises(ValueError, match="float32, float64, bfloat16"):
         load_seq2seq(DATA / "pair" / "draft", "draft", dtype="int8")
-
-
-def test_a_stored_model_loads_alone_and_counts_its_positions():
-    model = load_seq2seq(
-        DATA / "pair" / "draft", "pupil", device="cpu", dtype="float64", max_positions=40
-    )
-    assert (model.name, model.max_positions, model.model.dtype) == ("pupil", 40, torch.float64)

@@ -22,7 +22,6 @@ from transformers import (
 )
 
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models import seq2seq
 from specdec_lib.models.seq2seq import Seq2SeqModel
@@ -91,17 +90,6 @@ def test_every_row_is_that_of_a_fresh_forward_over_its_path(kind):
     assert largest_error(model, Seq2SeqModel(model, "target", chunk_rows=7), 25) < 1e-11
 
 
-def test_half_precision_is_right_up_to_its_rounding():
-    model = network("gated tied", dtype=torch.bfloat16)
-    context = Context((START, 5, 6), 1, sources(1)[0])
-    tree = grown(context, 8, random.Random(0))
-    found, wanted = (
-        Seq2SeqModel(model, "target").score(context, tree),
-        uncached(model, context, tree),
-    )
-    assert found.dtype == torch.bfloat16 and (found - wanted).norm() < 0.05 * wanted.norm()
-
-
 def by_entry(sees: np.ndarray) -> np.ndarray:
     """The distance that a cache without trees would take: in cache positions."""
     rows, entries = sees.shape
@@ -126,12 +114,6 @@ def test_a_wrong_relative_bias_is_caught(bug):
 
     with mock.patch.object(seq2seq, "distances", wrong):
         assert largest_error(model, cached, 8) > 1e-4
-
-
-def test_on_a_chain_a_distance_in_slots_is_right():
-    """So what catches the bug above is the tree."""
-    sees = np.tril(np.ones((4, 6), dtype=bool), 2)
-    assert (seq2seq.distances(sees)[sees] == by_entry(sees)[sees]).all()
 
 
 @pytest.mark.parametrize("what", ["mask", "cross-attention of another source"])
@@ -179,13 +161,6 @@ def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
     assert (cached.usage - before).rows == 1
 
 
-def test_the_buffers_grow_when_they_are_full():
-    model = network("relu tied")
-    cached = Seq2SeqModel(model, "target")
-    cached._cache.capacity, cached._cache._keys, cached._cache._values = 4, [], []
-    assert largest_error(model, cached, 6) < 1e-11
-
-
 @pytest.mark.parametrize(
     "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "encoder"]
 )
@@ -217,15 +192,6 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
             found = cached.score(context, tree)
         assert torch.allclose(found, wanted, atol=1e-11)
     assert broken == [where]
-
-
-def test_it_is_a_language_model_of_the_heads_width():
-    model = Seq2SeqModel(network("gated untied"), "target", max_positions=9)
-    assert isinstance(model, LanguageModel) and (model.vocabulary, model.max_positions) == (
-        VOCABULARY,
-        9,
-    )
-    assert (model.usage.passes, model.encoder_passes) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -289,9 +255,3 @@ def test_a_model_that_works_otherwise_is_refused():
     )
     with pytest.raises(ValueError, match="t5 does not work as a T5 does: its logits differ"):
         Seq2SeqModel(model, "target")
-
-
-@pytest.mark.parametrize("wrong", [{"max_positions": 0}, {"chunk_rows": 0}])
-def test_sizes_below_one_are_refused(wrong):
-    with pytest.raises(ValueError, match="must be at least 1, got 0"):
-        Seq2SeqModel(network("relu tied"), "target", **wrong)

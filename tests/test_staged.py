@@ -2,7 +2,6 @@
 own, and scouts of several parts.
 """
 
-import itertools
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,11 +17,9 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts import staged
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel, joint_distribution
-from specdec_lib.workload import seeds
 
 T1 = Sampler(1.0)
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
@@ -138,19 +135,6 @@ def test_rows_of_the_wrong_path_are_caught(monkeypatch):
     )
 
 
-def test_a_staged_draft_stays_within_the_models_context():
-    small = Counting(table_model(6, 1, name="draft", max_positions=6), max_positions=6)
-    scout = ChainDraft(table_model(6, 2, name="scout"), 4)
-    for length in range(2, 8):
-        context = Context.of([1] * length)
-        for plain in (ChainDraft(small, 5), TreeDraft(small, budget=8, depth=5)):
-            assert nodes(StagedTree(plain, scout).propose(context, Chance(0, T1))) == nodes(
-                plain.propose(context, Chance(0, T1))
-            )
-        chain = StagedChain(small, scout, 5).propose(context, Chance(0, T1))
-        assert nodes(chain) == nodes(ChainDraft(small, 5).propose(context, Chance(0, T1)))
-
-
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
     model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 1, name="scout")
@@ -244,32 +228,6 @@ def test_any_number_of_stages_writes_the_targets_own_tokens():
             == {"target", "stage 2", "stage 3", "stage 4"}
             == set(models_in(target, chain))
         )
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_on_the_ladder_the_tree_is_the_drafts_in_fewer_passes(ladder, prompts, temperature):
-    table = NgramDraft(ladder.katz, budget=8, depth=5, counted_at=1.5)
-    scout = MergedDraft((MaxGram(None, 5), table))
-    for plain in (ChainDraft(ladder.draft, 5), TreeDraft(ladder.draft, budget=16, depth=6)):
-        counts = {}
-        for draft in (plain, StagedTree(plain, scout), StagedTree(plain, table)):
-            made = [
-                decode(
-                    ladder.target,
-                    draft,
-                    ladder.encode(prompt),
-                    Chance(seed, Sampler(temperature)),
-                    max_new_tokens=12,
-                )
-                for prompt, seed in zip(prompts[:1], seeds(prompts[:1], 0), strict=True)
-            ]
-            played = list(itertools.chain.from_iterable(one.rounds for one in made))
-            counts[draft] = sum(one.usage["draft"].passes for one in played)
-            trees = [(one.tree.tokens, one.tree.parents) for one in played]
-            if draft == plain:
-                wanted = trees
-            assert trees == wanted
-        assert max(counts[draft] for draft in counts if draft != plain) < counts[plain]
 
 
 def test_bad_values_are_refused():

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from specdec_lib.theory import RTX_4090, Machine, ModelShape, arithmetic_intensity, roofline_seconds
+from specdec_lib.theory import RTX_4090, Machine, ModelShape, roofline_seconds
 from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up, survival_tokens
 from specdec_lib.theory.costs import bytes_moved, pass_flops
 
@@ -94,27 +94,6 @@ def test_activations_are_counted_once_out_and_once_in():
     )
     assert pass_bytes(GPT2_LARGE, 1, 512) - pass_bytes(GPT2_LARGE, 1, 0) == pytest.approx(
         94.4e6, rel=1e-3
-    )
-
-
-@pytest.mark.parametrize("activations", [True, False])
-def test_many_passes_move_the_sum_of_their_bytes(activations):
-    runs = [(1, 10), (5, 11), (17, 14), (1, 300)]
-    one_by_one = sum(
-        pass_bytes(GPT2_LARGE, rows, context, activations=activations) for rows, context in runs
-    )
-    rows, contexts = np.array(runs, dtype=np.int32).sum(0)
-    moved = bytes_moved(
-        GPT2_LARGE, passes=np.int32(4), rows=rows, context_tokens=contexts, activations=activations
-    )
-    assert moved == one_by_one and bytes_moved(GPT2_LARGE, passes=0, rows=0, context_tokens=0) == 0
-
-
-def test_intensity_is_about_the_number_of_rows():
-    assert arithmetic_intensity(GPT2_LARGE, 1, 0, activations=False) == pytest.approx(1, rel=1e-3)
-    assert arithmetic_intensity(GPT2_LARGE, 16, 0, activations=False) == pytest.approx(16, rel=0.01)
-    assert arithmetic_intensity(GPT2_LARGE, 16, 0) < arithmetic_intensity(
-        GPT2_LARGE, 16, 0, activations=False
     )
 
 

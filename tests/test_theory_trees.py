@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree
-from specdec_lib.drafts.trees.slots import best_slots
+from specdec_lib.core.tree import Shape
 from specdec_lib.theory import (
     best_budget,
     best_tree,
@@ -46,16 +45,6 @@ def test_a_shape_derives_ranks_depths_leaves_and_widths():
     )
 
 
-def test_a_tokens_trees_shape_has_its_places():
-    tree = TokenTree(9, (8,)).grown(
-        [1, 2, 3, 1, 3], [0, 0, 2, 1, 2], source="draft", scores=[0.5] * 2 + [0.1] * 3
-    )
-    shape = Shape(tree.parents)
-    assert shape.depths == tree.depths and shape.ranks[1:] == tuple(
-        tree.slots(node)[-1] for node in range(1, 6)
-    )
-
-
 def test_regular_shapes_have_their_counts():
     assert (
         Shape.chain(5).parents == (-1, 0, 1, 2, 3, 4)
@@ -63,16 +52,6 @@ def test_regular_shapes_have_their_counts():
     )
     assert Shape.chains(3, 2).parents == (-1, 0, 0, 0, 1, 2, 3) and Shape.chains(3, 0).guesses == 0
     assert Shape.full(2, 3).widths == (2, 4, 8) and Shape.of_widths((3, 1, 2)).widths == (3, 3, 6)
-
-
-def test_cutting_goes_level_by_level():
-    deep_first = Shape((-1, 0, 1, 0, 3, 1))
-    assert (
-        deep_first.cut(9).parents == (-1, 0, 0, 1, 1, 2)
-        and deep_first.cut(2).widths == (2,)
-        and deep_first.cut(0).guesses == 0
-    )
-    assert Shape.full(2, 6).cut(16).widths == (2, 4, 8, 2)
 
 
 @pytest.mark.parametrize("nodes, best, chain", TREES)
@@ -187,13 +166,6 @@ def test_ties_go_to_the_shallower_and_earlier_slot():
     assert best_tree([[0.5, 0.25]], 3).parents == (-1, 0, 0, 1)
 
 
-def test_the_best_tree_is_the_slots_that_a_draft_fills():
-    table = MatchTable((0.7, 0.12, 0.05, 0.03))
-    shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
-    widths = best_slots(table, 40, 6)
-    assert shape.widths == tuple(sum(widths[level].values()) for level in sorted(widths))
-
-
 def test_guesses_that_cannot_be_accepted_are_not_made():
     assert best_tree([[1.0]], 5).parents == Shape.chain(5).parents
     assert (
@@ -202,12 +174,6 @@ def test_guesses_that_cannot_be_accepted_are_not_made():
     )
     assert tokens_by_budget([[0.6, 0.2]], 4, 1) == pytest.approx([1, 1.6, 1.8, 1.8, 1.8])
     assert expected_tokens(Shape.full(3, 1), [[0.6, 0.2]]) == pytest.approx(1.8)
-
-
-def test_rates_may_be_arrays_and_differ_by_depth():
-    rates = np.array([[0.5, 0.3], [0.9, 0.1]])
-    assert expected_tokens(Shape.chain(3), rates) == pytest.approx(1 + 0.5 + 0.45 + 0.405)
-    assert best_tree(rates, np.int64(3)).parents == (-1, 0, 1, 2)
 
 
 def pooled(vector: list[float]) -> list[float]:
@@ -271,14 +237,6 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
     assert best_budget(
         [[0.0]], draft_cost=0, verify=lambda rows: 0.9 * rows, budgets=[4], depths=[2]
     ) == (0, 0, 1.0)
-
-
-def test_a_plan_names_what_its_tree_uses():
-    assert best_budget([[0.9]], draft_cost=0, budgets=[64], depths=[3, 5]) == (
-        5,
-        5,
-        pytest.approx(chain_tokens(0.9, 5)),
-    )
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,6 @@ def test_a_node_sees_itself_and_its_ancestors_alone():
         assert set(sees[node].nonzero().flatten().tolist()) == {ROOT, *TREE.path(node)} | {node}
 
 
-def test_a_chains_mask_is_causal():
-    chain = TokenTree(0, (1,)).grown([2, 3, 4], [0, 1, 2], source="draft", scores=[1, 1, 1])
-    assert torch.equal(chain.ancestry(), torch.ones(4, 4).tril().bool())
-
-
 def test_truncating_keeps_the_best_scored_guesses():
     best = TREE.truncated(3)
     assert best.tokens == (8, 1, 2, 3) and best.parents == (-1, 0, 0, 1)
@@ -124,12 +119,6 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank(ra
     assert BY_GAP.rate(rank, gap) == pytest.approx(rate)
 
 
-def test_a_match_table_without_edges_looks_at_no_gap():
-    assert [MatchTable().rate(rank, gap) for rank in range(5) for gap in (None, 0.0, 9.0)] == [
-        rate for rate in (0.75, 0.16, 0.04, 0.03, 0.015) for _ in range(3)
-    ]
-
-
 @pytest.mark.parametrize(
     "rates,edges,binned,message",
     [
@@ -155,16 +144,3 @@ def test_the_firsts_gap_is_its_lead():
     assert leading([7, 8, 9], [0.0, 0.4, 0.9], 3) == ([7, 8, 9], [0.4, 0.4, 0.9])
     assert leading([7, 8], [0.0, 0.4], 1) == ([7], [0.4])
     assert leading([7], [0.0], 4) == ([7], [math.inf])
-
-
-def test_a_merged_node_takes_the_higher_score_though_its_child_scores_above_the_first():
-    tree = TokenTree(0, (5,)).grown(
-        [1, 1, 2], [0, 0, 2], source=["a", "b", "b"], scores=[0.5, 0.9, 0.8]
-    )
-    merged = tree.merged()
-    assert (merged.tokens, merged.parents, merged.scores, merged.sources) == (
-        (5, 1, 2),
-        (-1, 0, 1),
-        (1.0, 0.9, 0.8),
-        ("context", "a", "b"),
-    )

@@ -227,7 +227,7 @@ class TokenTree:
 
     def _refuse_rows(self, verb: str) -> None:
         if self.has_rows:
-            raise ValueError(f"a tree with rows cannot be {verb}: its tokens were drawn by chance")
+            raise ValueError(f"a tree with rows cannot be {verb}: it would be biased")
 
     def _kept(self, nodes: list[int]) -> "TokenTree":
         if len(nodes) == len(self):
