@@ -10,7 +10,7 @@ import torch
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.decode import rounds
 from specdec_lib.core.verify import reject
-from specdec_lib.models.table import TableModel
+from specdec_lib.models.table import TableModel, joint_distribution
 
 fixed_model = TableModel.fixed
 PROMPT = (1, 0)
@@ -74,6 +74,12 @@ class Scripted(Chance):
 def distance(one: dict, other: dict) -> float:
     """The largest difference of two distributions."""
     return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys())
+
+
+def deviation(target, draft, sampler: Sampler, rule=reject, *, length=3) -> float:
+    """How far the exact distribution of speculative tokens lies from the target's own."""
+    found = speculative_distribution(target, draft, sampler, rule, length=length)
+    return distance(found, joint_distribution(target, PROMPT, sampler, length))
 
 
 def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]:

@@ -188,11 +188,12 @@ def test_a_full_context_ends_the_cascade_quietly():
         assert bool(reviewed) == (length <= 4)
 
 
-def test_an_empty_or_uneven_relay_is_refused():
+def test_an_empty_or_uneven_relay_is_refused(unchecked):
     for parts, lengths, complaint in (
         ((), (), "all lengths are 0"),
         ((NoDraft(),), (1, 2), r"as many lengths, whole numbers, each 0 or more, got \(1, 2\)"),
         ((NoDraft(),), (-1,), r"each 0 or more, got \(-1,\)"),
+        ((NoDraft(),), (1.5,), r"whole numbers, each 0 or more, got \(1.5,\)"),
         ((NoDraft(),), (0,), "all lengths are 0"),
     ):
         with pytest.raises(ValueError, match=complaint):

@@ -143,6 +143,8 @@ def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
 
 
 @pytest.mark.parametrize("matrix", [(4,), None, 4])
-def test_what_is_no_matrix_at_all_is_refused(matrix, unchecked):
+def test_what_is_no_matrix_and_no_drafter_is_refused(matrix, unchecked):
     with pytest.raises(ValueError, match="a row of counts per drafter"):
         from_matrix((table_model(4, 0),), matrix)
+    with pytest.raises(ValueError, match="a drafter is a model or a draft, got 'Max-Gram'"):
+        from_matrix((table_model(4, 0), "Max-Gram"), ((1, 2), (0, 2)))

@@ -161,47 +161,21 @@ def test_a_generation_can_go_on_from_a_context():
     assert len(rest.tokens) == 5 and rest.tokens_per_round == 1
 
 
+T, SHORT = table_model(5, 1), table_model(5, 1, max_positions=2)
+SMALL = ChainDraft(table_model(4, 1, name="draft"), 2)
+
+
 @pytest.mark.parametrize(
     "target,draft,prompt,length,message",
     [
-        (
-            table_model(5, 1),
-            ChainDraft(table_model(4, 1, name="draft"), 2),
-            PROMPT,
-            5,
-            "share the target's vocabulary: draft has 4 tokens, table 5",
-        ),
-        (
-            table_model(5, 1),
-            MaxGram(np.arange(4)),
-            PROMPT,
-            5,
-            "share the target's vocabulary: MaxGram has 4 tokens, table 5",
-        ),
-        (
-            table_model(5, 1),
-            Both([ChainDraft(table_model(4, 1, name="draft"), 2)]),
-            PROMPT,
-            5,
-            "share the target's vocabulary: draft has 4",
-        ),
-        (table_model(5, 1), NoDraft(), (), 5, "prompt is empty"),
-        (table_model(5, 1), NoDraft(), (5,), 5, "token 5, the target's vocabulary ends at 4"),
-        (
-            table_model(5, 1, max_positions=2),
-            NoDraft(),
-            PROMPT,
-            5,
-            "3 tokens, the target reads at most 2",
-        ),
-        (table_model(5, 1), NoDraft(), PROMPT, 0, "max_new_tokens must be at least 1, got 0"),
-        (
-            table_model(5, 1),
-            ChainDraft(table_model(5, 2), 2),
-            PROMPT,
-            5,
-            "two models are called 'table'",
-        ),
+        (T, SMALL, PROMPT, 5, "vocabulary: draft has 4 tokens, table 5"),
+        (T, MaxGram(np.arange(4)), PROMPT, 5, "vocabulary: MaxGram has 4 tokens, table 5"),
+        (T, Both([SMALL]), PROMPT, 5, "vocabulary: draft has 4"),
+        (T, NoDraft(), (), 5, "prompt is empty"),
+        (T, NoDraft(), (5,), 5, "token 5, the target's vocabulary ends at 4"),
+        (SHORT, NoDraft(), PROMPT, 5, "3 tokens, the target reads at most 2"),
+        (T, NoDraft(), PROMPT, 0, "max_new_tokens must be at least 1, got 0"),
+        (T, ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(target, draft, prompt, length, message, monkeypatch):
@@ -230,27 +204,14 @@ def test_models_in_dictionaries_and_slots_are_found():
 @pytest.mark.parametrize(
     "asked, complaint",
     [
-        ({"prompt": "def f():"}, "a prompt is tokens, got text; ladder.encode"),
-        (
-            {"prompt": torch.zeros(1, 3, dtype=torch.long)},
-            r"an array of shape \(1, 3\); of a batch take one row",
-        ),
+        ({"prompt": "def f():"}, "a prompt is tokens, got text"),
+        ({"prompt": torch.zeros(1, 3, dtype=torch.long)}, r"an array of shape \(1, 3\)"),
         ({"prompt": (1, 2.5)}, "tokens are whole numbers, got 2.5"),
-        (
-            {"target": "gpt2"},
-            "the target is a language model such as models.loading.load_model gives, got 'gpt2'",
-        ),
-        (
-            {"draft": table_model(5, 2, name="draft")},
-            "got a TableModel; a model guesses inside a draft: ChainDraft",
-        ),
+        ({"target": "gpt2"}, "the target is a language model .* got 'gpt2' without forget"),
+        ({"draft": table_model(5, 2, name="draft")}, "got a TableModel; a model guesses inside"),
         ({"draft": None}, r"a draft has propose\(context, chance\), got None$"),
-        ({"chance": 7}, r"chance is Chance\(seed, Sampler\(temperature\)\), got 7"),
-        (
-            {"rule": "reject"},
-            "a rule is look_up or reject of specdec_lib.core.verify, or a function like them, got"
-            " 'reject'",
-        ),
+        ({"chance": 7}, "chance is Chance.*, got 7"),
+        ({"rule": "reject"}, "a rule is look_up or reject .* got 'reject'"),
     ],
 )
 def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
@@ -262,14 +223,7 @@ def test_another_kind_of_thing_is_refused_by_name(asked, complaint):
         "rule": reject,
     } | asked
     with pytest.raises(ValueError, match=complaint):
-        decode(
-            given["target"],
-            given["draft"],
-            given["prompt"],
-            given["chance"],
-            rule=given["rule"],
-            max_new_tokens=2,
-        )
+        decode(**given, max_new_tokens=2)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from fakes import Table, fixed_model, table_model
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
-from specdec_lib.drafts.combined import FirstDraft, NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 CONTEXT = Context.of([1, 2, 0])
@@ -45,39 +44,6 @@ def test_widths_give_the_shape_and_one_pass_per_depth(chance, siblings):
     tree = TreeDraft(model, widths=(3, 2, 1), siblings=siblings).propose(CONTEXT, chance)
     assert [tree.depths.count(depth) for depth in range(4)] == [1, 3, 6, 6]
     assert model.passes == 3 and not tree.has_rows
-
-
-def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
-    asked = []
-
-    class Guesser:
-        def __init__(self, name: str, guesses: int) -> None:
-            self.name, self.guesses = name, guesses
-
-        def propose(self, context: Context, chance: Chance) -> TokenTree:
-            asked.append((self.name, chance.nesting))
-            return TokenTree.rooted(context).grown(
-                [1] * self.guesses,
-                range(self.guesses),
-                source=self.name,
-                scores=[1.0] * self.guesses,
-            )
-
-    parts = Guesser("none", 0), Guesser("two", 2), Guesser("three", 3)
-    context = Context.of([1, 2])
-    assert FirstDraft(parts).propose(context, Chance(0)).sources[1:] == ("two", "two")
-    assert asked == [("none", (("part", (0,)),)), ("two", (("part", (1,)),))]
-    assert FirstDraft(parts, least=3).propose(context, Chance(0)).guesses == 3
-    assert FirstDraft(parts[:1]).propose(context, Chance(0)).guesses == 0
-    with pytest.raises(ValueError, match="got 0 and least=1"):
-        FirstDraft(())
-
-
-def test_guesses_that_were_drawn_are_never_passed_over():
-    """It would be biased: whether they are few may depend on what was drawn."""
-    drawn = ChainDraft(table_model(3, 1), 1, siblings="iid")
-    with pytest.raises(ValueError, match="drawn cannot be passed over"):
-        FirstDraft((drawn, NoDraft()), least=2).propose(Context.of([1, 2]), Chance(0, Sampler(1.0)))
 
 
 def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
@@ -198,22 +164,6 @@ def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
         assert sorted(tree.scores[1:], reverse=True) == pytest.approx(
             best_by_gap(model, chance, budget, 4)
         )
-
-
-def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else():
-    model = table_model(6, 1)
-    for match, siblings, adapts in (
-        (BY_GAP, "ranked", True),
-        (MatchTable(), "ranked", False),
-        (BY_GAP, "iid", False),
-        (BY_GAP, "distinct", False),
-    ):
-        draft = TreeDraft(model, budget=9, depth=4, siblings=siblings, match=match)
-        shapes = {
-            frozenset(places(draft.propose(CONTEXT, Chance(seed, Sampler(1.0)))))
-            for seed in range(20)
-        }
-        assert (len(shapes) > 1) == adapts
 
 
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])

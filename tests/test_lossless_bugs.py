@@ -6,157 +6,26 @@ import itertools
 
 import pytest
 import torch
-from fakes import PROMPT, distance, fixed_model, speculative_distribution, table_model
+from bugs import (
+    Beside,
+    Changed,
+    buggy_rule,
+    first_rows_everywhere,
+    likeliest_first,
+    soft_rows,
+    without_the_unlikely,
+    without_twins,
+)
+from fakes import PROMPT, deviation, distance, fixed_model, speculative_distribution, table_model
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.protocols import Verdict
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import joint_distribution
-
-
-def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
-    """`reject` written out again with one piece replaced."""
-
-    def rule(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        path, node = [], ROOT
-        while True:
-            wanted = (warp or chance.sampler).probs(target_logits[node])
-            for child in tree.children(node):
-                token, offered = tree.tokens[child], tree.rows[child]
-                kept = float(wanted[token] / offered[token])
-                if chance.coin(
-                    ratio(kept) if ratio else kept, tree.root_position, tree.slots(child)
-                ):
-                    path.append(child)
-                    node = child
-                    break
-                left = (wanted - offered).clamp(min=0)
-                wanted = (
-                    residual(wanted)
-                    if residual
-                    else left / left.sum()
-                    if left.sum() > 0
-                    else wanted
-                )
-            else:
-                distribution = bonus(tree, wanted) if bonus and path else wanted
-                return Verdict(
-                    tuple(path),
-                    chance.draw("emit", distribution, tree.root_position, tree.slots(node)),
-                )
-
-    return rule
-
-
-class Changed:
-    """A draft whose trees are changed after they were drawn."""
-
-    def __init__(self, draft, change):
-        self.draft, self.change = draft, change
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        return self.change(self.draft.propose(context, chance))
-
-
-def rebuilt(tree: TokenTree, keep, rows=None) -> TokenTree:
-    """The kept nodes with the given rows."""
-    nodes = [
-        node for node in range(len(tree)) if all(keep(tree, at) for at in (node, *tree.path(node)))
-    ]
-    number = {node: new for new, node in enumerate(nodes)}
-    rows = tree.rows if rows is None else rows
-    return TokenTree(
-        tree.root_position,
-        tuple(tree.tokens[node] for node in nodes),
-        (-1, *(number[tree.parents[node]] for node in nodes[1:])),
-        tuple(tree.sources[node] for node in nodes),
-        tuple(tree.scores[node] for node in nodes),
-        tuple(rows[node] for node in nodes),
-    )
-
-
-def without_twins(tree: TokenTree) -> TokenTree:
-    """I.i.d. duplicates merged: the repeated trial is lost."""
-    return rebuilt(
-        tree,
-        lambda tree, node: (
-            node == ROOT or tree.child(tree.parents[node], tree.tokens[node]) == node
-        ),
-    )
-
-
-def without_the_unlikely(tree: TokenTree) -> TokenTree:
-    """Drawn tokens dropped for their low probability."""
-    return rebuilt(
-        tree, lambda tree, node: node == ROOT or float(tree.rows[node][tree.tokens[node]]) > 0.2
-    )
-
-
-def first_rows_everywhere(tree: TokenTree) -> TokenTree:
-    """The distribution not renormalised after a sibling was removed."""
-    rows = tuple(
-        None if node == ROOT else tree.rows[tree.children(tree.parents[node])[0]]
-        for node in range(len(tree))
-    )
-    return rebuilt(tree, lambda tree, node: True, rows)
-
-
-def soft_rows(distributions, sampler):
-    """Soft probabilities reported for tokens that were chosen, not drawn."""
-
-    def change(tree: TokenTree) -> TokenTree:
-        rows = tuple(
-            None if node == ROOT else sampler.probs(distributions) for node in range(len(tree))
-        )
-        return rebuilt(tree, lambda tree, node: True, rows)
-
-    return change
-
-
-def likeliest_first(distribution):
-    """Siblings without replacement put in order of their probability, as if they had been drawn in
-    it.
-    """
-    distribution = torch.tensor(distribution, dtype=torch.float64)
-
-    def change(tree: TokenTree) -> TokenTree:
-        tokens = sorted(tree.tokens[1:], key=lambda token: -distribution[token])
-        rows = [distribution]
-        for token in tokens[:-1]:
-            left = rows[-1].clone()
-            left[token] = 0
-            rows.append(left / left.sum())
-        return TokenTree(tree.root_position, tree.tokens[:1]).grown(
-            tokens, [ROOT] * len(tokens), source="draft", scores=tree.scores[1:], rows=rows
-        )
-
-    return change
-
-
-class Beside:
-    """Drawn guesses of two drafts under one root, each with the distribution it was drawn from."""
-
-    def __init__(self, one, other):
-        self.parts = one, other
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        tree = TokenTree.rooted(context)
-        for number, part in enumerate(self.parts):
-            drawn = part.propose(context, chance.inner("part", (number,)))
-            tree = tree.grown(
-                drawn.tokens[1:],
-                [ROOT] * drawn.guesses,
-                source="draft",
-                scores=drawn.scores[1:],
-                rows=drawn.rows[1:],
-            )
-        return tree
-
 
 P4, Q4 = (0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
 T1 = Sampler(1.0)
@@ -207,24 +76,12 @@ def test_enumeration_catches_the_bug(draft, rule):
 
 def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
     """The control: what `MergedDraft` refuses is the merging, not the guesses."""
-    assert (
-        distance(
-            speculative_distribution(PAIR[0], BESIDE, T1, length=2),
-            joint_distribution(PAIR[0], PROMPT, T1, 2),
-        )
-        < 1e-12
-    )
+    assert deviation(PAIR[0], BESIDE, T1, length=2) < 1e-12
 
 
 def test_the_buggy_rule_without_a_bug_is_exact():
     for draft in (IID(PAIR[1]), DISTINCT(PAIR[1])):
-        assert (
-            distance(
-                speculative_distribution(PAIR[0], draft, T1, buggy_rule(), length=2),
-                joint_distribution(PAIR[0], PROMPT, T1, 2),
-            )
-            < 1e-12
-        )
+        assert deviation(PAIR[0], draft, T1, buggy_rule(), length=2) < 1e-12
 
 
 @pytest.mark.parametrize(

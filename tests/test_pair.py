@@ -14,10 +14,7 @@ from tokenizers import Tokenizer
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.models.loading import load_seq2seq
 from specdec_lib.suite.ladder import Recipe, pair, pairing
 from specdec_lib.suite.ladder.corpus import SourceFile
@@ -216,30 +213,6 @@ def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded):
             stop_tokens=loaded.stop_tokens,
         )
         assert made.tokens == generated(loaded, context.source, 48)
-
-
-def test_a_sweep_runs_on_the_pair(loaded):
-    settings = [
-        Setting(name, draft)
-        for name, draft in (
-            ("none", NoDraft()),
-            ("tree", TreeDraft(loaded.draft, widths=(2, 2, 1))),
-            ("max-gram", loaded.max_gram),
-        )
-    ]
-    table = sweep(
-        settings,
-        load_prompts("docstring", "development", 3),
-        loaded,
-        max_new_tokens=24,
-        progress=False,
-    )
-    assert len(table) == 9 and (table.prefill_seconds > 0).all()
-    assert (table.groupby("prompt").tokens.nunique() == 1).all()
-    assert (
-        table[table.draft == "tree"].target_passes.sum()
-        <= table[table.draft == "none"].target_passes.sum()
-    )
 
 
 @pytest.fixture

@@ -142,25 +142,6 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
     assert model.encoder_passes == 4
 
 
-def test_a_tree_grown_level_by_level_costs_one_row_per_new_node():
-    cached = Seq2SeqModel(network("relu tied"), "target")
-    context = Context((START, 2, 3), 1, (4, 5))
-    tree = TokenTree.rooted(context)
-    cached.score(context, tree)
-    for level in range(1, 5):
-        before = cached.usage
-        leaf = len(tree) - 1
-        tree = tree.grown(
-            [level, level + 1], [leaf, leaf], source="draft", scores=[tree.scores[leaf]] * 2
-        )
-        cached.score(context, tree)
-        assert (cached.usage - before).rows == 2 and (cached.usage - before).passes == 1
-    before = cached.usage
-    after = context.extended([1, 7])
-    cached.score(after, TokenTree.rooted(after))
-    assert (cached.usage - before).rows == 1
-
-
 @pytest.mark.parametrize(
     "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "encoder"]
 )
@@ -255,3 +236,9 @@ def test_a_model_that_works_otherwise_is_refused():
     )
     with pytest.raises(ValueError, match="t5 does not work as a T5 does: its logits differ"):
         Seq2SeqModel(model, "target")
+
+
+@pytest.mark.parametrize("wrong", [{"max_positions": 0}, {"chunk_rows": 0}])
+def test_sizes_below_one_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        Seq2SeqModel(network("relu tied"), "target", **wrong)

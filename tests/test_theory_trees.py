@@ -45,15 +45,6 @@ def test_a_shape_derives_ranks_depths_leaves_and_widths():
     )
 
 
-def test_regular_shapes_have_their_counts():
-    assert (
-        Shape.chain(5).parents == (-1, 0, 1, 2, 3, 4)
-        and Shape.chain(0).parents == (-1,) == Shape.full(3, 0).parents
-    )
-    assert Shape.chains(3, 2).parents == (-1, 0, 0, 0, 1, 2, 3) and Shape.chains(3, 0).guesses == 0
-    assert Shape.full(2, 3).widths == (2, 4, 8) and Shape.of_widths((3, 1, 2)).widths == (3, 3, 6)
-
-
 @pytest.mark.parametrize("nodes, best, chain", TREES)
 def test_the_best_tree_has_the_published_tokens(nodes, best, chain):
     budget = nodes - 1  # the published count has the root
@@ -176,26 +167,7 @@ def test_guesses_that_cannot_be_accepted_are_not_made():
     assert expected_tokens(Shape.full(3, 1), [[0.6, 0.2]]) == pytest.approx(1.8)
 
 
-def pooled(vector: list[float]) -> list[float]:
-    """Pool adjacent violators (Ayer et al. 1955), written out."""
-    pools: list[tuple[float, int]] = []  # mean, ranks that share it
-    for mean in vector:
-        count = 1
-        while pools and pools[-1][0] < mean:
-            before, ranks = pools.pop()
-            mean, count = (before * ranks + mean * count) / (ranks + count), ranks + count
-        pools.append((mean, count))
-    return [mean for mean, count in pools for _ in range(count)]
-
-
 def test_measured_rates_are_mended_to_the_closest_that_never_rise():
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        vector = rng.dirichlet(np.ones(7))[:6].tolist()
-        mended = monotone([vector])[0]
-        assert mended == pytest.approx(pooled(vector), rel=1e-14)
-        assert sum(mended) == pytest.approx(sum(vector))
-        best_tree([mended], 5)
     assert monotone([[0.5, 0.1, 0.3], [0.2], []]) == [[0.5, 0.2, 0.2], [0.2], []]
 
 

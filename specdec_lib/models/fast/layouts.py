@@ -5,16 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, NONE, RELU
-from specdec_lib.models.fast.panels import Linear, Numbers
 from specdec_lib.models.fast.tiles import COLUMNS
 
 ACTIVATIONS = {"gelu_new": GELU_TANH, "gelu_pytorch_tanh": GELU_TANH, "gelu": GELU, "relu": RELU}
 EMPTY = np.empty((0, 0), np.float32)
 
+Numbers = Float32[np.ndarray, "..."]
+Matrix = Float32[np.ndarray, "_ _"]
+Linear = tuple[Matrix, Numbers | None]
+"""The weight [outs, ins] and the bias of a linear layer."""
 Shape = tuple[int, int, int, int, bool, bool, np.float32]
 """Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
 centred, epsilon.

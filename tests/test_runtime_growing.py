@@ -1,0 +1,120 @@
+"""Trees that the fast runtime grows in one compiled call are those grown level by level."""
+
+import pytest
+import torch
+from test_runtime_fast import SAMPLERS, gpt2, walk
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import MatchTable
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.models.fast.model import FastModel
+
+MATCH = MatchTable(
+    (0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01))
+)
+SHAPES = [
+    {"widths": (1, 1, 1, 1)},
+    {"widths": (1, 1, 1, 1), "floor": 0.3},
+    {"widths": (3, 2, 1)},
+    {"budget": 7, "depth": 4},
+    {"budget": 12, "depth": 6, "floor": 0.02},
+]
+
+
+def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
+    """The same draft over a model that cannot grow trees itself."""
+
+    class Plain:
+        name, vocabulary, max_positions = model.name, model.vocabulary, model.max_positions
+        runtime, usage = model.runtime, model.usage
+        score, forget = staticmethod(model.score), staticmethod(model.forget)
+
+    return TreeDraft(
+        Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
+    sampler: Sampler, shape: dict
+) -> None:
+    grown, slow = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "draft", threads=1)
+    quick = TreeDraft(grown, match=MATCH, **shape)
+    for number, (context, _) in enumerate(walk(30, seed=4)):
+        chance = Chance(number, sampler)
+        tree, wanted = (
+            quick.propose(context, chance),
+            long_way(quick, slow).propose(context, chance),
+        )
+        assert (tree.tokens, tree.parents, tree.sources) == (
+            wanted.tokens,
+            wanted.parents,
+            wanted.sources,
+        )
+        assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
+        grown.score(context, tree)  # what was read on the way is known, and right
+    assert grown.usage.passes > 30
+
+
+def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
+    model = gpt2()
+    with torch.no_grad():
+        model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
+    quick = TreeDraft(FastModel(model, "draft", threads=1), widths=(4, 1), match=MATCH)
+    context = Context.of([1, 2, 3])
+    tree = quick.propose(context, Chance(3, SAMPLERS[1]))
+    wanted = long_way(quick, FastModel(model, "draft", threads=1)).propose(
+        context, Chance(3, SAMPLERS[1])
+    )
+    assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
+
+
+def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
+    model = gpt2()
+    with torch.no_grad():
+        model.transformer.ln_f.bias[0] = float("nan")
+    draft = FastModel(model, "draft", threads=1)
+    for sampler in SAMPLERS[:2]:
+        with pytest.raises(ValueError, match="no NaN"):
+            TreeDraft(draft, budget=3, match=MATCH).propose(
+                Context.of([1, 2, 3]), Chance(0, sampler)
+            )
+
+
+def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
+    model = FastModel(gpt2(), "draft", threads=1)
+    full = Context.of([1] * 94)
+    assert (
+        model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses
+        == 3
+    )
+    assert (
+        model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses
+        == 14
+    )
+    short = Context.of([1, 2])
+    assert (
+        model.grow(short, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH) is None
+    )
+    assert (
+        model.grow(short, Chance(0), widths=(100,), budget=None, floor=0.0, match=MATCH).guesses
+        == 61
+    )
+
+
+def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = Chance.noise_key
+    monkeypatch.setattr(Chance, "noise_key", lambda self, position: keys(self, position + 1))
+    with pytest.raises(AssertionError):
+        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(SAMPLERS[1], SHAPES[3])
+
+
+def test_what_was_read_while_growing_is_remembered_rightly() -> None:
+    model, fresh = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "fresh", threads=1)
+    draft = TreeDraft(model, budget=9, depth=4)
+    for context, _ in walk(20, seed=8):
+        tree = draft.propose(context, Chance(0))
+        fresh.forget()
+        assert torch.equal(model.score(context, tree), fresh.score(context, tree))
