@@ -90,13 +90,8 @@ def fast_model(
     """The same model on the fast CPU runtime; `stored="int8"` gives a cheap draft for it, which
     needs a name of its own.  Raises ValueError if the fast runtime does not know the model.
     """
-    try:
-        from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
-    except ImportError as error:
-        raise ValueError(
-            f"the fast runtime needs Numba, which is not here ({error}); the reference runtime does"
-            " without"
-        ) from error
+    from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
+
     return FastModel(model.model, name or model.name, stored=stored)
 
 
