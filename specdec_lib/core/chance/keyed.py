@@ -137,6 +137,8 @@ class Chance:
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
         """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
+        if use not in ("coin", "sibling", "emit"):
+            raise ValueError(f'a number is behind a "coin", a "sibling" or to "emit", got {use!r}')
         key = _key("uniform", self.seed, use, self.nesting, int(committed), slots)
         return (key >> 11) * 2.0**-53
 
