@@ -192,11 +192,9 @@ class TimedChance(Chance):
         log_probs: Sequence[float],
         position: int,
         k: int,
-        *,
-        vocabulary: int,
     ) -> tuple[list[int], list[float]]:
         with self.watch.part(CHOOSING):
-            return super().rank_among(tokens, log_probs, position, k, vocabulary=vocabulary)
+            return super().rank_among(tokens, log_probs, position, k)
 
 
 def timed_parts(
