@@ -2,6 +2,9 @@
 test_max_gram_texts.py.
 """
 
+import copy
+import pickle
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -165,3 +168,11 @@ def test_dropping_a_token_undoes_its_coming(seed):
             getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__
         )
         assert len(walked.steps) <= max(1, 2 * size)
+
+
+def test_copies_made_by_replace_share_the_index_and_other_copies_start_empty():
+    draft, context = MaxGram(np.array([1, 0]), 3), Context.of([0, 1, 0])
+    tree = draft.propose(context, Chance(0))
+    assert replace(draft, length=7).index is draft.index is not MaxGram().index
+    for fresh in (copy.deepcopy(draft), pickle.loads(pickle.dumps(draft))):
+        assert fresh.index is not draft.index and fresh.propose(context, Chance(0)) == tree

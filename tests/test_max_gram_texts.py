@@ -202,6 +202,21 @@ def test_what_was_given_is_part_of_the_question():
             assert guessed(draft, context) == expected(context, draft)
 
 
+def test_forgetting_never_changes_a_tree():
+    draft = MaxGram(np.array([1, 2, -1]))
+    for context in asked(Random(5), 3):
+        before = guessed(draft, context)
+        draft.index.forget()
+        assert guessed(draft, context) == guessed(MaxGram(draft.bigrams), context) == before
+
+
+def test_equal_tokens_need_not_be_the_same_objects():
+    draft, text = MaxGram(), [1000 + token for token in drawn(Random(4), 300, 4)]
+    for size in range(100, 300, 7):
+        context = Context(tuple(int(str(token)) for token in text[:size]), 80)
+        assert guessed(draft, context) == expected(context, draft)
+
+
 def test_an_interrupt_leaves_nothing_half_read(monkeypatch):
     draft, context = MaxGram(), Context(tuple(drawn(Random(6), 60, 3)), 20)
     guessed(draft, Context(context.tokens[:30], 20))

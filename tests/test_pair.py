@@ -235,10 +235,16 @@ def test_a_missing_or_damaged_file_is_refused(stored, name):
         load_pair(folder=stored)
 
 
+def test_a_card_that_lists_too_little_is_refused(stored):
+    card = (stored / "card.json").read_text()
+    (stored / "card.json").write_text(card.replace('"draft/model.safetensors"', '"draft/other"'))
+    with pytest.raises(ValueError, match=r"does not list draft/model\.safetensors"):
+        load_pair(folder=stored)
+
+
 def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="cannot be read as a model"):
-        load_seq2seq(tmp_path, "target")
-    with pytest.raises(ValueError, match="cannot be read as a model"):
-        load_seq2seq(DATA / "ladder" / "draft", "target", device="cpu")
+    for folder in (tmp_path, DATA / "ladder" / "draft"):
+        with pytest.raises(ValueError, match="cannot be read as a model"):
+            load_seq2seq(folder, "target", device="cpu")
     with pytest.raises(ValueError, match="float32, float64, bfloat16"):
         load_seq2seq(DATA / "pair" / "draft", "draft", dtype="int8")
