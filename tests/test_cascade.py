@@ -198,3 +198,25 @@ def test_an_empty_or_uneven_relay_is_refused(unchecked):
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)
+    with pytest.raises(ValueError, match=r"a whole number, got width=1.5"):
+        Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
+
+
+def test_a_reviewer_of_nothing_writes_token_by_token_and_its_row_is_what_it_drew_from():
+    big = likely(2, 0.7, "big")
+    for siblings, row in (("ranked", None), ("iid", [0, 0, 1, 0])):
+        tree = Reviewed(big, NoDraft(), siblings=siblings).propose(HERE, GREEDY)
+        assert tree.tokens[1:] == (2,) and tree.sources[1:] == ("big",)
+        assert tree.scores[1] == pytest.approx(0.7)
+        assert row is None or tree.rows[1].tolist() == row
+
+
+def test_gaps_below_the_choice_are_those_of_the_warped_distribution():
+    logits = torch.tensor([0.0, 2.0, 1.0, -1.0])
+    assert GREEDY.gaps(logits, 3, [1, 2, 0]) == [0.0, 1.0, 2.0]
+    assert Chance(0, Sampler(1.0, top_k=2)).gaps(logits, 3, [0, 3]) == [float("inf")] * 2
+
+
+def test_a_relay_hands_over_where_a_draft_has_nothing_to_say():
+    tree = Relay((Says(()), Says((2,))), (3, 1)).propose(HERE, GREEDY)
+    assert tree.tokens[1:] == (2, 2, 2, 2)

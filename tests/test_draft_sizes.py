@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from fakes import fixed_model, table_model
 from test_draft import BY_GAP, CONTEXT, GREEDY, ODD, SAMPLED, Counting, places
+from test_staged import nodes
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.drafts.trees.slots import best_slots, slots_of
 from specdec_lib.models.katz.model import Katz
@@ -110,3 +113,17 @@ def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at(chanc
         for match in (BY_GAP, MatchTable())
     )
     assert by_gap.propose(CONTEXT, chance) == by_rank.propose(CONTEXT, chance)
+
+
+@pytest.mark.parametrize("length", range(2, 8))
+def test_a_staged_draft_ends_where_the_drafts_context_does(length):
+    small = table_model(6, 1, name="draft", max_positions=6)
+    scout, context = ChainDraft(table_model(6, 2, name="scout"), 4), Context.of([1] * length)
+    chain = ChainDraft(small, 5)
+    for plain, staged in (
+        (chain, StagedTree(chain, scout)),
+        (chain, StagedChain(small, scout, 5)),
+        (tree := TreeDraft(small, budget=8, depth=5), StagedTree(tree, scout)),
+    ):
+        wanted, found = (draft.propose(context, SAMPLED) for draft in (plain, staged))
+        assert nodes(found) == nodes(wanted) and bool(found.guesses) == (length <= 6)

@@ -61,6 +61,23 @@ def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
     assert tree.scores[1:7] == (0.75, 0.16, 0.04, 0.03, 0.015, 0.0075) and tree.scores[7] == 0.75**2
 
 
+def test_a_draft_ranks_as_its_sharpened_distribution_would(small):
+    chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
+    for position in range(20):
+        tokens, gaps = chance.rank(torch.from_numpy(small.probs([1, 0]) ** 1.5).log(), position, 4)
+        ranked, found = draft.rank((1, 0), 4, chance, position)
+        assert ranked == tokens and found == pytest.approx([gaps[1], *gaps[1:]])
+
+
+def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there_are(large):
+    draws = [Chance(seed, Sampler(5.0)) for seed in range(300)]
+    draft, context = NgramDraft(large, (1,)), Context.of([0])
+    drawn = {draft.propose(context, chance).tokens[1] for chance in draws}
+    assert drawn <= set(large.top([0], 16)[0]) and len(drawn) > 8
+    narrow = NgramDraft(Katz.fit([np.array([0, 1, 0])], 2), (5,))
+    assert narrow.propose(context, Chance(0)).guesses == 2
+
+
 @pytest.mark.parametrize("widths", [(), (0,), (2, -1)])
 def test_a_draft_refuses_widths(widths):
     with pytest.raises(ValueError, match="widths"):

@@ -1,4 +1,6 @@
-"""Trees that the fast runtime grows in one compiled call are those grown level by level."""
+"""Trees that the fast runtime grows in one compiled call are those grown level by level; its room
+and its stored weights.
+"""
 
 import pytest
 import torch
@@ -6,9 +8,10 @@ from test_runtime_fast import SAMPLERS, gpt2, walk
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import MatchTable
+from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.weights import read_weights
 
 MATCH = MatchTable(
     (0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01))
@@ -118,3 +121,28 @@ def test_what_was_read_while_growing_is_remembered_rightly() -> None:
         tree = draft.propose(context, Chance(0))
         fresh.forget()
         assert torch.equal(model.score(context, tree), fresh.score(context, tree))
+
+
+def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:
+    model, fresh = (FastModel(gpt2(n_positions=600), name, threads=1) for name in ("fast", "fresh"))
+    model._capacity = 32
+    model._keys, model._values = model.weights.buffers(32)
+    long = Context.of([number % 61 for number in range(300)])
+    rows = [one.score(long, TokenTree.rooted(long)) for one in (model, fresh)]
+    assert torch.equal(*rows) and model._capacity == 512
+    small = FastModel(gpt2(), "fast", threads=1)
+    for first in range(60):
+        context = Context.of([first, *range(30)])
+        small.score(context, TokenTree.rooted(context))
+    assert small._memory.used < 300 and small._capacity < 300
+
+
+def test_weights_are_halved_where_that_changes_none_and_eight_bits_are_a_near_law() -> None:
+    halved, whole = read_weights(gpt2()), read_weights(gpt2(exact=False))
+    assert (halved.stored, whole.stored) == ("bfloat16", "float32")
+    context = Context.of([*range(1, 40)])
+    exact, rounded = (
+        FastModel(gpt2(), stored, stored=stored).score(context, TokenTree.rooted(context))
+        for stored in ("exact", "int8")
+    )
+    assert 0 < (exact - rounded).abs().max() < 0.2 * exact.std()

@@ -118,3 +118,11 @@ def test_max_gram_copies_from_the_source():
             stop_tokens=(STOP,),
         )
         assert found.tokens == generated(model, given, 20)
+
+
+def test_a_decoder_that_is_full_ends_the_generation_and_a_prompt_without_a_source_is_refused():
+    target = Seq2SeqModel(network("gated tied", dtype=torch.float32), "target", max_positions=8)
+    made = decode(target, NoDraft(), started((3, 4)), Chance(0), max_new_tokens=30)
+    assert made.stop == "context" and len(made.tokens) == 8
+    with pytest.raises(ValueError, match="needs a source of at least one token, got None"):
+        decode(target, NoDraft(), [START], Chance(0), max_new_tokens=3)

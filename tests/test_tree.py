@@ -144,3 +144,12 @@ def test_the_firsts_gap_is_its_lead():
     assert leading([7, 8, 9], [0.0, 0.4, 0.9], 3) == ([7, 8, 9], [0.4, 0.4, 0.9])
     assert leading([7, 8], [0.0, 0.4], 1) == ([7], [0.4])
     assert leading([7], [0.0], 4) == ([7], [math.inf])
+
+
+def test_a_merged_node_takes_the_higher_score_though_its_child_scores_above_the_first():
+    tree = TokenTree(0, (5,)).grown(
+        [1, 1, 2], [0, 0, 2], source=["a", "b", "b"], scores=[0.5, 0.9, 0.8]
+    )
+    merged = tree.merged()
+    assert (merged.tokens, merged.parents) == ((5, 1, 2), (-1, 0, 1))
+    assert (merged.scores, merged.sources) == ((1.0, 0.9, 0.8), ("context", "a", "b"))
