@@ -90,6 +90,11 @@ def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
     assert len(grid) > 5 or method == "autoregressive"
 
 
+def test_an_unknown_method_is_refused(ladder: Ladder) -> None:
+    with pytest.raises(ValueError, match=r"our methods are autoregressive, n-gram.* got 'magic'"):
+        drafts(ladder, GREEDY, "magic")
+
+
 def test_calibration_names_the_slower_precision(ladder: Ladder, prompts: list[Prompt]) -> None:
     [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
     model, note = calibrate(ladder, GREEDY, text)

@@ -8,7 +8,7 @@ from fakes import PROMPT, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -209,6 +209,12 @@ def test_a_reviewer_of_nothing_writes_token_by_token_and_its_row_is_what_it_drew
         assert tree.tokens[1:] == (2,) and tree.sources[1:] == ("big",)
         assert tree.scores[1] == pytest.approx(0.7)
         assert row is None or tree.rows[1].tolist() == row
+
+
+def test_a_measured_match_table_scores_what_is_handed_up_under_noise():
+    reviewer, match = fixed_model((0.1, 0.4, 0.3, 0.2), "big"), MatchTable((0.6, 0.2, 0.1))
+    tree = Reviewed(reviewer, NoDraft(), width=3, match=match).propose(HERE, T1)
+    assert tree.scores[1:] == (0.6, 0.2, 0.1)
 
 
 def test_gaps_below_the_choice_are_those_of_the_warped_distribution():

@@ -165,6 +165,11 @@ def test_the_texts_catch_an_index_that_does_not_go_back(monkeypatch):
     assert any(guessed(draft, context) != expected(context, draft) for draft, context in chunk(0))
 
 
+def test_the_texts_have_matches_of_all_origins_and_none():
+    found = (guessed(draft, context)[1][:1] for draft, context in chunk(1))
+    assert {*found} == {(), *((origin,) for origin in ORIGINS)}
+
+
 REPEATS = {
     "one token": [0] * 700,
     "two in turn": [0, 1] * 350,

@@ -1,6 +1,6 @@
 """The steps of a round are the loop's own: every number told is the one that decided."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -220,11 +220,13 @@ def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings):
         ] == [(step.kind, step.words, step.numbers) for step in two if step.kind == "propose"]
 
 
-def test_another_rule_is_refused():
+def test_another_rule_and_a_context_that_does_not_fit_are_refused():
+    given = (NoDraft(), CONTEXT, Chance(0))
     with pytest.raises(ValueError, match="look_up and reject"):
-        steps_of(
-            TARGET, NoDraft(), CONTEXT, Chance(0), rule=lambda tree, logits, chance: None, text=text
-        )
+        steps_of(TARGET, *given, rule=lambda tree, logits, chance: None, text=text)
+    short = replace(TARGET, max_positions=1)
+    with pytest.raises(ValueError, match="tokens, the target reads at most 1"):
+        steps_of(short, *given, rule=look_up, text=text)
 
 
 def test_chance_tells_its_numbers():

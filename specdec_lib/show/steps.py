@@ -12,6 +12,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.decode.checks import check_arguments
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
 from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
@@ -63,10 +64,11 @@ def steps_of(
 
     text    gives the text of a token
 
-    Raises ValueError for another rule than `look_up` or `reject`.
+    Raises ValueError for another rule than `look_up` or `reject`, and for what `decode` refuses.
     """
     if rule not in WALKS:
         raise ValueError(f"steps are told of the rules look_up and reject, got {rule}")
+    check_arguments(target, draft, context, chance, rule=rule, max_new_tokens=1)
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
     explained, events = _Explained(tree, logits, chance, text), []

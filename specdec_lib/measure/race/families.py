@@ -50,7 +50,11 @@ def drafts(
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
     best    trees that staged drafts and tails are built on; None is all
+
+    Raises ValueError for another method.
     """
+    if method not in (AUTOREGRESSIVE, *OURS):
+        raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
     if method in ("staged", "cascade"):
