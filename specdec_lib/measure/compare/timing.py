@@ -108,18 +108,13 @@ def compare_methods(
     from tqdm.auto import tqdm
 
     _check(ladder, prompts, max_new_tokens, repeats)
-    usual = usual_drafts(ladder, sampler)
-    if taken := set(own or {}) & {*usual, *HUGGING}:
-        raise ValueError(
-            f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
-        )
-    tried = usual | dict(own or {})
-    kept, found = None, [None] * len(prompts)
+    tried = _all_drafts(usual_drafts(ladder, sampler), own or {})
+    what = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code(race, _row))
+    kept = None
     if keep:
-        what = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code(race, _row))
-        count = len(tried) + len(HUGGING)
-        kept = Kept(Path(keep) / f"compared-{fingerprint(*what)}", count)
-        found = list(map(kept.read, prompts))
+        folder = Path(keep) / f"compared-{fingerprint(*what)}"
+        kept = Kept(folder, len(tried) + len(HUGGING))
+    found = [kept and kept.read(prompt) for prompt in prompts]
     places = [place for place, rows in enumerate(found) if rows is None]
     missing = [prompts[place] for place in places]
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
@@ -133,6 +128,15 @@ def compare_methods(
                 kept.write(prompts[place], found[place])
     table = pd.DataFrame(row for rows in found for row in rows)
     return table.astype({"margin": float, "rounding": object, "same": object})
+
+
+def _all_drafts(usual: Mapping[str, Draft], own: Mapping[str, Draft]) -> dict[str, Draft]:
+    """The usual drafts and one's own, by name."""
+    if taken := own.keys() & {*usual, *HUGGING}:
+        raise ValueError(
+            f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
+        )
+    return {**usual, **own}
 
 
 def _row(timing: Timing) -> Row:

@@ -118,11 +118,6 @@ def lineup(
     models = (network, as_precise(plain.draft.model, network.dtype))
     for method in (ASSIST, LOOKUP):
         settle(method, hugging_contenders(method, *models, sampler))
-    own = [
-        ours(one.target, draft, sampler, method=AUTOREGRESSIVE, runtime=name, setting=setting)
-        for name, one in ladders.items()
-        for setting, draft in drafts(one, sampler, AUTOREGRESSIVE).items()
-    ]
     finalists = [best[method][0].contender for method in ("staged", "cascade")]
     stages = (sum(plan.stages),)
     final = tune_contenders(finalists, texts, ladder.target, stages=stages, seed=plan.seed)
@@ -131,7 +126,16 @@ def lineup(
     for first, *_ in best.values():
         words = f"the best of {first.tried} on development prompts, {first.ms_per_token:.2f} ms"
         noted.append(_noted(first.contender, f"{words} per token there"))
-    return [*own, *noted], final[0].contender.method
+    return [*_plain(ladders, sampler), *noted], final[0].contender.method
+
+
+def _plain(ladders: Mapping[str, Ladder], sampler: Sampler) -> list[Contender]:
+    """Plain decoding on every runtime."""
+    return [
+        ours(one.target, draft, sampler, method=AUTOREGRESSIVE, runtime=name, setting=setting)
+        for name, one in ladders.items()
+        for setting, draft in drafts(one, sampler, AUTOREGRESSIVE).items()
+    ]
 
 
 def tune_contenders(
