@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from specdec_lib.core.processor import processor_name
 from specdec_lib.measure.race.contenders import Clock
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.fast.calibration import processor_name
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 

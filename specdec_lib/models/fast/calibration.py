@@ -14,6 +14,7 @@ import torch
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import write_whole
+from specdec_lib.core.processor import processor_name
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 
@@ -36,7 +37,11 @@ def fastest(
     identity      of the model and of the code that runs it
     cache         a JSON file that keeps the answer for this machine, these versions, this identity
                   and these candidates
+
+    Raises ValueError if there is no candidate.
     """
+    if not candidates:
+        raise ValueError("a calibration needs at least one runtime to choose from, got none")
     runtimes = [f"{name}: {model.runtime}" for name, model in candidates.items()]
     key = _key((*runtimes, *identity))
     known = _read(cache)
@@ -57,15 +62,6 @@ def fastest(
     if cache is not None:
         _store(cache, known | {key: found})
     return found
-
-
-def processor_name() -> str:
-    """The processor's name as the system gives it, else its architecture."""
-    listing = Path("/proc/cpuinfo")
-    for line in listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _pass_seconds(

@@ -7,7 +7,7 @@ import subprocess
 from importlib.metadata import version
 
 from specdec_lib.core.files import REPOSITORY
-from specdec_lib.models.fast.calibration import processor_name
+from specdec_lib.core.processor import processor_name
 
 PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
