@@ -1,6 +1,7 @@
 """How large a draft's tree is and what it costs: equal forms of one tree, ends of it, passes."""
 
 import tracemalloc
+from collections import Counter
 from math import prod
 
 import numpy as np
@@ -57,7 +58,8 @@ def test_best_slots_equal_best_first_over_ranks_and_the_best_tree_of_the_theory(
     table = MatchTable(RATES)
     shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
     levels = best_slots(table, 40, 6)
-    assert shape.widths == tuple(sum(levels[level].values()) for level in sorted(levels))
+    found = Counter(shape.depths[1:])
+    assert found == {level + 1: sum(counts.values()) for level, counts in levels.items()}
 
 
 def test_slots_of_a_shape_are_its_places_level_by_level():

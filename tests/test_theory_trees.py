@@ -33,16 +33,10 @@ EXACT = {  # top-1 mass: entropy, then tokens per round for 4, 8, … 256 guesse
 }
 
 
-def test_a_shape_derives_ranks_depths_leaves_and_widths():
+def test_a_shape_derives_ranks_depths_and_leaves():
     shape = Shape((-1, 0, 0, 1, 1, 2))
     assert shape.ranks == (0, 0, 1, 0, 1, 0) and shape.depths == (0, 1, 1, 2, 2, 2)
-    assert (len(shape), shape.guesses, shape.depth, shape.leaves, shape.widths) == (
-        6,
-        5,
-        2,
-        3,
-        (2, 3),
-    )
+    assert (len(shape), shape.guesses, shape.depth, shape.leaves) == (6, 5, 2, 3)
 
 
 @pytest.mark.parametrize("nodes, best, chain", TREES)

@@ -115,8 +115,11 @@ class Draft(Protocol):
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on: a tree rooted at its last token.
 
-        Guesses may be bad, but each row must be the exact distribution that its token was drawn
-        from, given its earlier siblings; otherwise `reject` is not exact.
+        Guesses may be bad, but the row [vocab] of a token that was drawn must be the exact
+        distribution it was drawn from, given its earlier siblings, and which nodes exist must not
+        depend on drawn tokens; otherwise `reject` is not exact. A token that was not drawn has the
+        row None. Scores lie in [0, 1] and never exceed the parent's. A draft may guess nothing:
+        the root alone.
         """
         ...
 
@@ -145,7 +148,7 @@ class Rule(Protocol):
 
 
 def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
-    """Raises ValueError unless `tree` continues `context` and both fit the model."""
+    """Raise ValueError unless `tree` continues `context` and both fit the model."""
     if tree.root_position != len(context) - 1 or tree.tokens[ROOT] != context.tokens[-1]:
         raise ValueError(
             f"a tree is rooted at its context's last token: token {context.tokens[-1]} at position"

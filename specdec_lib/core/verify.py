@@ -22,8 +22,9 @@ UNWARPED = Sampler(1.0)
 def look_up(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
-    """Accept the path from the root that follows the target's own choices, and add its next choice:
-    the output is the target's own token for token, whatever the drafts propose.
+    """Accept guesses while each equals the token that the target itself chooses for this seed and
+    position (`Chance.choose`), and add its next choice. The output is the target's own token for
+    token, whatever the drafts propose.
 
     Raises ValueError unless there is one row of logits per node.
     Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
@@ -32,14 +33,15 @@ def look_up(
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """Accept the path that survives one random test per child, and add a token drawn from what is
-    left: the output has the target's distribution, if every row in the tree is the distribution its
-    token was drawn from.
+    """Go down from the root: at each node test the children in order, and follow the first that is
+    accepted. Where none is, end with a token drawn from what they left of the target's
+    distribution. The output has the target's distribution, if each node's row in the tree is the
+    distribution its token was drawn from.
 
     A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
     where `wanted` is at first the target's distribution, and after a rejection the residual
-    max(0, wanted − offered), normalised. One update serves a chain, siblings with and without
-    replacement, and a point mass.
+    max(0, wanted − offered), normalised. The same formula holds for chains, for siblings drawn with
+    and without replacement, and for tokens that were not drawn (a point mass).
 
     Raises ValueError unless there is one row of logits per node, and each node's own row, where it
     has one, gives its token a probability.
@@ -96,7 +98,7 @@ def follow_choices(
     lenience: Lenience | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Walk down while the target's own choice, or a child within its lenience, is among the
+    """Walk down while the target's own choice, or a child whose lenience allows it, is among the
     children: the walk of `look_up`.  The trace receives one `Choice` per node on the path.
     """
     _check_rows(tree, target_logits)

@@ -21,8 +21,8 @@ class NoDraft:
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one and named after the first.
 
-    `propose` raises ValueError if a part draws its guesses by chance: a repeated draw is a trial of
-    its own.
+    `propose` raises ValueError if a part draws its guesses by chance: `reject` tests a token that
+    was drawn twice twice, so the two must not be made one.
     """
 
     parts: tuple[Draft, ...]
@@ -42,7 +42,8 @@ class MergedDraft:
 
 @dataclass(frozen=True)
 class FirstDraft:
-    """The guesses of the first of several drafts that makes at least `least`, else of the last.
+    """The guesses of the first of several drafts that makes at least `least` of them, else of the
+    last. Drafts before it run too, and cost their passes.
 
     `propose` raises ValueError if guesses that were drawn by chance would be passed over.
     """

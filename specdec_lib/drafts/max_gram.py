@@ -69,7 +69,9 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of copied nodes named "prompt" or "generation", then "bigram" ones.
+        """A chain of nodes copied after the earliest of the longest matches, named "prompt" or
+        "generation" and at most to the end of that region, then "bigram" ones; the root alone
+        without match and table. `chance` is not used.
 
         The encoder's tokens are searched in place of the prompt where there are any; the generation
         only where the prompt holds no match.

@@ -28,8 +28,8 @@ class NgramDraft:
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
-                  raised to this power and renormalised over the listed tokens, which approximates
-                  temperature 1
+                  raised to this power and renormalised over the likeliest tokens, which
+                  approximates temperature 1
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     """
@@ -120,8 +120,8 @@ class NgramDraft:
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
-        """The k best continuations of `tokens` for `position` under the shared noise, best first,
-        and their gaps as `MatchTable` has them.
+        """The k best under the shared noise of the max(k, 16) likeliest continuations of `tokens`,
+        the best first, and their gaps as `MatchTable` has them; others never compete.
         """
         sampler = chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0)
         likely, log_probs = self._likely(tokens, k, sampler)

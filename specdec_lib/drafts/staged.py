@@ -22,10 +22,10 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in fewer of the draft's passes.
+    """The tree of `draft`, node for node, in at most as many of the draft's passes.
 
-    scout     guesses below the nodes that the draft is about to read; its guesses are read in the
-              same pass, so that a node that is wanted later is known
+    scout     guesses which nodes come next; the draft scores them in the same pass, so that each
+              right guess makes a later pass smaller or needless
     guided    number of unread nodes per pass, best-scored first, below which the scout guesses
 
     A node is named after the scout's source if the scout guessed it too. The scout's guesses decide
@@ -121,11 +121,12 @@ class _Reading:
 
 @dataclass(frozen=True)
 class StagedChain:
-    """A chain that the draft model decodes speculatively with its scout: the paper's second stage
-    taken literally, by the rules of the outer loop.
+    """A chain of `length` guesses that `model` decodes speculatively from its scout's guesses: the
+    second stage of Spector and Ré 2023 taken literally.
 
-    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`; "iid":
-                drawn by the model's distribution, which is each node's row
+    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`, found
+                by `look_up`; "iid": drawn from the model's distribution, which is each node's row,
+                by `reject`
     match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
                 0 the model's probability of the token does so instead
     """

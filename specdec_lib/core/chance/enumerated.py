@@ -94,7 +94,9 @@ class EveryBranch(Chance):
 def every_outcome(
     run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`: every branch of the real code is visited."""
+    """The exact probability of each outcome of `run`, which is called once per branch with the
+    `Chance` that it must use, and returns the outcome: every branch of the real code is visited.
+    """
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:

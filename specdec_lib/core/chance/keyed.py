@@ -45,8 +45,9 @@ class Chance:
         object.__setattr__(self, "seed", int(self.seed))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token chosen at an absolute position: a sample of the warped distribution, the same
-        for all models that have this distribution there.
+        """The token for `position`, which is the new token's own: one more than the position of the
+        token after which `logits` stand. At temperature 0 it is the argmax, else a sample of the
+        warped distribution, the same for all models that have this distribution there.
         """
         if self.sampler.temperature == 0 and logits.device.type == "cpu":
             exact = logits if logits.dtype == torch.float32 else logits.double()
@@ -90,7 +91,7 @@ class Chance:
     def rank_among(
         self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """`rank` for a distribution over a few known tokens, without a dense row.
+        """What `rank` returns for a distribution over a few known tokens, without a dense row.
 
         log_probs    of these tokens, warped already; at temperature 0 unwarped
         """
@@ -102,13 +103,14 @@ class Chance:
         return [token for token, _ in found], [found[0][1] - value for _, value in found]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """True with this probability, for the child at `slots` in the tree whose root is at
-        position `committed`.
+        """Whether a random test of this probability succeeds, for the child at `slots` in the tree
+        whose root is at position `committed`. The same arguments always give the same answer, so
+        each child is asked for once.
         """
         return self.uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """A token drawn from `probs`.
+        """A token drawn from `probs`, the same for the same arguments.
 
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
@@ -124,6 +126,9 @@ class Chance:
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
         """A Chance for a part of a composite draft: the same Gumbel noise, but independent coins
         and draws.
+
+        part, slots    any name and numbers that no other call of this generation uses; a part that
+                       is asked in every round adds the root's position
         """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
@@ -143,7 +148,7 @@ class Chance:
         return (key >> 11) * 2.0**-53
 
     def noise_key(self, position: int) -> int:
-        """The 64 bits that all noise of a position follows from, in a compiled runtime too."""
+        """The 64 bits that give all noise of a position, also in the compiled runtime."""
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
@@ -188,7 +193,9 @@ def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarra
 def gumbel_noise(
     seed: int, position: int, vocabulary: int, device: str = "cpu"
 ) -> Float[Tensor, " vocab"]:
-    """Standard Gumbel noise, float64, for every token of one position; equal on every device."""
+    """Standard Gumbel noise [vocab], float64, for one position; equal on every device. The tensor
+    is cached and must not be changed in place.
+    """
     return torch.tensor(_whole_noise(seed, position, vocabulary), device=device)  # a copy
 
 

@@ -24,7 +24,7 @@ class Sampler:
     top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0,
                    1]
 
-    Top-k is applied before top-p.
+    Temperature is applied first, then top-k, then top-p; temperature 0, the default, ignores both.
     """
 
     temperature: float = 0.0

@@ -18,7 +18,10 @@ MODEL_MEMBERS = ("name", "vocabulary", "max_positions", "runtime", "usage", "sco
 def check_arguments(
     target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max_new_tokens: int
 ) -> Context:
-    """The prompt as a context, after all checks of what `decode` is given."""
+    """The prompt as a context, after checking everything that `decode` was given.
+
+    Raises ValueError as `rounds` says.
+    """
     _check_kinds(target, draft, chance, rule)
     context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
     if max_new_tokens < 1:
@@ -42,7 +45,7 @@ def check_arguments(
 
 
 def checked_tree(proposed: Any) -> TokenTree:
-    """What a draft proposed.  Raises ValueError if it is not a tree."""
+    """The tree that a draft proposed.  Raises ValueError if it is not one."""
     if not isinstance(proposed, TokenTree):
         raise ValueError(
             "a draft proposes a TokenTree, such as TokenTree.rooted(context).grown(…), got"

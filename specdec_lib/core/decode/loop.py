@@ -31,7 +31,7 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`), in fewer target passes.
+    distribution (`reject`), in at most as many target passes as tokens.
 
     on_round    called with each round as soon as it is done
 
@@ -62,15 +62,16 @@ def rounds(
     stop_tokens: Sequence[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
-    "context"), else None.
+    "context": the text has reached the positions that the target can read), else None.
 
     Unlike `decode`, it neither clears the caches nor reads the prompt; see `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
     rule           `look_up` gives the target's own tokens for the seed, and accepts most from
-                   "ranked" siblings; `reject` gives tokens of its distribution, and accepts most
-                   from "iid" and "distinct" ones; other combinations are exact too
-    stop_tokens    each ends the generation when it is emitted
+                   drafts with "ranked" siblings (`TreeDraft`); `reject` gives tokens of its
+                   distribution, and accepts most from "iid" and "distinct" ones; other
+                   combinations are exact too
+    stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or the draft's vocabulary is not the target's.

@@ -29,7 +29,7 @@ class Round:
 
     @property
     def proposed(self) -> int:
-        """The number of guesses that were verified."""
+        """The number of guesses that the target checked, right or wrong."""
         return self.tree.guesses
 
     @property
@@ -39,7 +39,9 @@ class Round:
 
     @property
     def overhead_seconds(self) -> float:
-        """The seconds of this round in which no model ran."""
+        """The seconds of this round that no model counts as its own: n-gram tables, copying, masks
+        and Python.
+        """
         return self.seconds - sum(used.seconds for used in self.usage.values())
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MatchTable:
-    """The probability that a child is accepted if its parent is, by rank and optionally gap.
+    """The probability that a child of a rank, and optionally gap, is accepted if its parent is,
+    whatever its siblings do.
 
-    rates    by rank, for any gap; beyond the last rank each is half the one before
-    name     for people
+    rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
+    name     shown in records and figures
     edges    bin edges of the gap in nats, ascending; empty if gaps do not matter
     binned   rates [len(edges) + 1, len(rates)]: one row per gap bin, by rank
 
-    The gap of a later sibling is how far its noisy log-probability lies below the first's; that of
-    the first is how far the second lies below it.
+    A gap on an edge belongs to the bin above it. The gap of a later sibling is how far its noisy
+    log-probability lies below the first's; that of the first is how far the second lies below it.
     """
 
     rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
@@ -58,6 +59,8 @@ class MatchTable:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k ranked tokens and their gaps as `MatchTable` defines them."""
+    """The first k ranked tokens and their gaps as `MatchTable` defines them; `Chance.rank` should
+    have been asked for at least 2, since the first token's gap is its lead over the second.
+    """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

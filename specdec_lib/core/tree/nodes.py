@@ -19,10 +19,11 @@ class TokenTree:
 
     root_position    absolute position of the root: len(context) − 1
     tokens           one per node
-    parents          the number of each node's parent, which precedes it; siblings stand in the
-                     order in which they were drawn
+    parents          the number of each node's parent, which precedes it, and −1 for the root;
+                     siblings stand in the order in which they were drawn
     sources          which drafter guessed it, "context" for the root
-    scores           how likely the drafter thinks the whole path is accepted
+    scores           the drafter's estimate that the whole path is accepted: 1 at the root, never
+                     above the parent's
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
 
@@ -62,7 +63,7 @@ class TokenTree:
 
     @classmethod
     def rooted(cls, context: Context) -> "TokenTree":
-        """The tree without guesses."""
+        """The tree of the context's last token alone, without guesses."""
         return cls(len(context) - 1, (context.tokens[-1],))
 
     @classmethod
@@ -109,8 +110,8 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of a tree that is rooted at `node`, their scores multiplied by
-        that of `node`, at its end.
+        """This tree with the guesses of another one, rooted at `node`, appended; their scores are
+        multiplied by that of `node`.
         """
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
@@ -183,7 +184,7 @@ class TokenTree:
         return replace(self, rows=(None,) * len(self))
 
     def above(self, nodes: Sequence[int]) -> tuple["TokenTree", dict[int, int]]:
-        """The tree of these nodes and their ancestors, and each kept node's number."""
+        """The tree of these nodes and their ancestors, and a map from old to new node numbers."""
         found = {ROOT}
         for node in nodes:
             while node not in found:
@@ -193,7 +194,7 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """The tree without nodes deeper than `depth`, which keeps `reject` exact: the cut does not
+        """This tree down to `depth`, rows kept; `reject` stays exact, because the cut does not
         depend on the drawn tokens.
         """
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])

@@ -7,7 +7,7 @@ NO_PARENT = -1
 
 
 def check_parents(parents: Sequence[int], first: int = 0) -> None:
-    """Raises ValueError unless each node from `first` on comes after its parent, the root first."""
+    """Raise ValueError unless each node from `first` on comes after its parent, the root first."""
     if not parents or parents[ROOT] != NO_PARENT:
         raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {parents[:1]}")
     for node in range(max(1, first), len(parents)):

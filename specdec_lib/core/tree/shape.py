@@ -26,7 +26,7 @@ class Shape:
 
     @classmethod
     def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
-        """The shape whose nodes at depth 0, 1, … have so many children each."""
+        """The shape with `widths[d]` children for every node at depth d."""
         parents, level = [NO_PARENT], [ROOT]
         for width in widths:
             below = [node for node in level for _ in range(_whole("a width", width, least=1))]
@@ -83,14 +83,8 @@ class Shape:
         """The number of guesses without children, which the draft need not read."""
         return len(set(range(1, len(self))) - set(self.parents))
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The number of guesses at depth 1, 2, … in all; `of_widths` takes children per node."""
-        counts = Counter(self.depths)
-        return tuple(counts[depth] for depth in range(1, self.depth + 1))
-
     def cut(self, budget: Integral) -> "Shape":
-        """The shape of the first `budget` guesses, level by level, numbered in that order."""
+        """The shape of this one's first `budget` guesses in breadth-first order."""
         children, order = children_of(self.parents), [ROOT]
         for node in order:  # grows while it is read
             order += children[node]

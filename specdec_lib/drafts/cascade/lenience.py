@@ -22,8 +22,8 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """The lenience of each node of `tree` in a review: none, 1, for exempt copies that no model has
-    reviewed yet.
+    """Each node's lenience in a review: `lenience`, but 1 (no lenience) for copies by Max-Gram that
+    no model has reviewed yet, if they are exempt.
 
     At temperature 0 a node's score over its parent's is the probability its drafter offered; a copy
     offered 1.

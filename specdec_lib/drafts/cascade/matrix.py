@@ -41,8 +41,11 @@ def from_matrix(
 ) -> Relay:
     """The cascade that a K matrix describes, as a nesting of drafts.
 
-    drafters      strongest first; models, of which the last may be another draft, such as Max-Gram,
-                  whose length is then the matrix's
+    An entry says how far the path is to grow, not how many tokens come from a drafter: a review may
+    hand up more, and the next drafters then add less.
+
+    drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
+                  its length from the matrix, any other keeps its own
     convention    "increments" or "cumulative", see the module
     lenience, exempt_max_gram, siblings, match    of every review
     width         of the outermost reviews: the combs that the target verifies
@@ -116,7 +119,11 @@ class _Nesting:
 
 
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
-    """A checked K matrix in the other convention (or the same)."""
+    """The K matrix, given in `convention`, in the convention `to`, after checking it.
+
+    Raises ValueError unless it is square, upper triangular, of whole numbers of 0 or more and, if
+    cumulative, not falling along a row.
+    """
     for name in (convention, to):
         if name not in CONVENTIONS:
             raise ValueError(

@@ -134,7 +134,7 @@ class Reviewed:
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raises ValueError unless all models and tables in these parts have one vocabulary, and no
+    """Raise ValueError unless all models and tables in these parts have one vocabulary, and no
     model's name is a source of Max-Gram's guesses, by which a review knows them.
     """
     sizes = vocabularies_in(*parts)
@@ -151,6 +151,7 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
 
 
 def check_review(lenience: float, siblings: str, width: int) -> None:
+    """Raise ValueError if one of these fields of `Reviewed` is out of its range."""
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
     if siblings not in ("ranked", "iid"):

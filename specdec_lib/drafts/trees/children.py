@@ -66,7 +66,9 @@ def _grown(
 def grow_best(
     root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The best-first tree of the children known so far, expanded until all that count are."""
+    """The tree of the `budget` best guesses: `expand` is asked for children until none that is not
+    known could enter it.
+    """
     known: dict[Slots, Sequence[Child]] = {}
 
     def factors(slot: Slot) -> list[float]:

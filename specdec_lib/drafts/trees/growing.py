@@ -26,15 +26,15 @@ class TreeDraft:
     shape       any fixed shape, such as `theory.best_tree` of measured rates
     budget      number of guesses, filled best-first by score
     depth       deepest guess of a tree with a budget
-    floor       guesses with a score below it are dropped
+    floor       guesses with a score below it are dropped; a score belongs to the whole path
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
     match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a
                 score is the product of probabilities
 
-    At temperature 0, for "top", and where `match` depends on gaps, a budget adapts to the context;
-    else the shape is the same everywhere.
+    A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
+    edges; else, and always for "iid" and "distinct", the shape is the same everywhere.
     Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024
     (OPT-Tree).
     """
@@ -155,7 +155,7 @@ class TreeDraft:
         chance: Chance,
         width: int,
     ) -> list[Child]:
-        """Up to `width` children of a node, best or first drawn first."""
+        """Up to `width` children of a node, the best first; drawn ones in the order of drawing."""
         if self.siblings in ("iid", "distinct"):
             return self._drawn(tree, node, logits, chance, width)
         if self.siblings == "ranked" and chance.sampler.temperature > 0:
@@ -191,6 +191,7 @@ class TreeDraft:
 
 
 def check_budget(budget: int | None, depth: int) -> None:
+    """Raise ValueError if a budget or its depth is below 1."""
     if budget is not None and (budget < 1 or depth < 1):
         raise ValueError(
             f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
