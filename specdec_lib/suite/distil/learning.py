@@ -20,6 +20,36 @@ HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command, and print how well the student guesses on held-out answers."""
+    given = _parser().parse_args(arguments)
+    from specdec_lib.suite.distil.judging import judge
+    from specdec_lib.suite.distil.lessons import read_lessons
+    from specdec_lib.suite.distil.students import assemble, build_student, save_student
+    from specdec_lib.suite.distil.training import TrainingPlan, train_student
+
+    layers = [int(number) for number in given.layers.split(",")]
+    learnt, judged, head = split_lessons(given.text, given.lessons)
+    if given.continued:
+        learnt += read_lessons(read_text(given.continued), head, given.continued / "lessons")
+    target = load_target()
+    student = build_student(target, layers)
+    if given.begin:
+        student = assemble(target, given.begin)
+    begins = given.begin or f"layers {given.layers}"
+    plan = TrainingPlan(
+        given.answer_tokens,
+        rate=given.rate,
+        seed=given.seed,
+        undistilled=given.undistilled,
+        origin=f"{begins}, {len(learnt)} lessons over {len(head)} tokens",
+    )
+    given.out.mkdir(parents=True, exist_ok=True)
+    train_student(student, learnt, head, plan, given.out / f"{given.name}.checkpoint")
+    about = {"layers": layers, "head": head, "answer_tokens": plan.answer_tokens}
+    save_student(student, given.out / f"{given.name}.safetensors", about)
+    print(judge(student, judged, head).round(3).to_string())
+
+
+def _parser() -> Parser:
     parser = Parser("distil train", "train a draft of some of the target's layers")
     parser.add_argument("name", help="of the draft, such as draft or middle")
     parser.add_argument("--layers", required=True, help="the target's layers to start from: 0,15")
@@ -34,28 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
     parser.add_common("--seed", 0)
     parser.add_common("--out", cache_folder() / "drafts")
-    given = parser.parse_args(arguments)
-    from specdec_lib.suite.distil.judging import judge
-    from specdec_lib.suite.distil.lessons import read_lessons
-    from specdec_lib.suite.distil.students import assemble, build_student, save_student
-    from specdec_lib.suite.distil.training import TrainingPlan, train_student
-
-    layers = [int(number) for number in given.layers.split(",")]
-    learnt, judged, head = split_lessons(given.text, given.lessons)
-    if given.continued:
-        learnt += read_lessons(read_text(given.continued), head, given.continued / "lessons")
-    target = load_target()
-    student = build_student(target, layers)
-    if given.begin:
-        student = assemble(target, given.begin)
-    plan = TrainingPlan(
-        given.answer_tokens, rate=given.rate, seed=given.seed, undistilled=given.undistilled
-    )
-    given.out.mkdir(parents=True, exist_ok=True)
-    train_student(student, learnt, head, plan, given.out / f"{given.name}.checkpoint")
-    about = {"layers": layers, "head": head, "answer_tokens": plan.answer_tokens}
-    save_student(student, given.out / f"{given.name}.safetensors", about)
-    print(judge(student, judged, head).round(3).to_string())
+    return parser
 
 
 def split_lessons(text: Path, folder: Path) -> "tuple[list[Lesson], list[Lesson], list[int]]":

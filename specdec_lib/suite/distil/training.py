@@ -32,6 +32,8 @@ class TrainingPlan:
     batch_tokens     tokens of a step, requests and padding included
     rate             AdamW's, after a warm-up; it falls to a tenth along a cosine
     undistilled      learn the tokens of the text themselves, not the target's distribution
+    origin           what the student begins as and learns from, in words; a checkpoint of another
+                     origin is refused
     """
 
     answer_tokens: int
@@ -41,6 +43,7 @@ class TrainingPlan:
     weight_decay: float = 0.01
     seed: int = 0
     undistilled: bool = False
+    origin: str = ""
 
     def share(self, done: float) -> float:
         """The share of `rate` when `done` of the steps are done."""
