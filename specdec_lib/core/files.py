@@ -15,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOKS = REPOSITORY / "notebooks"
 DATA = REPOSITORY / "data"
 REMEDY = "restore it with `git checkout data`, or make it anew with `make ladder`"
+PREPARED = "source.json"  # written last: a target's folder that has it is complete
 PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
 
 
@@ -26,6 +27,11 @@ def figures_folder() -> Path:
 def cache_folder() -> Path:
     """The folder of files that can be regenerated: SPECDEC_CACHE, else data/cache."""
     return _named_folder("SPECDEC_CACHE", DATA / "cache")
+
+
+def prepared_folder() -> Path:
+    """Where `specdec setup` puts the target; several clones may share it."""
+    return cache_folder() / "smollm2"
 
 
 def _named_folder(variable: str, default: Path) -> Path:

@@ -26,22 +26,29 @@ class CutHead(nn.Module):
         super().__init__()
         self.weight = weight
         self.frequent = frozenset(frequent)
-        self.ids: tuple[int, ...] = ()
+        self.prompt: tuple[int, ...] | None = None
         self.set_prompt(())
 
-    def set_prompt(self, tokens: Sequence[int]) -> bool:
-        """Score the frequent tokens and these; whether that changes the scored ones."""
+    def set_prompt(self, tokens: tuple[int, ...]) -> None:
+        """Score the frequent tokens and these; `ids` is another object if that changes them."""
+        if tokens == self.prompt:
+            return
         ids = tuple(sorted(self.frequent.union(tokens)))
-        if ids == self.ids:
-            return False
-        self.ids, self.places = ids, torch.tensor(ids, device=self.weight.device)
-        self.rows = self.weight.detach()[self.places]
-        return True
+        if self.prompt is None or ids != self.ids:
+            self.ids, self.places = ids, torch.tensor(ids, device=self.weight.device)
+            self.rows = self.weight.detach()[self.places]
+        self.prompt = tokens
 
     def forward(self, hidden: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
         """The logits after each hidden state."""
-        logits = hidden.new_full((*hidden.shape[:-1], len(self.weight)), float("-inf"))
-        logits[..., self.places] = hidden @ self.rows.T
+        return self.spread(hidden @ self.rows.T)
+
+    def spread(self, scored: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch vocab"]:
+        """The logits of the whole vocabulary from those of the scored tokens, in order of id; any
+        columns beyond these are left out.
+        """
+        logits = scored.new_full((*scored.shape[:-1], len(self.weight)), float("-inf"))
+        logits[..., self.places] = scored[..., : len(self.places)]
         return logits
 
 

@@ -61,12 +61,16 @@ def load_model(
     network = _load(AutoModelForCausalLM, source, "cpu" if runtime == "fast" else device, dtype)
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
-    model = CachedModel(network, name)
+    return on_runtime(CachedModel(network, name), runtime)
+
+
+def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
+    """The same model on a runtime, see `load_model`."""
+    network = model.model
     if runtime == "fast":
         return fast_model(model)
-    if runtime == "auto" and suits_fast and network.device.type == "cpu":
-        return choose_runtime(model)
-    return model
+    suits_fast = network.device.type == "cpu" and network.dtype == torch.float32
+    return choose_runtime(model) if runtime == "auto" and suits_fast else model
 
 
 def load_seq2seq(

@@ -118,8 +118,17 @@ class Ladder:
         return fast_model(self.target, name="quantised", stored="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
-        """The tokens of a prompt.  Raises ValueError if a model cannot read as many."""
-        tokens = tuple(self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text))
+        """The tokens of a prompt: as a user's turn where the tokenizer has a chat template, and
+        with the beginning of the answer's turn.
+
+        Raises ValueError if a model cannot read as many.
+        """
+        text = prompt if isinstance(prompt, str) else prompt.text
+        if self.tokenizer.chat_template:
+            text = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+            )
+        tokens = tuple(self.tokenizer.encode(text))
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
             smallest = min(self.models, key=lambda model: model.max_positions)

@@ -7,15 +7,19 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerFast
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, checked_card
+from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.hub import Source
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import load_model, sources_card
-from specdec_lib.models.tokenizers import shared_tokenizer, stop_tokens
+from specdec_lib.models.loading import load_model, on_runtime, sources_card
+from specdec_lib.models.students import assemble
+from specdec_lib.models.tokenizers import load_tokenizer, shared_tokenizer, stop_tokens
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured
 
+HEAD = "head.json"  # the token ids that the drafts score
 SIBLINGS = ("ranked", "iid", "distinct")
 
 
@@ -50,7 +54,8 @@ def load_ladder(
     runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
-        return _embedded(folder, device, dtype, runtime)
+        made = _distilled if (folder / HEAD).is_file() else _embedded
+        return made(folder, device, dtype, runtime)
     if target is None or draft is None:
         raise ValueError(
             f"a ladder of your own has a target and a draft at least, got target={target!s} and"
@@ -96,16 +101,53 @@ def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
         name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime)
         for name in ("target", "middle", "draft")
     }
-    stored = (folder / MATCH).read_text(encoding="utf-8") if MATCH in card["files"] else "[]"
-    measured = tuple(map(Measured.of, json.loads(stored)))
     return Ladder(
         **models,
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=(tokenizer.eos_token_id,),
         card=card,
-        measured=measured,
+        measured=_measured(folder),
     )
+
+
+def _distilled(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
+    """The prepared target, and the drafts that `specdec distil` made of its layers."""
+    card = checked_card(folder, (HEAD, "katz.npz"))
+    target = load_model(target_folder(), "target", device=device, dtype=dtype)
+    head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+    models = {"target": target}
+    for name in ("middle", "draft"):
+        network = assemble(target.model, *sorted(folder.glob(f"{name}*.safetensors")))
+        cut_head(network, head)
+        models[name] = CachedModel(network, name)
+    tokenizer = load_tokenizer(target_folder())
+    return Ladder(
+        **{name: on_runtime(model, runtime) for name, model in models.items()},
+        katz=Katz.load(folder / "katz.npz"),
+        tokenizer=tokenizer,
+        stop_tokens=stop_tokens(target.model.generation_config, tokenizer),
+        card=card,
+        measured=_measured(folder),
+    )
+
+
+def target_folder() -> Path:
+    """The folder of the prepared target.  Raises ValueError if there is none."""
+    folder = prepared_folder()
+    if not (folder / PREPARED).is_file():
+        raise ValueError(
+            f"the target is not prepared: {folder} is missing. `specdec setup` downloads it once"
+            " (98 MB) and converts it (538 MB); or name models of your own: target=…, draft=…"
+        )
+    return folder
+
+
+def _measured(folder: Path) -> tuple[Measured, ...]:
+    """The match tables of a folder; none if it has no such file."""
+    path = folder / MATCH
+    stored = path.read_text(encoding="utf-8") if path.is_file() else "[]"
+    return tuple(map(Measured.of, json.loads(stored)))
 
 
 def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:

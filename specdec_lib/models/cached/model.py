@@ -41,6 +41,7 @@ class CachedModel:
         self.usage = Usage()
         self._cache = PathCache(min(self.max_positions, 1024) + SCRATCH)
         self._paths = PathScorer(self._cache, chunk_rows)
+        self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @property
     def runtime(self) -> str:
@@ -55,8 +56,11 @@ class CachedModel:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         head = self.model.get_output_embeddings()
-        if isinstance(head, CutHead) and head.set_prompt(context.prompt):
-            self._cache.logits.clear()  # they were computed with other rows of the head
+        if isinstance(head, CutHead):
+            head.set_prompt(context.prompt)
+            if head.ids is not self._scored:  # what is kept was computed with other rows
+                self._cache.logits.clear()
+            self._scored = head.ids
         return self._paths.score(context.tokens, tree, self._forward)
 
     @torch.no_grad()

@@ -9,6 +9,7 @@ from jaxtyping import Float32
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, NONE, RELU
 from specdec_lib.models.fast.tiles import COLUMNS
 
@@ -65,7 +66,7 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
             *(config.n_head, config.n_head, size, ACTIVATIONS[activation], False, True),
             np.float32(config.layer_norm_epsilon),
         ),
-        (_numbers(body.wte.weight), _numbers(body.wpe.weight), EMPTY, EMPTY),
+        (numbers(body.wte.weight), numbers(body.wpe.weight), EMPTY, EMPTY),
         _norms([(one.weight, one.bias, two.weight, two.bias) for one, two in norms]),
         (
             [_transposed(layer.attn.c_attn) for layer in body.h],
@@ -73,7 +74,7 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
             [_transposed(layer.mlp.c_fc) for layer in body.h],
             [_transposed(layer.mlp.c_proj) for layer in body.h],
         ),
-        (_numbers(model.lm_head.weight), None),
+        (numbers(_head(model)), None),
     )
 
 
@@ -88,14 +89,14 @@ def llama_layout(model: PreTrainedModel) -> Layout:
     norms = [(layer.input_layernorm, layer.post_attention_layernorm) for layer in layers]
     norms.append((body.norm, body.norm))
     positions = torch.arange(config.max_position_embeddings)[None]
-    cosines, sines = (_numbers(table[0]) for table in body.rotary_emb(zeros, positions))
+    cosines, sines = (numbers(table[0]) for table in body.rotary_emb(zeros, positions))
     attentions, mlps = [layer.self_attn for layer in layers], [layer.mlp for layer in layers]
     return Layout(
         (
             *(config.num_attention_heads, config.num_key_value_heads, size, NONE, True, False),
             np.float32(config.rms_norm_eps),
         ),
-        (_numbers(body.embed_tokens.weight), EMPTY, cosines, sines),
+        (numbers(body.embed_tokens.weight), EMPTY, cosines, sines),
         _norms([(one.weight, zeros, two.weight, zeros) for one, two in norms]),
         (
             [_joined(one.q_proj, one.k_proj, one.v_proj) for one in attentions],
@@ -103,29 +104,36 @@ def llama_layout(model: PreTrainedModel) -> Layout:
             [_joined(one.gate_proj, one.up_proj) for one in mlps],
             [_joined(one.down_proj) for one in mlps],
         ),
-        (_numbers(model.lm_head.weight), None),
+        (numbers(_head(model)), None),
     )
 
 
-def _numbers(tensor: Tensor) -> Numbers:
+def numbers(tensor: Tensor) -> Numbers:
+    """The elements as contiguous float32."""
     return np.ascontiguousarray(tensor.detach().float().numpy())
 
 
+def _head(model: PreTrainedModel) -> Tensor:
+    """The rows of the output matrix that are scored."""
+    head = model.get_output_embeddings()
+    return head.rows if isinstance(head, CutHead) else head.weight
+
+
 def _norms(norms: Sequence[Sequence[Tensor]]) -> Numbers:
-    return np.stack([[_numbers(one) for one in norm] for norm in norms])
+    return np.stack([[numbers(one) for one in norm] for norm in norms])
 
 
 def _transposed(layer: nn.Module) -> Linear:
     """A linear layer of GPT-2, which stores its weight as [ins, outs]."""
-    return _numbers(layer.weight.t()), _numbers(layer.bias)
+    return numbers(layer.weight.t()), numbers(layer.bias)
 
 
 def _joined(*parts: nn.Linear) -> Linear:
     """Linear layers of one input as one layer."""
-    weight = _numbers(torch.cat([part.weight for part in parts]))
+    weight = numbers(torch.cat([part.weight for part in parts]))
     if parts[0].bias is None:
         return weight, None
-    return weight, _numbers(torch.cat([part.bias for part in parts]))
+    return weight, numbers(torch.cat([part.bias for part in parts]))
 
 
 def _uneven(sizes: dict[str, int]) -> dict[str, bool]:

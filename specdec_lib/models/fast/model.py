@@ -17,9 +17,10 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import attention, compiled_trees, kernels, tiles
 from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
-from specdec_lib.models.fast.weights import COLUMNS, read_weights
+from specdec_lib.models.fast.weights import COLUMNS, read_weights, replace_head
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
@@ -51,12 +52,15 @@ class FastModel:
         self.weights = read_weights(model.eval(), stored)
         self.model = model
         self.name = name
-        self.vocabulary = self.weights.vocabulary
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.max_position_embeddings)
         if threads is None:
             threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
         self.set_threads(threads)
         self.usage = Usage()
+        head = model.get_output_embeddings()
+        self._cut = head if isinstance(head, CutHead) else None
+        self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._memory = BranchMemory()
         self._capacity = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._keys, self._values = self.weights.buffers(self._capacity)
@@ -88,6 +92,8 @@ class FastModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
+        if self._cut is not None:
+            self._score_prompt_of(context, self._cut)
         memory = self._memory
         try:
             self._commit(context)
@@ -122,7 +128,8 @@ class FastModel:
         ranked = sampler.temperature == 0 or (
             match.edges and sampler.top_p == 1 and sampler.top_k is not None
         )
-        if not ranked or not short or max(most, *short) > MOST or self.weights.nbytes > SMALL:
+        too_large = max(most, *short, 0) > MOST or self.weights.nbytes > SMALL
+        if not ranked or not short or too_large or self._cut is not None:
             return None
         root = TokenTree.rooted(context)
         check_root(context, root, self.vocabulary, self.max_positions)
@@ -178,6 +185,14 @@ class FastModel:
         memory.add(reads[1].tolist(), reads[0].tolist())
         return nodes, scores
 
+    def _score_prompt_of(self, context: Context, head: CutHead) -> None:
+        """Score the prompt's own tokens as well; what was remembered lacks them."""
+        head.set_prompt(context.prompt)
+        if head.ids is not self._scored:
+            self.forget()
+            self.weights = replace_head(self.weights, head.rows)
+            self._scored = head.ids
+
     def _commit(self, context: Context) -> None:
         """Make the known beginning of a context contiguous, and read a long rest in chunks."""
         memory, tokens = self._memory, context.tokens
@@ -216,7 +231,8 @@ class FastModel:
             *(self._keys, self._values, logits),
         )
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
-        return torch.from_numpy(logits)[:, : self.vocabulary]
+        scored = torch.from_numpy(logits)
+        return scored[:, : self.vocabulary] if self._cut is None else self._cut.spread(scored)
 
     def _reserve(self, entries: int) -> None:
         if entries > self._capacity:

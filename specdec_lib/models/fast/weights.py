@@ -1,10 +1,11 @@
 """The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.models.cached.model import check_attention
@@ -15,6 +16,7 @@ from specdec_lib.models.fast.layouts import (
     Shape,
     gpt2_layout,
     llama_layout,
+    numbers,
 )
 from specdec_lib.models.fast.tiles import COLUMNS
 
@@ -37,7 +39,6 @@ class Weights:
     tables: tuple[Numbers, Numbers, Numbers, Numbers]
     layers: tuple[Numbers, Panels, Panels, Panels, Panels]
     head: Panels
-    vocabulary: int
     stored: str
 
     @property
@@ -91,9 +92,13 @@ def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
         layout.tables,
         (layout.norms, *(stack_panels(group, form) for group in layout.linears)),
         stack_panels([layout.head], form),
-        len(layout.head[0]),
         form,
     )
+
+
+def replace_head(weights: Weights, rows: Tensor) -> Weights:
+    """The same weights with an output matrix of these rows."""
+    return replace(weights, head=stack_panels([(numbers(rows), None)], weights.stored))
 
 
 def exact_format(weights: Sequence[Matrix]) -> str:

@@ -15,10 +15,10 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, write_whole
+from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.suite.distil.lessons import teach
-from specdec_lib.suite.distil.passes import BatchedPasses
-from specdec_lib.suite.distil.students import assemble
 from specdec_lib.suite.distil.teaching import copy_head, load_target, read_text
 from specdec_lib.suite.distil.text import Conversation, list_shards, pack
 
@@ -74,11 +74,12 @@ def _continue_batch(
     """The continuations of some conversations, cut at about the same place."""
     places, greedy = torch.tensor(head), torch.tensor([one.greedy for _, one in begun])
     texts = [list(one.ids[:cut]) for cut, one in begun]
-    passes = BatchedPasses(student, len(begun), max(map(len, texts)) + CONTINUED_TOKENS)
-    for step in range(max(map(len, texts)) + CONTINUED_TOKENS - 1):
+    longest = max(map(len, texts)) + CONTINUED_TOKENS
+    passes = BatchedPasses(student, len(begun), longest, head=head)
+    for step in range(longest - 1):
         tokens = torch.tensor([text[min(step, len(text) - 1)] for text in texts])
         positions = torch.tensor([min(step, len(text) - 1) for text in texts])
-        logits = passes.logits(tokens, positions)[:, places]
+        logits = passes.logits(tokens, positions)
         chosen = places[_choose(logits, greedy, generator)].tolist()
         for (cut, _), text, token in zip(begun, texts, chosen, strict=True):
             if len(text) == step + 1 < cut + CONTINUED_TOKENS:

@@ -21,9 +21,9 @@ HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command, and print how well the student guesses on held-out answers."""
     given = _parser().parse_args(arguments)
+    from specdec_lib.models.students import assemble, build_student, save_student
     from specdec_lib.suite.distil.judging import judge
     from specdec_lib.suite.distil.lessons import read_lessons
-    from specdec_lib.suite.distil.students import assemble, build_student, save_student
     from specdec_lib.suite.distil.training import TrainingPlan, train_student
 
     layers = [int(number) for number in given.layers.split(",")]

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import write_whole
-from specdec_lib.suite.distil.passes import fastest_dtype
+from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.suite.distil.text import Conversation
 
 TOP = 32

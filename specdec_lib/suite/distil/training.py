@@ -17,9 +17,9 @@ from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.files import write_whole
+from specdec_lib.models.batched import fastest_dtype
+from specdec_lib.models.students import own_weights
 from specdec_lib.suite.distil.lessons import Lesson, pad
-from specdec_lib.suite.distil.passes import fastest_dtype
-from specdec_lib.suite.distil.students import own_weights
 
 CHECKPOINT_SECONDS = 120
 

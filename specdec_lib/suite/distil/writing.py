@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.suite.distil.passes import BatchedPasses
+from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.suite.distil.requests import REQUEST_TOKENS, Opening, draw_opening
 from specdec_lib.suite.distil.text import Conversation
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from transformers import GPT2LMHeadModel
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -26,11 +28,11 @@ from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.intervals import bootstrap
+from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.ladder import corpus
 from specdec_lib.suite.ladder.making import KATZ_BYTES
-from specdec_lib.suite.ladder.matching import logits_along
 from specdec_lib.suite.ladder.sampling import sample
 from specdec_lib.workload import Ladder, load_ladder, load_prompts, seeds
 
@@ -69,6 +71,12 @@ def texts(
             )
         )
     return found
+
+
+@torch.no_grad()
+def logits_along(model: CachedModel, text: tuple[int, ...]) -> Float[Tensor, "tokens vocab"]:
+    """The logits after each token of a text, in one plain pass that no cache sees."""
+    return model.model(input_ids=torch.tensor([text], device=model.model.device)).logits[0].float()
 
 
 def knows(

@@ -12,21 +12,19 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, file_digest
 from specdec_lib.core.tree import leading
 from specdec_lib.core.verify import reject
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.measure.replay.recording import chain_of
+from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.ladder.making import write_card
 from specdec_lib.theory import monotone
@@ -79,8 +77,9 @@ def measure(
     for sampler in samplers:
         counts = {(*pair, "ranked"): _Counts() for pair in PAIRS}
         counts |= {("draft", "target", siblings): _Counts() for siblings in ("iid", "distinct")}
-        for prompt, seed in zip(prompts, seeds(prompts, 0), strict=True):
-            _look(ladder, ladder.encode(prompt), Chance(seed, sampler), counts, max_new_tokens)
+        written = write_texts(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
+        for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
+            _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler), counts)
             bar.update()
         for (guesser, obeyed, siblings), found in counts.items():
             head = {
@@ -98,27 +97,19 @@ def measure(
 def _look(
     ladder: Ladder,
     given: tuple[int, ...],
+    written: tuple[int, ...],
     chance: Chance,
     counts: dict[tuple[str, str, str], "_Counts"],
-    max_new_tokens: int,
 ) -> None:
     """Every position of one text that the target wrote."""
-    made = decode(
-        ladder.target,
-        NoDraft(),
-        given,
-        chance,
-        max_new_tokens=max_new_tokens,
-        stop_tokens=ladder.stop_tokens,
-    )
-    text = made.context.tokens
+    text, context = given + written, Context.of(given)
     logits = {
-        model.name: logits_along(model, text[:-1])
+        model.name: model.score(context, chain_of(context, written[:-1])).float()
         for model in (ladder.target, ladder.middle, ladder.draft)
     }
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
-        rows = {name: found[position - 1] for name, found in logits.items()}
+        rows = {name: found[position - len(given)] for name, found in logits.items()}
         ranked: dict[str, Ranked] = {
             name: partial(_by_model, rows[name], position) for name in ("middle", "draft")
         }
@@ -164,12 +155,6 @@ def _drawn(
     tree = draft.propose(context, chance)
     path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
     return (path[0] - 1 if path else None), tree.guesses
-
-
-@torch.no_grad()
-def logits_along(model: CachedModel, text: tuple[int, ...]) -> Float[Tensor, "tokens vocab"]:
-    """The logits after each token of a text, in one plain pass that no cache sees."""
-    return model.model(input_ids=torch.tensor([text], device=model.model.device)).logits[0].float()
 
 
 class _Counts:

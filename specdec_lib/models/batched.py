@@ -4,6 +4,8 @@ Hugging Face's generation pads a batch and waits for its longest sequence. Here 
 its own length, and one that has ended is replaced by a new one at once (continuous batching).
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
@@ -15,21 +17,30 @@ class BatchedPasses:
 
     sequences    how many there are
     positions    how many tokens each may have at most
-
-    Where the processor multiplies bfloat16, weights and cache are rounded to it; a text written so
-    is not exactly the float32 model's: good enough to learn from, not to measure on.
+    dtype        None is bfloat16 where the processor multiplies it: weights and cache are rounded,
+                 which is good enough to learn from, not to measure on
+    head         the token ids that are scored, None for all
     """
 
-    def __init__(self, model: LlamaForCausalLM, sequences: int, positions: int) -> None:
+    def __init__(
+        self,
+        model: LlamaForCausalLM,
+        sequences: int,
+        positions: int,
+        *,
+        dtype: torch.dtype | None = None,
+        head: Sequence[int] | None = None,
+    ) -> None:
         config = model.config
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.width, self.epsilon = config.hidden_size, config.rms_norm_eps
         self.head_width = self.width // self.heads
-        self.dtype = fastest_dtype()
+        self.dtype = dtype or fastest_dtype()
         self.weights = [_layer(layer, self.dtype) for layer in model.model.layers]
         self.norm = model.model.norm.weight.detach().to(self.dtype)
         self.embedding = model.model.embed_tokens.weight.detach().to(self.dtype)
-        self.head = model.lm_head.weight.detach().to(self.dtype)
+        rows = model.lm_head.weight.detach()
+        self.head = (rows if head is None else rows[list(head)]).to(self.dtype)
         self.rotation = _rotation(model, positions, self.dtype)
         shape = (len(self.weights), sequences, self.kv_heads, positions, self.head_width)
         self.keys = torch.zeros(shape, dtype=self.dtype)

@@ -48,19 +48,24 @@ def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
     write_whole(path, save(weights, {"about": json.dumps(about)}))
 
 
-def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
-    """The student that `save_student` stored, as a whole model in the target's dtype.
+def assemble(target: LlamaForCausalLM, *paths: Path) -> LlamaForCausalLM:
+    """The student whose weights `save_student` stored, as a whole model in the target's dtype.
+
+    paths    of its files, if it was stored in several
 
     Raises ValueError if its weights do not fit the target's configuration.
     """
-    with safe_open(path, "pt") as file:
-        weights = {name: file.get_tensor(name).to(target.dtype) for name in file.keys()}
+    weights = {}
+    for path in paths:
+        with safe_open(path, "pt") as file:
+            weights |= {name: file.get_tensor(name).to(target.dtype) for name in file.keys()}
     layers = {int(name.split(".")[2]) for name in weights if name.startswith("model.layers.")}
     student = _empty(target, len(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
     if wanted != {name: tensor.shape for name, tensor in weights.items()}:
         raise ValueError(
-            f"{path} does not hold the layers of a model like {target.config._name_or_path}"
+            f"{', '.join(map(str, paths))} holds other weights than {len(layers)} layers and the"
+            f" norm of a model like {target.config._name_or_path}"
         )
     student.load_state_dict(weights, strict=False)
     return student

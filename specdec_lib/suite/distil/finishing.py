@@ -1,0 +1,89 @@
+"""`specdec distil finish`: puts trained drafts and their n-gram table into the ladder's folder.
+
+`--export DIR` writes a draft of the ladder as an ordinary model folder instead.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
+from specdec_lib.suite.distil.teaching import read_head
+from specdec_lib.suite.setup.target import NAME
+
+LADDER = DATA / "ladder"
+DRAFTS = ("middle", "draft")
+CARD = "card.json"
+SHARD_BYTES = 15_000_000
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = Parser("distil finish", "put trained drafts into data/ladder, or export one")
+    parser.add_argument("--drafts", type=Path, default=cache_folder() / "drafts")
+    parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+    parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
+    parser.add_common("--out", LADDER)
+    given = parser.parse_args(arguments)
+    if given.export:
+        export(given.export)
+    else:
+        finish(given.drafts, read_head(given.lessons), given.out)
+
+
+def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
+    """Write the ladder's files, and a card that lists them; match tables are measured anew."""
+    from specdec_lib.models.students import read_about
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        if old.name not in ("README.md", "match.json"):
+            old.unlink()
+    (folder / "match.json").unlink(missing_ok=True)
+    write_whole(folder / "head.json", json.dumps(list(head)).encode())
+    write_whole(folder / "katz.npz", (drafts / "katz.npz").read_bytes())
+    abouts = {}
+    for name in DRAFTS:
+        source = drafts / f"{name}.safetensors"
+        _store_shards(source, folder, name)
+        abouts[name] = read_about(source)
+    write_card({"target": NAME, "models": abouts, "katz": {"order": 3, "temperature": 1.5}}, folder)
+
+
+def write_card(card: dict, folder: Path) -> None:
+    """Write card.json, with the SHA-256 of every other file of the folder."""
+    files = sorted(path for path in folder.iterdir() if path.name not in (CARD, "README.md"))
+    listed = {path.name: file_digest(path) for path in files}
+    content = json.dumps(card | {"files": listed}, indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / CARD, content.encode())
+
+
+def export(folder: Path) -> None:
+    """Write the ladder's drafts as whole models in hub format, with the target's tokenizer.
+
+    Their head is the target's whole one: a cut head is not part of the format.
+    """
+    from specdec_lib.workload import load_ladder
+
+    ladder = load_ladder(device="cpu")
+    for model in (ladder.middle, ladder.draft):
+        network = model.model
+        network.set_output_embeddings(ladder.target.model.get_output_embeddings())
+        network.save_pretrained(folder / model.name)
+        ladder.tokenizer.save_pretrained(folder / model.name)
+
+
+def _store_shards(source: Path, folder: Path, name: str) -> None:
+    """The weights of a file in files of at most SHARD_BYTES."""
+    from huggingface_hub import save_torch_state_dict
+    from safetensors.torch import load_file
+
+    save_torch_state_dict(
+        load_file(source),
+        folder,
+        filename_pattern=f"{name}{{suffix}}.safetensors",
+        max_shard_size=SHARD_BYTES,
+    )
+    for index in folder.glob(f"{name}*.index.json"):
+        index.unlink()  # every file is read

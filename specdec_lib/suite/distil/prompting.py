@@ -1,0 +1,171 @@
+"""`specdec distil prompts`: the prompt sets, 60 development and 60 held-out ones per domain.
+
+Chat requests and word problems are the target's own, under other seeds than the text that drafts
+learn from; functions and passages are those of installed packages. A request is chosen by its
+form, never by what a model makes of it.
+"""
+
+import ast
+import hashlib
+import json
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.suite.distil.command import TEXT
+from specdec_lib.workload import SPLITS, Prompt
+
+PER_SPLIT = 60
+PACKAGES = ("json", "email", "logging", "asyncio", "networkx", "numpy", "pandas", "scipy")
+PER_FILE = 2
+WORDS = range(60, 181)  # of a passage
+OPENING = range(60, 700)  # characters of a signature and its docstring
+SEED = 1_000_003  # the text is written with seeds that count conversations
+
+
+class Request(NamedTuple):
+    """What a prompt is made of."""
+
+    name: str
+    text: str
+    origin: str
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = Parser("distil prompts", __doc__.partition(": ")[2])
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
+    parser.add_common("--out", DATA / "prompts")
+    given = parser.parse_args(arguments)
+    sources = list(source_files(PACKAGES))
+    found = {"code": openings(sources), "summary": passages(sources)} | own_requests(given.text)
+    for domain, requests in found.items():
+        prompts = chosen(domain, requests)
+        lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in prompts)
+        write_whole(given.out / f"{domain}.jsonl", "".join(lines).encode())
+
+
+def chosen(domain: str, requests: Iterable[Request]) -> list[Prompt]:
+    """PER_SPLIT prompts of each split, in the order of a hash of their names.
+
+    Requests of one origin file are of one split.  Raises ValueError if there are too few.
+    """
+    found: dict[str, list[Request]] = {split: [] for split in SPLITS}
+    for one in sorted(set(requests), key=lambda one: _digest(one.name)):
+        found[SPLITS[int(_digest(one.origin or one.name), 16) % 2]].append(one)
+    for split, those in found.items():
+        if len(those) < PER_SPLIT:
+            raise ValueError(f"{PER_SPLIT} {split} {domain} prompts are wanted, got {len(those)}")
+    return [
+        Prompt(f"{domain}/{one.name}", one.text, domain, split, one.origin or "the target")
+        for split, those in found.items()
+        for one in those[:PER_SPLIT]
+    ]
+
+
+def own_requests(text: Path) -> dict[str, list[Request]]:
+    """Chat requests and word problems that the target writes for itself, none of them a request of
+    the stored text.
+    """
+    from tqdm import tqdm
+    from transformers import AutoTokenizer
+
+    from specdec_lib.suite.distil.teaching import load_target, read_text
+    from specdec_lib.suite.distil.writing import Writer
+    from specdec_lib.workload.ladder_files import target_folder
+
+    tokenizer = AutoTokenizer.from_pretrained(target_folder())
+    writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED)
+    skipped = len(tokenizer(writer.before).input_ids), len(writer.handover) + 1
+
+    def request(ids: Sequence[int], start: int) -> str:
+        return tokenizer.decode(ids[skipped[0] : start - skipped[1]]).strip()
+
+    learnt = {plain(request(one.ids, one.start)) for one in read_text(text)}
+    found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
+    with tqdm(total=2 * 3 * PER_SPLIT, desc="requests", mininterval=5) as bar:
+        for one in writer.write():
+            if all(len(those) >= 3 * PER_SPLIT for those in found.values()):
+                return {domain: list(those.values()) for domain, those in found.items()}
+            those = None if one is None else found.get(one.domain)
+            if those is None or len(those) >= 3 * PER_SPLIT:
+                continue
+            asked = request(one.ids, one.start)
+            whole = asked.endswith((".", "?", "!")) and len(asked.split()) >= 4
+            if whole and plain(asked) not in learnt and plain(asked) not in those:
+                those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
+                bar.update()
+    raise AssertionError("the writer never ends")
+
+
+def plain(text: str) -> str:
+    """A text in lower case with single spaces: equal requests that are written differently."""
+    return " ".join(text.casefold().split())
+
+
+def source_files(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Name and text of the Python files of installed packages, without tests.
+
+    Raises ValueError if a package is not installed.
+    """
+    for package in packages:
+        found = find_spec(package)
+        if found is None or found.origin is None:
+            raise ValueError(f"the package {package} is not installed: pip install {package}")
+        root = Path(found.origin).parent
+        for path in sorted(root.rglob("*.py")):
+            parts = path.relative_to(root.parent).parts
+            if not {"test", "tests"} & set(parts):
+                yield "/".join(parts), path.read_text(encoding="utf-8", errors="replace")
+
+
+def openings(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
+    """Requests to complete a function from its signature and docstring."""
+    for file, text in sources:
+        lines = text.split("\n")
+        found = []
+        for node in _documented(text, ast.FunctionDef):
+            if len(node.body) > 2 and lines[node.lineno - 1].lstrip().startswith("def "):
+                opening = lines[node.lineno - 1 : node.body[0].end_lineno]
+                shown = textwrap.dedent("\n".join(opening))
+                if len(shown) in OPENING:
+                    asked = f"Complete this Python function:\n\n{shown}"
+                    found.append(Request(f"{file}:{node.lineno}", asked, file))
+        yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
+
+
+def passages(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
+    """Requests to shorten a passage of documentation, and to answer a question from it."""
+    for file, text in sources:
+        found = []
+        for node in _documented(text, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            whole = ast.get_docstring(node).split("\n\n")
+            passage = "\n\n".join(part for part in whole if ">>>" not in part and "---" not in part)
+            if len(passage.split()) in WORDS:
+                name = getattr(node, "name", file)
+                asked = (
+                    f"Summarize the following text:\n\n{passage}"
+                    if int(_digest(passage), 16) % 2
+                    else f"Read the following passage and answer the question.\n\n{passage}\n\n"
+                    f"Question: What is {name} for, and what should one know before using it?"
+                )
+                found.append(Request(f"{file}#{_digest(passage)[:8]}", asked, file))
+        yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
+
+
+def _documented(text: str, kinds: type | tuple[type, ...]) -> list:
+    """The definitions of a file that have a docstring; none if it does not parse."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node)]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
