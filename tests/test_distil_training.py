@@ -99,10 +99,35 @@ def test_a_student_of_all_layers_is_the_target(taught: list[Lesson]) -> None:
     place_of[HEAD] = torch.arange(len(HEAD))
     batch, target = Batch(taught[:6], place_of), network()
     rows = target.lm_head.weight[HEAD]
-    same = divergence(batch, batch.log_probs(build_student(target, (0, 1, 2)), rows))
-    other = divergence(batch, batch.log_probs(build_student(target, (0, 2)), rows))
+    same, other = (
+        divergence(batch.hidden(build_student(target, layers)), rows, *batch.of_target())
+        for layers in ((0, 1, 2), (0, 2))
+    )
     assert same.abs().max() < 1e-2 < 0.1 < other.mean()
     assert (judge(build_student(target, (0, 1, 2)), taught, HEAD)["first"] > 0.97).all()
+
+
+@pytest.mark.parametrize("undistilled", [False, True])
+def test_the_gradient_is_that_of_the_divergence_written_out(
+    taught: list[Lesson], monkeypatch: pytest.MonkeyPatch, undistilled: bool
+) -> None:
+    monkeypatch.setattr(training, "ROWS", 7)
+    place_of = torch.full((60,), -1)
+    place_of[HEAD] = torch.arange(len(HEAD))
+    batch, rows = Batch(taught[:6], place_of), network().lm_head.weight.detach()[HEAD].double()
+    places, probs, rest = batch.of_text()
+    if not undistilled:
+        places, probs = batch.places[:, :8], batch.probs[:, :8]
+        rest = 1 - probs.sum(dim=1)
+    given = torch.randn(len(places), 32, dtype=torch.float64, requires_grad=True)
+    divergence(given, rows, places, probs, rest).sum().backward()
+    again = given.detach().clone().requires_grad_()
+    guessed = (again @ rows.T).log_softmax(-1)
+    among = guessed.gather(1, places)
+    beyond = torch.log1p(-among.exp().sum(1)) if not undistilled else torch.zeros(len(rest))
+    (-(probs * among).sum() - (rest * beyond).sum()).backward()
+    torch.testing.assert_close(given.grad, again.grad, atol=1e-5, rtol=1e-4)
+    assert again.grad.abs().max() > 0.05
 
 
 @pytest.mark.parametrize("undistilled", [False, True])

@@ -30,9 +30,9 @@ def judge(
     for lesson in sorted(lessons, key=lambda one: len(one.conversation.ids)):
         one = lesson.conversation
         batch = Batch([lesson], place_of)
-        log_probs = batch.log_probs(student, rows)
-        best = log_probs.topk(4).indices
-        guessed = log_probs.gather(1, batch.places).exp()
+        logits = (batch.hidden(student).to(rows.dtype) @ rows.T).float()
+        best = logits.topk(4).indices
+        guessed = logits.softmax(dim=-1).gather(1, batch.places)
         rest = torch.minimum(1 - batch.probs.sum(1), 1 - guessed.sum(1)).clamp(min=0)
         measured = {
             "first": best[:, 0] == batch.places[:, 0],

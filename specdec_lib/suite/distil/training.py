@@ -22,6 +22,7 @@ from specdec_lib.models.students import own_weights
 from specdec_lib.suite.distil.lessons import Lesson, pad
 
 CHECKPOINT_SECONDS = 120
+ROWS = 512  # answer tokens whose logits are computed at a time
 
 
 @dataclass(frozen=True)
@@ -63,33 +64,73 @@ class Batch:
         self.probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
         self.written = place_of[self.ids[self.rows, self.columns + 1]]  # -1: not in the head
 
-    def log_probs(
-        self, student: LlamaForCausalLM, head: Float[Tensor, "head width"]
-    ) -> Float[Tensor, "answer head"]:
-        """The student's log-probabilities at every answer token."""
+    def hidden(self, student: LlamaForCausalLM) -> Float[Tensor, "answer width"]:
+        """What the student's head reads before every answer token."""
         dtype = fastest_dtype()
         with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-            hidden = student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
-            logits = hidden @ head.T
-        return logits.float().log_softmax(dim=-1)
+            return student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
 
-    def surprise(self, log_probs: Float[Tensor, "answer head"]) -> Float[Tensor, " answer"]:
-        """The student's negative log-probability of each token that was written, 0 for one that is
-        not in the head.
+    def of_text(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Places, probabilities and the rest for learning the written tokens themselves; a token
+        that is not in the head weighs nothing.
         """
-        found = log_probs.gather(1, self.written.clamp(min=0)[:, None])[:, 0]
-        return -found * (self.written >= 0)
+        known = (self.written >= 0).float()[:, None]
+        return self.written.clamp(min=0)[:, None], known, torch.zeros(len(known))
+
+    def of_target(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Places and probabilities of the target's likeliest tokens, and the rest."""
+        return self.places, self.probs, (1 - self.probs.sum(dim=1)).clamp(min=1e-6)
 
 
-def divergence(batch: Batch, log_probs: Float[Tensor, "answer head"]) -> Float[Tensor, " answer"]:
-    """Kullback-Leibler divergence of the student from the target, in nats, per answer token; the
-    tokens beyond the target's likeliest count as one outcome.
+def divergence(
+    hidden: Float[Tensor, "answer width"],
+    head: Float[Tensor, "head width"],
+    places: Int[Tensor, "answer top"],
+    probs: Float[Tensor, "answer top"],
+    rest: Float[Tensor, " answer"],
+) -> Float[Tensor, " answer"]:
+    """Kullback-Leibler divergence, in nats, of the student from a distribution that gives `probs`
+    to `places` of the head and `rest` to all others together.
     """
-    guessed = log_probs.gather(1, batch.places)
-    rest = (1 - batch.probs.sum(dim=1)).clamp(min=1e-6)
-    guessed_rest = torch.log1p(-guessed.exp().sum(dim=1).clamp(max=1 - 1e-6))
-    apart = (batch.probs * (batch.probs.clamp(min=1e-9).log() - guessed)).sum(dim=1)
-    return apart + rest * (rest.log() - guessed_rest)
+    return _Divergence.apply(hidden, head, places, probs, rest)
+
+
+class _Divergence(torch.autograd.Function):
+    """Loss and gradient together, a few rows at a time: the logits of a whole step, 8,192 for each
+    token, would go through memory ten times.
+    """
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: torch.autograd.function.FunctionCtx,
+        hidden: Tensor,
+        head: Tensor,
+        places: Tensor,
+        probs: Tensor,
+        rest: Tensor,
+    ) -> Tensor:
+        """The divergence of each row; the gradient is kept."""
+        losses, slopes = [], []
+        parts = (hidden, places, probs, rest)
+        for row, place, wanted, left in zip(*(one.split(ROWS) for one in parts), strict=True):
+            guessed = (row.to(head.dtype) @ head.T).float().softmax(dim=-1)
+            among = guessed.gather(1, place)
+            beyond = (1 - among.sum(dim=1)).clamp(min=1e-6)
+            apart = wanted * (wanted.clamp(min=1e-9).log() - among.clamp(min=1e-30).log())
+            others = left * (left.clamp(min=1e-9).log() - beyond.log())
+            losses.append(apart.sum(dim=1) + others)
+            pull = left / beyond  # d(−left·log beyond) is pull · d(Σ among)
+            slope = guessed * (wanted.sum(dim=1) - pull * (1 - beyond))[:, None]
+            slope.scatter_add_(1, place, pull[:, None] * among - wanted)
+            slopes.append(slope.to(head.dtype) @ head)
+        ctx.save_for_backward(torch.cat(slopes).to(hidden.dtype))
+        return torch.cat(losses)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, weights: Tensor) -> tuple:  # type: ignore[override]
+        """The gradient of the hidden states; the head is frozen."""
+        (slopes,) = ctx.saved_tensors
+        return slopes * weights[:, None], None, None, None, None
 
 
 def train_student(
@@ -106,7 +147,7 @@ def train_student(
     """
     place_of = torch.full((student.config.vocab_size,), -1)
     place_of[list(head)] = torch.arange(len(head))
-    rows = student.lm_head.weight.detach()[list(head)]
+    rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
     steps = list(schedule(lessons, plan))
     optimizer = torch.optim.AdamW(
         own_weights(student).values(), plan.rate, weight_decay=plan.weight_decay
@@ -118,9 +159,8 @@ def train_student(
     for step in range(start, len(steps)):
         batch = Batch([lessons[number] for number in steps[step]], place_of)
         optimizer.param_groups[0]["lr"] = plan.rate * plan.share(step / len(steps))
-        log_probs = batch.log_probs(student, rows)
-        apart = batch.surprise(log_probs) if plan.undistilled else divergence(batch, log_probs)
-        loss = apart.mean()
+        wanted = batch.of_text() if plan.undistilled else batch.of_target()
+        loss = divergence(batch.hidden(student), rows, *wanted).mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(own_weights(student).values(), 1.0)
