@@ -121,14 +121,13 @@ def test_the_batched_passes_give_hugging_faces_logits() -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of at most 6 and answers of at most 20 tokens."""
-    monkeypatch.setattr(writing, "ANSWER_TOKENS", 20)
+    """Requests of at most 6 tokens."""
     for domain in requests.DOMAINS:
         monkeypatch.setitem(requests.REQUEST_TOKENS, domain, 6)
 
 
 def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
-    writer = writing.Writer(model, tokenizer(), sequences=4, seed=seed)
+    writer = writing.Writer(model, tokenizer(), sequences=4, seed=seed, answer_tokens=20)
     return list(islice((one for one in writer.write() if one is not None), count))
 
 

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     begins = given.begin or f"layers {given.layers}"
     plan = TrainingPlan(
         given.answer_tokens,
+        batch_tokens=given.batch_tokens,
         rate=given.rate,
         seed=given.seed,
         undistilled=given.undistilled,
@@ -59,6 +60,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--begin", type=Path, help="a draft to go on from, with as many layers")
     parser.add_argument("--rate", type=float, default=1e-3, help="AdamW's largest learning rate")
+    parser.add_argument("--batch-tokens", type=int, default=2048, help="of a step, in all")
     parser.add_argument("--undistilled", action="store_true", help="learn from the text alone")
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")

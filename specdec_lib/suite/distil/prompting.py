@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA, check_writable, write_whole
 from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.workload import SPLITS, Prompt
 
@@ -25,6 +25,7 @@ PACKAGES = ("json", "email", "logging", "asyncio", "networkx", "numpy", "pandas"
 PER_FILE = 2
 WORDS = range(60, 181)  # of a passage
 OPENING = range(60, 700)  # characters of a signature and its docstring
+FORMULA = {"..", "math::", "versionadded::"}  # words of a passage that is not prose
 SEED = 1_000_003  # the text is written with seeds that count conversations
 
 
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", DATA / "prompts")
     given = parser.parse_args(arguments)
+    check_writable(given.out)
     sources = list(source_files(PACKAGES))
     found = {"code": openings(sources), "summary": passages(sources)} | own_requests(given.text)
     for domain, requests in found.items():
@@ -80,7 +82,7 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
     from specdec_lib.workload.ladder_files import target_folder
 
     tokenizer = AutoTokenizer.from_pretrained(target_folder())
-    writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED)
+    writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, answer_tokens=1)
     skipped = len(tokenizer(writer.before).input_ids), len(writer.handover) + 1
 
     def request(ids: Sequence[int], start: int) -> str:
@@ -146,7 +148,7 @@ def passages(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
         for node in _documented(text, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             whole = ast.get_docstring(node).split("\n\n")
             passage = "\n\n".join(part for part in whole if ">>>" not in part and "---" not in part)
-            if len(passage.split()) in WORDS:
+            if len(passage.split()) in WORDS and not FORMULA & set(passage.split()):
                 name = getattr(node, "name", file)
                 asked = (
                     f"Summarize the following text:\n\n{passage}"

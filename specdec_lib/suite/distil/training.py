@@ -38,7 +38,7 @@ class TrainingPlan:
     """
 
     answer_tokens: int
-    batch_tokens: int = 8192
+    batch_tokens: int = 2048
     rate: float = 1e-3
     warm_up: float = 0.02
     weight_decay: float = 0.01

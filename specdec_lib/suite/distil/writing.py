@@ -35,8 +35,9 @@ class _Sequence:
 class Writer:
     """Writes conversations with a chat model, many at a time.
 
-    sequences    how many are written at a time
-    seed         of openings and choices; a text repeats only on the same machine and versions
+    sequences        how many are written at a time
+    answer_tokens    of each answer, at most
+    seed             of openings and choices; a text repeats only on the same machine and versions
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Writer:
         *,
         sequences: int,
         seed: int,
+        answer_tokens: int = ANSWER_TOKENS,
     ) -> None:
         self.tokenizer, self.random = tokenizer, Random(seed)
+        self.answer_tokens = answer_tokens
         self.generator = torch.Generator().manual_seed(seed)
         self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
@@ -56,7 +59,7 @@ class Writer:
         )
         self.before, self.between = template.split("?")
         self.handover = tokenizer(self.between).input_ids[1:]  # what follows the end of the request
-        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + ANSWER_TOKENS
+        positions = 96 + max(REQUEST_TOKENS.values()) + len(self.handover) + answer_tokens
         self.passes = BatchedPasses(model, sequences, positions)
         self.sequences = [self._new() for _ in range(sequences)]
 
@@ -102,7 +105,7 @@ class Writer:
                 one.tokens += [] if token in self.special else [token]
                 one.tokens += [self.end, *self.handover]
                 one.start = len(one.tokens)
-                one.limit = one.start + ANSWER_TOKENS
+                one.limit = one.start + self.answer_tokens
             else:
                 one.tokens.append(token)
             return False
