@@ -8,8 +8,9 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
+from tiny import tiny_ladder
 
-from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 torch.set_num_threads(1)
 
@@ -58,8 +59,8 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def ladder() -> Ladder:
-    """The embedded ladder in float32 on the CPU."""
-    return load_ladder(device="cpu")
+    """The ladder of tiny random models, in float32 on the CPU."""
+    return tiny_ladder()
 
 
 @pytest.fixture(scope="session")

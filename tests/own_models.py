@@ -20,9 +20,9 @@ END = "<|endoftext|>"
 
 
 def tokenizer(**special: str) -> PreTrainedTokenizerFast:
-    """The embedded ladder's, of 4,096 tokens."""
+    """The one that the tiny models share, of 4,096 tokens."""
     return PreTrainedTokenizerFast(
-        tokenizer_file=str(DATA / "ladder" / "tokenizer.json"), **({"eos_token": END} | special)
+        tokenizer_file=str(DATA / "pair" / "tokenizer.json"), **({"eos_token": END} | special)
     )
 
 

@@ -1,4 +1,4 @@
-"""The contenders themselves, on tiny random networks and on the embedded ladder."""
+"""The contenders themselves, on tiny random networks and on a tiny ladder."""
 
 import itertools
 from dataclasses import replace
@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
+from tiny import tiny_ladder
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -125,12 +126,18 @@ def stored() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (DATA / "measured").glob("bench_*")}
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs the tiny ladder."""
+    monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
+
+
 TINY = BenchPlan(prompts=(2, 1), development=1, tokens=4, stages=(1,), most=1)
 HERE = ["--runtimes", "reference", "--device", "cpu"]
 
 
 def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, unchecked: None
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, small: None, unchecked: None
 ) -> None:
     monkeypatch.setattr(command, "SMOKE", TINY)
     before = stored()
@@ -141,7 +148,7 @@ def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
 
 
 def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unchecked: None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
 ) -> None:
     monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))

@@ -12,10 +12,13 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.trees import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
+from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.table import joint_distribution
 
+FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
 
 
@@ -32,7 +35,7 @@ def cut_model(vocabulary: int, frequent: tuple[int, ...]) -> CachedModel:
     return CachedModel(found, "cut")
 
 
-def scored(model: CachedModel, context: Context) -> torch.Tensor:
+def scored(model: CachedModel | FastModel, context: Context) -> torch.Tensor:
     tokens, parents = zip(*TREE, strict=True)
     return model.score(
         context, TokenTree.rooted(context).grown(tokens, parents, source="test", scores=[0.5] * 3)
@@ -109,3 +112,37 @@ def test_reject_is_exact_where_the_drafts_rows_have_zeros(draft, unchecked) -> N
 def test_token_ids_beyond_the_vocabulary_are_refused() -> None:
     with pytest.raises(ValueError, match="0 to 8"):
         cut_head(network(9), (3, 9))
+
+
+def small() -> LlamaForCausalLM:
+    """A network that the fast runtime runs, with a cut head."""
+    torch.manual_seed(4)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3}
+    found = LlamaForCausalLM(LlamaConfig(vocab_size=61, **sizes, **heads)).eval()
+    cut_head(found, FREQUENT)
+    return found
+
+
+def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt() -> None:
+    """Two prompts over the same tokens in turn and back; their rows differ, which is the control:
+    logits of the other prompt, or of the head as it was read at first, would be seen.
+    """
+    one, other = Context.of((50, 1, 50)).extended((7,)), Context.of((50, 1, 50, 7, 52))
+    fast, reference = FastModel(small(), "fast"), CachedModel(small(), "reference")
+    for context in (one, other, one, one.extended((41,)), other):
+        mine, theirs = scored(fast, context), scored(reference, context)
+        assert torch.equal(mine.isneginf(), theirs.isneginf())
+        kept = ~theirs[0].isneginf()
+        assert {*kept.nonzero()[:, 0].tolist()} == {*FREQUENT, *context.prompt}
+        torch.testing.assert_close(mine[:, kept], theirs[:, kept], atol=1e-5, rtol=1e-5)
+    assert not torch.equal(scored(fast, one).isneginf(), scored(fast, other).isneginf())
+    stuck = FastModel(small(), "stuck")
+    stuck._score_prompt_of = lambda context, head: None
+    assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
+
+
+def test_kept_rows_of_another_head_are_not_taken_for_ones_own() -> None:
+    one, same, other = cut_model(9, (0, 2)), cut_model(9, (2, 0)), cut_model(9, (0, 3))
+    scored(same, Context.of((7, 1)))  # what a prompt adds is no part of the model
+    assert fingerprint(one) == fingerprint(same) != fingerprint(other)

@@ -2,6 +2,8 @@
 processors the same, and ends at the same token.
 """
 
+import re
+
 import pytest
 import torch
 from hfs import KINDS, PROMPT, TREE, VOCABULARY, asked, both, drafts, network, written
@@ -153,7 +155,9 @@ def test_processors_criteria_and_streamers_are_asked_what_generate_asks_them(kin
 def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
     given = torch.tensor([ladder.encode(prompts[3])])
     options = {"max_new_tokens": 48, "tokenizer": ladder.tokenizer}
-    options["stop_strings"] = ["return", "if "]
+    plain = ladder.target.model.generate(given, do_sample=False, **options)[0]
+    words = re.findall("[a-zA-Z]{3,}", ladder.tokenizer.decode(plain[given.shape[1] :]))
+    options["stop_strings"] = [words[len(words) // 2], "no such word"]
     tree = TreeDraft(ladder.draft, budget=12)
     wanted, made = both(ladder.target.model, given, tree, **options)
     assert made == wanted and len(wanted[0]) < given.shape[1] + 48

@@ -88,7 +88,7 @@ def test_models_may_be_given_by_name(ladder):
     setting = Setting("mine", ChainDraft(ladder.draft, 3), Sampler(0))
     assert import_setting(export_setting(setting), {"draft": ladder.draft}) == setting
     about = json.loads(export_setting(setting))["models"]["draft"]
-    assert about == {"kind": "CachedModel", "vocabulary": 4096, "source": "data/ladder/draft"}
+    assert about == {"kind": "CachedModel", "vocabulary": 4096, "source": "tiny/draft"}
     copies = export_setting(Setting("copies", replace(ladder.max_gram, length=4)))
     assert import_setting(copies, {"bigrams": ladder.max_gram.bigrams}).draft.length == 4
 
@@ -169,11 +169,11 @@ def test_the_flags_of_a_plain_chain_lose_nothing(ladder):
     assert all(one.lost == () for one in (transformers, vllm, sglang))
     assert json.loads(shlex.split(vllm.line)[1]) == {
         "method": "draft_model",
-        "model": "data/ladder/draft",
+        "model": "tiny/draft",
         "num_speculative_tokens": 5,
     }
     assert sglang.line == (
-        "--speculative-algorithm STANDALONE --speculative-draft-model-path data/ladder/draft"
+        "--speculative-algorithm STANDALONE --speculative-draft-model-path tiny/draft"
         " --speculative-num-steps 5 --speculative-eagle-topk 1 --speculative-num-draft-tokens 6"
     )
     assert (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from tiny import finished_folder
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -96,16 +97,11 @@ def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A copy of the ladder without its tables, and a short measurement."""
+    """The files of a ladder without tables, and a short measurement."""
     monkeypatch.setattr(matching, "measure", partial(measure, samplers=(T1,), max_new_tokens=4))
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     shutil.copytree(DATA / "prompts", tmp_path / "prompts")
-    copied = tmp_path / "ladder"
-    shutil.copytree(DATA / "ladder", copied)
-    (copied / MATCH).unlink()
-    card = json.loads((copied / "card.json").read_text())
-    del card["files"][MATCH]
-    (copied / "card.json").write_text(json.dumps(card))
-    return copied
+    return finished_folder(tmp_path)
 
 
 def test_stored_tables_are_listed_in_the_card_and_found_again(folder):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from fakes import Table
+from tiny import finished_folder, target_network
 from torch import Tensor
 
 from specdec_lib.core.context import Context
@@ -14,7 +15,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.calibration import CONTEXT_TOKENS, REPEATS, ROWS, WARM_UPS, fastest
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import choose_runtime, load_model
+from specdec_lib.models.loading import choose_runtime
 from specdec_lib.workload import load_ladder
 
 
@@ -76,7 +77,7 @@ def test_nothing_to_choose_from_is_refused() -> None:
 
 
 def test_a_model_gives_the_same_tokens_and_a_stored_choice_is_taken(tmp_path: Path) -> None:
-    reference, cache = load_model("data/ladder/draft", "draft"), tmp_path / "runtime.json"
+    reference, cache = CachedModel(target_network(), "draft"), tmp_path / "runtime.json"
     context = Context.of([1, 2, 3])
     tree = TokenTree.rooted(context)
     found = choose_runtime(reference, cache=cache)
@@ -88,7 +89,7 @@ def test_a_model_gives_the_same_tokens_and_a_stored_choice_is_taken(tmp_path: Pa
 
 
 def test_eight_rows_are_eight_rows() -> None:
-    model = load_model("data/ladder/draft", "draft")
+    model = CachedModel(target_network(), "draft")
     fastest({"one": model})
     rows = sum(CONTEXT_TOKENS - 1 + rows for rows in ROWS)
     assert model.usage.rows == (REPEATS + WARM_UPS) * rows
@@ -98,7 +99,8 @@ def test_the_ladder_can_be_loaded_on_what_is_fastest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    load_ladder(device="cpu", runtime="auto")
-    assert (tmp_path / "runtime.json").is_file()
-    doubled = load_ladder(device="cpu", dtype="float64", runtime="auto").target
+    folder = finished_folder(tmp_path)
+    load_ladder(folder=folder, device="cpu", runtime="auto")
+    assert len(json.loads((tmp_path / "runtime.json").read_text())) == 3
+    doubled = load_ladder(folder=folder, device="cpu", dtype="float64", runtime="auto").target
     assert doubled.runtime == "reference: Hugging Face in float64 on cpu"

@@ -9,6 +9,7 @@ import lossless_trees
 import pandas as pd
 import pytest
 import torch
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
@@ -20,7 +21,6 @@ from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.ratios import summarise, with_sampling
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.workload import load_ladder
 
 
 def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
@@ -111,7 +111,7 @@ def test_a_summary_keeps_settings_and_looping_prompts_apart():
 @pytest.fixture(scope="module")
 def exact():
     """The ladder in float64."""
-    return load_ladder(device="cpu", dtype="float64")
+    return tiny_ladder("float64")
 
 
 def test_speculative_output_is_the_targets_own_on_the_ladder(exact):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from distributed import Client
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.drafts.combined import NoDraft
@@ -18,7 +19,6 @@ from specdec_lib.measure.sweep.cluster import SCHEDULER, local_cluster
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.workload import load_ladder
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 5, "progress": False}
@@ -37,14 +37,14 @@ def noted(log):
     """The ladder, after this process was written down."""
     with open(log, "a") as file:
         file.write(f"{os.getpid()}\n")
-    return load_ladder(device="cpu")
+    return tiny_ladder()
 
 
 def unlike(log):
     """The ladder in float32, but for the second process that asks."""
     noted(log)
     first = Path(log).read_text().split()[0] == str(os.getpid())
-    return load_ladder(device="cpu", dtype="float32" if first else "float64")
+    return tiny_ladder("float32" if first else "float64")
 
 
 def counted(table):

@@ -6,6 +6,7 @@ import math
 
 import pandas as pd
 import pytest
+from own_models import gpt2
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -16,6 +17,7 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
+from specdec_lib.models.loading import load_model
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 from specdec_lib.theory.costs import bytes_moved
 
@@ -84,8 +86,13 @@ def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):
     roots = [(one.tree.root_position, one.usage["draft"].passes) for one in made.rounds]
     assert table.target_context_tokens[0] == sum(root for root, _ in roots)
     assert table.draft_context_tokens[0] == sum(root * passes for root, passes in roots)
-    shape = model_shape(ladder.target)
-    assert (shape.layers, shape.width, shape.vocabulary) == (6, 384, 4096)
+
+
+def test_the_shape_of_a_model_is_read_off_it_and_another_kind_is_refused(ladder, tmp_path):
+    shape = model_shape(load_model(gpt2(tmp_path), "target", device="cpu"))
+    assert (shape.layers, shape.width, shape.vocabulary) == (1, 32, 4096)
+    with pytest.raises(ValueError, match="target is not of GPT-2's kind: its MLP has 96 numbers"):
+        model_shape(ladder.target)
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])

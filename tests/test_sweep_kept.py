@@ -2,6 +2,7 @@
 kept is mistaken for something else.
 """
 
+import copy
 import json
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from fakes import Table
+from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import LanguageModel
@@ -31,13 +33,12 @@ from specdec_lib.measure.sweep.jobs import Job
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.models.loading import load_model
-from specdec_lib.workload import load_ladder
+from specdec_lib.models.cached.model import CachedModel
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 5, "progress": False}
 SETTINGS = Recipe("test_sweep_kept:settings")
-LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
+LADDER = Recipe("tiny:tiny_ladder")
 
 
 def settings(ladder):
@@ -214,9 +215,9 @@ class Own:
 
 def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
     chain, members = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
-    exact = load_ladder(device="cpu", dtype="float64")
-    renamed = load_model(ladder.draft.model.name_or_path, "other", device="cpu")
-    moved = load_model(ladder.draft.model.name_or_path, "draft", device="cpu")
+    exact = tiny_ladder("float64")
+    renamed = CachedModel(ladder.draft.model, "other")
+    moved = CachedModel(copy.deepcopy(ladder.draft.model), "draft")
     with torch.no_grad():
         next(moved.model.parameters()).view(-1)[7] += 1e-6
     drafts = {
@@ -227,6 +228,7 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
         "middle": ChainDraft(ladder.middle, 3),
         "renamed": ChainDraft(renamed, 3),
         "one weight": ChainDraft(moved, 3),
+        "whole head": ChainDraft(tiny_ladder(cut=False).draft, 3),
         "float64": ChainDraft(exact.draft, 3),
         "tree": TreeDraft(ladder.draft, budget=8),
         "copies": MaxGram(None, 8),
@@ -247,7 +249,7 @@ def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
 
 
 def test_the_fingerprint_of_the_same_is_the_same(ladder):
-    again = load_ladder(device="cpu")
+    again = tiny_ladder()
     again.target.usage, again.max_gram.index._texts[:] = replace(again.target.usage, passes=9), []
     one, other = (Job(stacks.staged_settings(each), each) for each in (ladder, again))
     assert one.fingerprint() == other.fingerprint()

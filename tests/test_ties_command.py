@@ -1,10 +1,23 @@
 """The command that compares whole texts: what it prints, how it ends, and what it refuses."""
 
 import pytest
+from tiny import tiny_ladder
 
 from specdec_lib.measure.ties import command
+from specdec_lib.workload import load_ladder
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """The tiny ladder in place of the default one; folders that are named are loaded."""
+
+    def load(target, draft, *, dtype, **options):
+        own = target is not None or draft is not None
+        return load_ladder(target, draft, dtype=dtype, **options) if own else tiny_ladder(dtype)
+
+    monkeypatch.setattr(command, "load_ladder", load)
 
 
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):

@@ -2,6 +2,7 @@
 models, and refuse what makes no sense.
 """
 
+import json
 import re
 
 import pytest
@@ -13,7 +14,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer
+from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
 from specdec_lib.show.widgets.trying import (
     GUESSERS,
     DraftTrial,
@@ -131,7 +132,8 @@ def test_what_cannot_be_shown_is_said_and_the_figures_stay(trees, drawn, change,
 
 @pytest.mark.parametrize("name", GUESSERS)
 def test_every_guesser_guesses_by_budget_and_by_widths(name, ladder, prompts):
-    context, sampler = Context.of(ladder.encode(prompts[0])), Sampler(1.0)
+    prompt, sampler = ladder.encode(prompts[0]), Sampler(1.0)
+    context = Context.of(prompt).extended(prompt[:4])  # so that there is something to copy
     for size in (TreeSize(5, 3), TreeSize(5, 3, (2, 1))):
         tree = guesser(ladder, sampler, name, size).propose(context, Chance(1, sampler))
         assert tree.guesses and max(tree.depths) <= 3
@@ -227,15 +229,24 @@ def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(own, lad
     assert not any("alert" in box.words.value for box in (*boxes, steps))
 
 
-def test_pass_times_of_other_models_of_the_same_names_predict_nothing(own, ladder, prompts):
+@pytest.fixture
+def timed(ladder, tmp_path, monkeypatch):
+    """The ladder, as if the stored pass times were those of its models."""
+    (tmp_path / "ladder").mkdir()
+    (tmp_path / "ladder" / "card.json").write_text(json.dumps(ladder.card))
+    monkeypatch.setattr(trying, "DATA", tmp_path)
+    return ladder
+
+
+def test_pass_times_of_other_models_of_the_same_names_predict_nothing(own, timed, prompts):
     small = {"max_new_tokens": 6}
     assert "No speed-up" in tree_explorer(own, OWN_PROMPTS, **small).words.value
-    assert "No speed-up" not in tree_explorer(ladder, prompts[:1], **small).words.value
+    assert "No speed-up" not in tree_explorer(timed, prompts[:1], **small).words.value
 
 
 @pytest.mark.parametrize("draft", GUESSERS)
 def test_the_hosts_seconds_count_where_they_were_fitted_for_the_kind_of_draft(
-    ladder, prompts, draft
+    timed, prompts, draft
 ):
-    box = tree_explorer(ladder, prompts[:1], start={"draft": draft}, max_new_tokens=6)
+    box = tree_explorer(timed, prompts[:1], start={"draft": draft}, max_new_tokens=6)
     assert ("passes alone" not in box.words.value) == (draft in ("draft", "middle"))

@@ -13,9 +13,15 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.loading import load_model
 from specdec_lib.suite.ladder.prompting import trained_questions
-from specdec_lib.workload import SPLITS, Measured, load_ladder, load_prompts, seeds
+from specdec_lib.workload import SPLITS, Ladder, Measured, load_ladder, load_prompts, seeds
 
 SMALL = ("card.json", "tokenizer.json", "katz.npz", "match.json", "draft")
+
+
+@pytest.fixture(scope="module")
+def ladder() -> Ladder:
+    """The embedded ladder."""
+    return load_ladder(device="cpu")
 
 
 @pytest.mark.parametrize("domain,count", [("code", 120), ("math", 80), ("prose", 80)])

@@ -26,6 +26,8 @@ class CutHead(nn.Module):
         super().__init__()
         self.weight = weight
         self.frequent = frozenset(frequent)
+        # in the state: by their weights alone, two heads of one model would look the same
+        self.register_buffer("scored", torch.tensor(sorted(self.frequent), device=weight.device))
         self.prompt: tuple[int, ...] | None = None
         self.set_prompt(())
 

@@ -80,7 +80,7 @@ def read_about(path: Path) -> dict:
 def _empty(target: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
     """A model of the target's shape with so many layers, and the target's embedding and head."""
     config = deepcopy(target.config)
-    config.num_hidden_layers = layers
+    config.num_hidden_layers, config.name_or_path = layers, ""  # it does not lie in a folder
     with torch.device("meta"):
         student = LlamaForCausalLM(config)
     student = student.to_empty(device=target.device).to(target.dtype)

@@ -114,16 +114,16 @@ def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
 def _distilled(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
     """The prepared target, and the drafts that `specdec distil` made of its layers."""
     card = checked_card(folder, (HEAD, "katz.npz"))
-    target = load_model(target_folder(), "target", device=device, dtype=dtype)
+    target = load_model(target_folder(), "target", device=device, dtype=dtype, runtime=runtime)
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     models = {"target": target}
     for name in ("middle", "draft"):
         network = assemble(target.model, *sorted(folder.glob(f"{name}*.safetensors")))
         cut_head(network, head)
-        models[name] = CachedModel(network, name)
+        models[name] = on_runtime(CachedModel(network, name), runtime)
     tokenizer = load_tokenizer(target_folder())
     return Ladder(
-        **{name: on_runtime(model, runtime) for name, model in models.items()},
+        **models,
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=stop_tokens(target.model.generation_config, tokenizer),

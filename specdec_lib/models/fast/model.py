@@ -120,7 +120,10 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow level by level; see `TreeGrower.grow`."""
+        """The tree that `TreeDraft` would grow level by level; see `TreeGrower.grow`.
+
+        Its nodes' logits are not kept: one that was pruned is read again where it is the next root.
+        """
         sampler = chance.sampler
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]

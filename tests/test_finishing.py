@@ -1,0 +1,146 @@
+"""A finished ladder is what was trained, on both runtimes, and is refused where a file is not its
+own.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import HEAD, LAYERS, finished_folder, frequent_tokens, target_network, tiny_ladder
+from transformers import AutoModelForCausalLM
+
+import specdec_lib.workload
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.models.students import build_student, own_weights
+from specdec_lib.suite.distil import finishing
+from specdec_lib.suite.hf import export_setting
+from specdec_lib.workload import Ladder, load_ladder
+
+PROMPT = (7, 300, 41, 7)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished ladder, and its target in the cache folder."""
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
+    return finished_folder(tmp_path)
+
+
+def scores(ladder: Ladder, name: str) -> torch.Tensor:
+    context = Context.of(PROMPT)
+    return getattr(ladder, name).score(context, TokenTree.rooted(context))[0]
+
+
+def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path) -> None:
+    ladder, target = load_ladder(folder=folder, device="cpu"), target_network()
+    for name, layers in LAYERS.items():
+        network = getattr(ladder, name).model
+        trained, loaded = own_weights(build_student(target, layers)), own_weights(network)
+        assert trained.keys() == loaded.keys()
+        assert all(torch.equal(loaded[key], trained[key].bfloat16().float()) for key in trained)
+        assert network.model.embed_tokens.weight is ladder.target.model.model.embed_tokens.weight
+        possible = torch.nonzero(~scores(ladder, name).isneginf())[:, 0]
+        assert set(possible.tolist()) == {*frequent_tokens(), *PROMPT}
+    torch.testing.assert_close(scores(ladder, "target"), scores(tiny_ladder(), "target"))
+    assert (ladder.katz.probs(PROMPT) == tiny_ladder().katz.probs(PROMPT)).all()
+    assert ladder.card["models"] == {name: {"of": name} for name in LAYERS}
+    assert ladder.stop_tokens == (0,) and ladder.measured == ()
+
+
+@pytest.mark.parametrize("runtime", ["reference", "fast"])
+def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder: Path, runtime: str) -> None:
+    ladder, chance = load_ladder(folder=folder, device="cpu", runtime=runtime), Chance(1)
+    plain = decode(ladder.target, NoDraft(), PROMPT, chance, max_new_tokens=32)
+    for draft in (ladder.middle, ladder.draft):
+        guessed = decode(
+            ladder.target, TreeDraft(draft, budget=6), PROMPT, chance, max_new_tokens=32
+        )
+        assert guessed.tokens == plain.tokens and len(guessed.rounds) < 28
+
+
+def test_finishing_again_leaves_nothing_of_what_was_there(folder: Path) -> None:
+    for name in ("README.md", "match.json", "draft-00001-of-00002.safetensors"):
+        (folder / name).write_text("old")
+    head = sorted(frequent_tokens())[: HEAD // 2]
+    finishing.finish(folder.parent / "drafts", head, folder)
+    listed = json.loads((folder / "card.json").read_text())["files"].keys()
+    assert {path.name for path in folder.iterdir()} == {*listed, "README.md", "card.json"}
+    assert {"draft.safetensors", "head.json"} <= listed and "match.json" not in listed
+    possible = ~scores(load_ladder(folder=folder, device="cpu"), "draft").isneginf()
+    assert possible.sum() == len({*head, *PROMPT})
+
+
+def test_weights_in_several_files_are_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = scores(load_ladder(folder=folder, device="cpu"), "middle")
+    monkeypatch.setattr(finishing, "SHARD_BYTES", 40_000)
+    finishing.finish(folder.parent / "drafts", sorted(frequent_tokens()), folder)
+    assert len(list(folder.glob("middle-*.safetensors"))) > 2
+    assert torch.equal(scores(load_ladder(folder=folder, device="cpu"), "middle"), whole)
+
+
+@pytest.mark.parametrize("name", ["card.json", "head.json", "katz.npz", "draft.safetensors"])
+def test_a_damaged_or_missing_file_is_refused(folder: Path, name: str) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="is damaged"):
+        load_ladder(folder=folder)
+    (folder / name).unlink()
+    if name != "head.json":  # which tells this ladder from another
+        with pytest.raises(ValueError, match="is missing; restore it with `git checkout data`"):
+            load_ladder(folder=folder)
+
+
+@pytest.mark.parametrize(
+    "options,complaint",
+    [
+        ({"runtime": "quick"}, "reference, fast, auto, got 'quick'"),
+        ({"runtime": "fast", "dtype": "bfloat16"}, "the fast runtime computes in float32"),
+        ({"dtype": "int8"}, "float32, float64, bfloat16, got 'int8'"),
+    ],
+)
+def test_runtimes_and_dtypes_that_there_are_not_are_refused(
+    folder: Path, options: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        load_ladder(folder=folder, **options)
+
+
+def test_a_target_that_is_not_prepared_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECDEC_CACHE", str(folder / "elsewhere"))
+    with pytest.raises(ValueError, match=r"the target is not prepared: .*`specdec setup`"):
+        load_ladder(folder=folder)
+
+
+def test_a_draft_says_nothing_of_the_targets_folder(folder: Path) -> None:
+    ladder = load_ladder(folder=folder, device="cpu")
+    text = export_setting(Setting("mine", TreeDraft(ladder.draft, budget=4), Sampler(0)))
+    assert json.loads(text)["models"]["draft"]["source"] is None
+
+
+def test_exported_drafts_are_whole_models(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder = load_ladder(folder=folder, device="cpu")
+    wanted = {name: scores(ladder, name) for name in LAYERS}
+    monkeypatch.setattr(specdec_lib.workload, "load_ladder", lambda **_: ladder)
+    finishing.export(tmp_path / "out")
+    sources = {name: tmp_path / "out" / name for name in LAYERS}
+    own = load_ladder(target=tmp_path / "smollm2", **sources, device="cpu")
+    for name, cut in wanted.items():
+        found = scores(own, name)
+        torch.testing.assert_close(found[cut.isfinite()], cut[cut.isfinite()])
+        assert found.isfinite().all() and not cut.isfinite().all()
+        assert type(AutoModelForCausalLM.from_pretrained(sources[name])) is type(
+            ladder.target.model
+        )

@@ -1,0 +1,125 @@
+"""The prompt sets of the drafts: requests chosen by their form, split by their files."""
+
+from pathlib import Path
+
+import pytest
+
+from specdec_lib.suite.distil import prompting
+from specdec_lib.suite.distil.prompting import (
+    OPENING,
+    PER_FILE,
+    PER_SPLIT,
+    WORDS,
+    Request,
+    chosen,
+    openings,
+    passages,
+    plain,
+    source_files,
+)
+from specdec_lib.workload import SPLITS
+
+PROSE = " ".join(f"word{number}" for number in range(70))
+
+
+def function(name: str, *, about: str = PROSE, lines: int = 3, indent: str = "") -> str:
+    """A documented function of so many lines of code."""
+    body = "".join(f"{indent}    x = {number}\n" for number in range(lines - 1))
+    return f'{indent}def {name}(x):\n{indent}    """{about}"""\n{body}{indent}    return x\n'
+
+
+def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code() -> None:
+    about = "Return x, and say so at some length, because an opening has sixty characters."
+    text = f"class A:\n{function('f', about=about, indent='    ')}"
+    (found,) = openings([("a/b.py", text)])
+    opening = f'def f(x):\n    """{about}"""'
+    assert found == Request("a/b.py:2", f"Complete this Python function:\n\n{opening}", "a/b.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        function("f", about="Too short."),
+        function("f", about="long " * OPENING.stop),
+        function("f", lines=1),
+        function("f").replace('"""', "#"),
+        "@wrapped\nasync " + function("f"),
+        function("f") + "def broken(:\n",
+    ],
+    ids=["short", "long", "no code", "no docstring", "async", "not Python"],
+)
+def test_a_function_of_another_form_is_no_opening(text: str) -> None:
+    assert list(openings([("a.py", function("f"))])), "the control"
+    assert not list(openings([("a.py", text)]))
+
+
+def test_a_passage_is_the_prose_of_a_docstring() -> None:
+    whole = f"{PROSE}\n\n>>> example()\n\nColumns\n-------\nleft out"
+    (found,) = passages([("a.py", function("f", about=whole.replace("\n", "\n    ")))])
+    assert found.text.endswith(PROSE) or f"\n\n{PROSE}\n\nQuestion: What is f for" in found.text
+    assert ">>>" not in found.text and "left out" not in found.text
+    assert found.name.startswith("a.py#") and found.origin == "a.py"
+    for words in (WORDS.start - 1, WORDS.stop):
+        assert not list(passages([("a.py", function("f", about="word " * words))]))
+
+
+def test_of_both_kinds_of_question_there_are_some_and_few_per_file() -> None:
+    files = [
+        (f"{name}.py", "".join(function(f"f{one}", about=f"{PROSE} {name}{one}") for one in "abcd"))
+        for name in "uvwxyz"
+    ]
+    for make in (openings, passages):
+        found = list(make(files))
+        assert len(found) == len(set(found)) == PER_FILE * len(files)
+    starts = {one.text.partition(":")[0].partition(" ")[0] for one in found}
+    assert starts == {"Summarize", "Read"}
+
+
+def requests(count: int, origin: str = "file{}") -> list[Request]:
+    return [Request(f"r{one}", f"text {one}", origin.format(one % 50)) for one in range(count)]
+
+
+def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter() -> None:
+    found = chosen("code", requests(400))
+    assert found == chosen("code", [*reversed(requests(400)), *requests(9)])
+    assert [one.split for one in found] == [SPLITS[0]] * PER_SPLIT + [SPLITS[1]] * PER_SPLIT
+    development, held_out = (
+        {one.origin for one in found if one.split == split} for split in SPLITS
+    )
+    assert development and held_out and development.isdisjoint(held_out)
+    assert len({one.name for one in found}) == len(found) and found[0].name.startswith("code/r")
+    assert {one.origin for one in chosen("chat", requests(400, ""))} == {"the target"}
+
+
+def test_too_few_requests_are_refused() -> None:
+    with pytest.raises(ValueError, match=f"{PER_SPLIT} development code prompts are wanted, got"):
+        chosen("code", requests(20))
+    with pytest.raises(ValueError, match=f"{PER_SPLIT} held-out math prompts are wanted, got 0"):
+        chosen("math", requests_of(SPLITS[0]))
+
+
+def requests_of(split: str) -> list[Request]:
+    """Those of many that fall into one split."""
+    many = requests(400, "")
+    digit = SPLITS.index(split)
+    return [one for one in many if int(prompting._digest(one.name), 16) % 2 == digit]
+
+
+def test_equal_requests_are_known_however_they_are_written() -> None:
+    assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
+
+
+def test_files_of_a_package_are_read_without_its_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("__init__.py", "b.py", "inner/c.py", "tests/test_b.py", "inner/test/d.py", "data.txt")
+    for name in names:
+        path = tmp_path / "made_up_package" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x = '\xff'")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = dict(source_files(["made_up_package"]))
+    assert list(found) == [f"made_up_package/{name}" for name in names[:3]]
+    assert set(found.values()) == {"x = '\ufffd'"}
+    with pytest.raises(ValueError, match="the package no_such_package is not installed"):
+        list(source_files(["no_such_package"]))
