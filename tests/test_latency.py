@@ -251,7 +251,7 @@ def test_the_roofline_is_the_slower_of_memory_and_arithmetic(tmp_path):
 
 
 def test_a_roofline_of_packed_weights_counts_their_bytes(ladder):
-    plain, packed = ladder.target, FastModel(ladder.target.model, "target", stored="int8")
+    plain, packed = ladder.draft, FastModel(ladder.draft.model, "draft", stored="int8")
     seconds = {}
     for model in (plain, packed):
         rows = {"model": model.name, "runtime": model.runtime, "rows": [1], "context_tokens": 0}

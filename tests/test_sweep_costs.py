@@ -6,6 +6,8 @@ import math
 
 import pandas as pd
 import pytest
+import tiny
+import torch
 from own_models import gpt2
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -17,6 +19,7 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
+from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import load_model
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 from specdec_lib.theory.costs import bytes_moved
@@ -88,11 +91,19 @@ def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):
     assert table.draft_context_tokens[0] == sum(root * passes for root, passes in roots)
 
 
-def test_the_shape_of_a_model_is_read_off_it_and_another_kind_is_refused(ladder, tmp_path):
+def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder, tmp_path):
     shape = model_shape(load_model(gpt2(tmp_path), "target", device="cpu"))
-    assert (shape.layers, shape.width, shape.vocabulary) == (1, 32, 4096)
-    with pytest.raises(ValueError, match="target is not of GPT-2's kind: its MLP has 96 numbers"):
-        model_shape(ladder.target)
+    assert shape == ModelShape(1, 32, 4096) and shape.weights == 12 * 32**2 + 4096 * 32
+    target, draft = model_shape(ladder.target), model_shape(ladder.draft)
+    matrices = [part for part in ladder.target.model.parameters() if part.dim() == 2]
+    assert target.weights == sum(part.numel() for part in matrices)  # the head is the embedding
+    assert (target.layers, target.query_width, target.key_width) == (3, 64, 32)
+    assert (draft.layers, draft.vocabulary, target.vocabulary) == (1, tiny.HEAD, 4096)
+    assert draft.layer_weights == target.layer_weights
+    other = tiny.target_network()
+    other.model.layers[1].extra = torch.nn.Linear(3, 5)
+    with pytest.raises(ValueError, match=r"it is not of GPT-2's or Llama's kind: .* 92,175"):
+        model_shape(CachedModel(other, "it"))
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])

@@ -97,6 +97,17 @@ def test_activations_are_counted_once_out_and_once_in():
     )
 
 
+def test_shared_key_heads_and_a_gate_are_counted():
+    llama = ModelShape(2, 8, 100, 4.0, query_width=8, key_width=4, inner_width=12, matrices=3)
+    weights = 2 * (8 * (8 + 4 + 4 + 8) + 3 * 8 * 12)
+    assert llama.weights == weights + 800
+    moved = weights + 800 + 2 * 2 * 4 * (5 + 2 * 3)
+    assert pass_bytes(llama, 3, 5, activations=False) == 4 * moved
+    written = 2 * (6 * 8 + 2 * 8 + 2 * 4 + 3 * 12)
+    assert pass_bytes(llama, 3, 5) == 4 * (moved + 3 * (2 * written + 100))
+    assert pass_flops(llama, 3, 5) == 2 * 3 * llama.weights + 4 * 2 * 8 * 3 * 8
+
+
 @pytest.mark.parametrize(
     "call, complaint",
     [

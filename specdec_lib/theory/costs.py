@@ -1,33 +1,37 @@
 """The cost of a decoder's pass on an ideal machine: operations, bytes, and the seconds of the
 slower of the two.
 
-The decoder is like GPT-2: an MLP four times as wide, as many key as query heads. Rows are the
-tokens of one pass (root included), `context` is the tokens cached before it.
+Rows are the tokens of one pass (root included), `context` is the tokens cached before it.
 """
 
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-# widths of activations that a pass writes and reads per row and layer: two norms 2, queries, keys
-# and values 3, attention 1, its projection 1, two residual sums 2, MLP 4 + 4 + 1; fused attention's
-# scores never reach memory
-INTERMEDIATE = 18
-
 
 @dataclass(frozen=True)
 class ModelShape:
-    """The size of a decoder.
+    """The size of a decoder; its last four sizes are those of GPT-2's kind where none are given.
 
-    vocabulary          0 leaves the output matrix out
-    bytes_per_number    of weights, cache and activations alike: 2 in half precision
+    vocabulary               tokens that the output matrix scores; 0 leaves it out
+    bytes_per_number         of weights, cache and activations alike: 2 in half precision
+    query_width, key_width   heads × their size, of queries and of keys; None is `width`
+    inner_width, matrices    of the MLP, 3 matrices where it has a gate; None is four times `width`
     """
 
     layers: int
     width: int
     vocabulary: int
     bytes_per_number: float = 2.0
+    query_width: int | None = None
+    key_width: int | None = None
+    inner_width: int | None = None
+    matrices: int = 2
 
     def __post_init__(self) -> None:
+        usual = {"query_width": 1, "key_width": 1, "inner_width": 4}
+        for name, times in usual.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, times * self.width)
         if min(self.layers, self.width) < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
             raise ValueError(
                 "layers and width are at least 1, vocabulary 0 or more and bytes_per_number above"
@@ -37,7 +41,22 @@ class ModelShape:
     @property
     def weights(self) -> int:
         """The weights that a pass reads; biases, norms and embedding rows are left out."""
-        return 12 * self.layers * self.width**2 + self.vocabulary * self.width
+        return self.layers * self.layer_weights + self.vocabulary * self.width
+
+    @property
+    def layer_weights(self) -> int:
+        """The weights of a layer: of queries and their projection, keys and values, and the MLP."""
+        attention = 2 * self.query_width + 2 * self.key_width
+        return self.width * (attention + self.matrices * self.inner_width)
+
+    @property
+    def layer_activations(self) -> int:
+        """Numbers that a pass writes and reads per row and layer: two norms, two projections and
+        two sums; queries, keys, values and attention; the MLP.  Fused attention's scores never
+        reach memory.
+        """
+        attention = 2 * self.query_width + 2 * self.key_width
+        return 6 * self.width + attention + self.matrices * self.inner_width
 
 
 @dataclass(frozen=True)
@@ -73,7 +92,7 @@ def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
         )
     rows, context = int(rows), int(context)  # numpy's integers may overflow
     return float(
-        2 * rows * model.weights + 4 * model.layers * model.width * rows * (context + rows)
+        2 * rows * model.weights + 4 * model.layers * model.query_width * rows * (context + rows)
     )
 
 
@@ -94,11 +113,11 @@ def bytes_moved(
             f"a pass has at least 1 row, and counts are 0 or more; got passes={passes},"
             f" rows={rows}, context_tokens={context_tokens}"
         )
-    numbers = float(passes) * model.weights + 2 * model.layers * model.width * (
+    numbers = float(passes) * model.weights + 2 * model.layers * model.key_width * (
         float(context_tokens) + 2 * float(rows)
     )
     if activations:
-        numbers += float(rows) * (2 * INTERMEDIATE * model.layers * model.width + model.vocabulary)
+        numbers += float(rows) * (2 * model.layers * model.layer_activations + model.vocabulary)
     return float(numbers * model.bytes_per_number)
 
 

@@ -13,6 +13,7 @@ import torch
 
 from specdec_lib.core.processor import processor_name
 from specdec_lib.measure.race.contenders import Clock
+from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
@@ -79,7 +80,8 @@ def with_roofline(
 
 
 def _shape(model: CachedModel | FastModel) -> ModelShape:
-    config, size = model.model.config.get_text_config(), float(model.model.dtype.itemsize)
+    size = float(model.model.dtype.itemsize)
     if isinstance(model, FastModel):  # its weights are packed
-        size = model.weights.head[0].nbytes / (model.vocabulary * config.hidden_size)
-    return ModelShape(config.num_hidden_layers, config.hidden_size, model.vocabulary, size)
+        width = model.model.config.get_text_config().hidden_size
+        size = model.weights.head[0].nbytes / (model.weights.columns * width)
+    return model_shape(model, bytes_per_number=size)

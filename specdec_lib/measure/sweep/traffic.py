@@ -4,7 +4,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from torch.nn import Embedding
+
 from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.models.cut_head import CutHead
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
 
 if TYPE_CHECKING:
@@ -12,19 +15,35 @@ if TYPE_CHECKING:
 
 
 def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> ModelShape:
-    """The size of a decoder of GPT-2's kind: MLP of four widths, as many key as query heads.
+    """The size of a decoder of GPT-2's or Llama's kind; a cut head has its frequent tokens alone.
 
-    Raises ValueError for another kind.
+    Raises ValueError for a model that has other weights than the matrices of these.
     """
-    config = model.model.config.get_text_config()
+    network = model.model
+    config, head = network.config.get_text_config(), network.get_output_embeddings()
     width, heads, others = config.hidden_size, config.num_attention_heads, config.to_dict()
-    inner = others.get("n_inner") or others.get("intermediate_size") or 4 * width
-    if inner != 4 * width or others.get("num_key_value_heads", heads) != heads:
+    size = others.get("head_dim") or width // heads
+    shape = ModelShape(
+        config.num_hidden_layers,
+        width,
+        len(head.frequent) if isinstance(head, CutHead) else model.vocabulary,
+        bytes_per_number,
+        query_width=heads * size,
+        key_width=(others.get("num_key_value_heads") or heads) * size,
+        inner_width=others.get("n_inner") or others.get("intermediate_size"),
+        matrices=3 if any("gate_proj" in name for name, _ in network.named_modules()) else 2,
+    )
+    layers = [
+        one for one in network.modules() if not isinstance(one, Embedding) and one is not head
+    ]
+    parts = (part for one in layers for part in one.parameters(recurse=False))
+    found = sum(part.numel() for part in parts if part.dim() > 1)
+    if found != shape.layers * shape.layer_weights:
         raise ValueError(
-            f"{model.name} is not of GPT-2's kind: its MLP has {inner} numbers for a width of"
-            f" {width}, or it shares key heads"
+            f"{model.name} is not of GPT-2's or Llama's kind: its layers have {found:,} weights,"
+            f" not {shape.layers * shape.layer_weights:,}"
         )
-    return ModelShape(config.num_hidden_layers, width, model.vocabulary, bytes_per_number)
+    return shape
 
 
 def generation_bytes(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":

@@ -120,9 +120,8 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow level by level; see `TreeGrower.grow`.
-
-        Its nodes' logits are not kept: one that was pruned is read again where it is the next root.
+        """The tree that `TreeDraft` would grow level by level, without logits: a pruned node is
+        read again where it is the next root.  See `TreeGrower.grow`.
         """
         sampler = chance.sampler
         room = max(0, self.max_positions - len(context) + 1)
@@ -189,10 +188,10 @@ class FastModel:
         return nodes, scores
 
     def _score_prompt_of(self, context: Context, head: CutHead) -> None:
-        """Score the prompt's own tokens as well; what was remembered lacks them."""
+        """Score the prompt's own tokens as well; the logits that are kept lack them."""
         head.set_prompt(context.prompt)
         if head.ids is not self._scored:
-            self.forget()
+            self._memory.ready.clear()
             self.weights = replace_head(self.weights, head.rows)
             self._scored = head.ids
 

@@ -58,8 +58,8 @@ def stage_explorer(
 
     Bytes are those of half-precision weights, caches and activations; the n-gram table is taken as
     free.
-    Raises ValueError if there is no prompt, a model is not of GPT-2's kind, whose bytes alone are
-    counted, or a knob starts where it cannot stand.
+    Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
+    or a knob starts where it cannot stand.
     """
     trial = DraftTrial(ladder, prompts, max_new_tokens)
     parts = {TABLE: ladder.katz, MODEL: ladder.middle}
