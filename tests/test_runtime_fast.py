@@ -30,7 +30,8 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.models.loading import load_model
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
 
@@ -249,8 +250,8 @@ def test_a_model_that_it_does_not_know_is_refused_by_name(model: object, reason:
 
 def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match="reference, fast"):
-        load_ladder(runtime="quick")
+        load_model("nowhere", "target", runtime="quick")
     with pytest.raises(ValueError, match="float32 on the CPU"):
-        load_ladder(runtime="fast", dtype="bfloat16")
+        load_model("nowhere", "target", runtime="fast", dtype="bfloat16")
     with pytest.raises(ValueError, match="exact or int8"):
         FastModel(gpt2(), "fast", stored="int4")
