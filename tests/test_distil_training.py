@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -16,7 +17,7 @@ from specdec_lib.models.students import (
     save_student,
 )
 from specdec_lib.suite.distil import lessons as teaching
-from specdec_lib.suite.distil import training
+from specdec_lib.suite.distil import sampling, training
 from specdec_lib.suite.distil.continuing import CONTINUED_TOKENS, continue_answers
 from specdec_lib.suite.distil.judging import judge
 from specdec_lib.suite.distil.lessons import Lesson, frequent_tokens, read_lessons, teach
@@ -194,3 +195,27 @@ def test_a_draft_continues_answers_with_its_own_choices(taught: list[Lesson]) ->
         logits = student(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
         chosen = [HEAD[place] for place in logits.argmax(-1)]
         assert (chosen == list(one.ids[one.start :])) == one.greedy
+
+
+def test_samples_are_drawn_within_the_head_at_temperature_1_5(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4,000 samples of one token after the same opening have the distribution of T = 1.5, and at
+    another temperature they would not.
+    """
+    for name, value in {"ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
+        monkeypatch.setattr(sampling, name, value)
+    student = build_student(network(), (0,))
+    one = [Conversation((5, 9, 13, 7), 3, True, True, None)]
+    found = list(sampling.sample(student, HEAD, one, 4000, seed=1))
+    again = list(sampling.sample(student, HEAD, one, 4000, seed=2))
+    assert len(found) == 4000 and not np.array_equal(found, again)
+    counts = np.bincount(np.concatenate(found), minlength=60)
+    assert counts[[token for token in range(60) if token not in HEAD]].sum() == 0
+    with torch.no_grad():
+        logits = student(torch.tensor([[5, 9, 13]])).logits[0, -1, HEAD]
+    surprising = {}  # Pearson's statistic by temperature, about 29 for a match
+    for temperature in (1.5, 1.2):
+        wanted = 4000 * (logits / temperature).softmax(-1).numpy()
+        surprising[temperature] = float(((counts[HEAD] - wanted) ** 2 / wanted).sum())
+    assert surprising[1.5] < 70 < 100 < surprising[1.2]

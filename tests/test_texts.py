@@ -1,4 +1,4 @@
-"""The target's texts, many at a time: those of plain decoding, and written once."""
+"""The target's texts, many at a time: those of plain decoding, kept, and counted along."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +8,20 @@ import pytest
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
+from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure import texts
-from specdec_lib.measure.texts import stored_texts, write_texts
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.texts import Texts, write_texts
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 LENGTH = 24
-Texts = list[tuple[int, ...]]
 
 
-def plain(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0) -> Texts:
+def plain(
+    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0
+) -> list[tuple[int, ...]]:
     run = {"max_new_tokens": LENGTH, "stop_tokens": ladder.stop_tokens}
     return [
         decode(ladder.target, NoDraft(), ladder.encode(prompt), Chance(own, sampler), **run).tokens
@@ -44,24 +48,43 @@ def test_texts_are_those_of_plain_decoding(
     assert other == plain(stopping, asked, sampler, seed=1)
 
 
-def test_stored_texts_are_written_once(
-    ladder: Ladder, prompts: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_texts_come_back_from_their_file_and_only_for_their_prompts(
+    ladder: Ladder, prompts: list[Prompt], tmp_path: Path
 ) -> None:
-    sampler, folder, calls = Sampler(1.0), tmp_path / "new", []
+    asked, sampler = prompts[:3], Sampler(0.9, top_k=9)
+    made = Texts.written(ladder, asked, sampler, seed=1, max_new_tokens=6)
+    made.save(tmp_path / "new" / "texts.safetensors")
+    again = Texts.load(tmp_path / "new" / "texts.safetensors")
+    assert again == made != Texts.written(ladder, asked, sampler, max_new_tokens=6)
+    assert [again.of(one) for one in asked] == write_texts(
+        ladder, asked, sampler, seed=1, max_new_tokens=6
+    )
+    for other in (prompts[3], replace(asked[0], text="another")):
+        with pytest.raises(ValueError, match="no text of the prompt"):
+            again.of(other)
 
-    def counted(*given: object, **named: object) -> Texts:
-        calls.append(1)
-        return write_texts(*given, **named)
 
-    monkeypatch.setattr(texts, "write_texts", counted)
-
-    def stored(number: int, sampler: Sampler = sampler, **changes: int) -> Texts:
-        limits = {"max_new_tokens": 6} | changes
-        return stored_texts(ladder, prompts[:number], sampler, folder=folder, **limits)
-
-    first = stored(3)
-    assert first == write_texts(ladder, prompts[:3], sampler, max_new_tokens=6)
-    assert stored(3) == first and len(calls) == 1 == len(list(folder.iterdir()))
-    assert stored(3, seed=1) != first and stored(2) == first[:2]  # the controls
-    assert stored(3, max_new_tokens=5) == [text[:5] for text in first]
-    assert stored(3, Sampler(0)) != first and len(calls) == 5 == len(list(folder.iterdir()))
+def test_a_sweep_along_texts_counts_what_decoding_counts(
+    ladder: Ladder, prompts: list[Prompt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pass of the target under `look_up`; a sampler without texts is decoded."""
+    greedy, warm, asked = Sampler(0), Sampler(1.0), prompts[:3]
+    draft = TreeDraft(ladder.draft, budget=6)
+    settings = [Setting("tree", draft, one) for one in (greedy, warm)]
+    settings.append(Setting("tree", replace(draft, siblings="distinct"), warm, reject))
+    limits = {"seed": 2, "max_new_tokens": 12, "progress": False}
+    known = [Texts.written(ladder, asked, one, seed=2, max_new_tokens=20) for one in (greedy, warm)]
+    found, wanted = (
+        sweep(settings, asked, ladder, **limits, texts=some) for some in (known, known[1:])
+    )
+    same = ["rule", "prompt", "tokens", "rounds", "proposed", "accepted", "tried", "stop"]
+    same += ["draft_passes", "draft_rows"]
+    decoded = sweep(settings, asked, ladder, **limits)
+    assert found[same].equals(decoded[same]) and wanted[same].equals(decoded[same])
+    passes = [table.target_passes.notna().tolist() for table in (found, wanted, decoded)]
+    assert passes == [[False, False, True] * 3, [True, False, True] * 3, [True] * 9]
+    other = [Texts.written(ladder, asked, warm, seed=2, max_new_tokens=20)]
+    other[0].tokens[asked[0].name] = other[0].tokens[asked[1].name]
+    assert not sweep(settings, asked, ladder, **limits, texts=other)[same].equals(decoded[same])
+    with pytest.raises(ValueError, match="seed 2 and up to 20 tokens"):
+        sweep(settings, asked, ladder, seed=3, max_new_tokens=12, texts=known)

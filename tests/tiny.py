@@ -121,7 +121,8 @@ def finished_folder(root: Path) -> Path:
     (prepared / PREPARED).write_text("{}")
     drafts.mkdir()
     for name, layers in LAYERS.items():
-        save_student(build_student(target, layers), drafts / f"{name}.safetensors", {"of": name})
+        about = {"layers": layers, "of": name}
+        save_student(build_student(target, layers), drafts / f"{name}.safetensors", about)
     Katz.fit(written_text(), len(tokenizer())).save(drafts / "katz.npz")
     finish(drafts, sorted(frequent_tokens()), root / "ladder")
     return root / "ladder"

@@ -6,7 +6,7 @@ Under `look_up` a text does not depend on the draft: every method is counted by 
 import hashlib
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -24,6 +24,84 @@ TEXTS = DATA / "measured" / "texts"
 SEQUENCES = 64
 
 
+@dataclass(frozen=True)
+class Texts:
+    """What the target writes after some prompts under one sampler, a stop token included.
+
+    target     the target's name in its card
+    prompts    per prompt name, the SHA-256 of its text
+    tokens     per prompt name, the text
+    """
+
+    target: str
+    sampler: Sampler
+    seed: int
+    max_new_tokens: int
+    prompts: Mapping[str, str]
+    tokens: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def written(
+        cls,
+        ladder: Ladder,
+        prompts: Sequence[Prompt],
+        sampler: Sampler,
+        *,
+        seed: int = 0,
+        max_new_tokens: int = 256,
+    ) -> "Texts":
+        """The texts, written now: minutes for some hundred prompts."""
+        limits = {"seed": seed, "max_new_tokens": max_new_tokens}
+        found = write_texts(ladder, prompts, sampler, **limits)
+        names = [prompt.name for prompt in prompts]
+        tokens = dict(zip(names, found, strict=True))
+        return cls(
+            ladder.card.get("target", ""),
+            sampler,
+            **limits,
+            prompts=_digests(prompts),
+            tokens=tokens,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "Texts":
+        """The texts that `save` wrote."""
+        with safe_open(path, "pt") as file:
+            about = json.loads(file.metadata()["about"])
+            ids, ends = file.get_tensor("ids").tolist(), file.get_tensor("ends").tolist()
+        texts = (tuple(ids[start:end]) for start, end in pairwise([0, *ends]))
+        about["tokens"] = dict(zip(about["prompts"], texts, strict=True))
+        return cls(**about | {"sampler": Sampler(**about["sampler"])})
+
+    def save(self, path: Path) -> None:
+        """Write the texts as 16-bit ids, whole or not at all; raises ValueError for larger ids."""
+        largest = max(id for text in self.tokens.values() for id in text)
+        if largest >= 1 << 16:
+            raise ValueError(f"texts are kept as ids of 16 bits, got {largest}")
+        ids = torch.tensor([id for text in self.tokens.values() for id in text], dtype=torch.int32)
+        ends = torch.tensor([*accumulate(map(len, self.tokens.values()))], dtype=torch.int32)
+        about = asdict(self)
+        del about["tokens"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        columns = {"ids": ids.to(torch.uint16), "ends": ends}
+        write_whole(path, save(columns, {"about": json.dumps(about)}))
+
+    def of(self, prompt: Prompt) -> tuple[int, ...]:
+        """The text after a prompt.  Raises ValueError if there is none, or the prompt is another
+        one of this name.
+        """
+        if _digests([prompt]).items() <= self.prompts.items():
+            return self.tokens[prompt.name]
+        raise ValueError(
+            f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)};"
+            " `specdec measure texts` writes them anew"
+        )
+
+
+def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
+    return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
+
+
 @dataclass
 class _Text:
     """A text that is being written: the prompt's tokens, then the target's."""
@@ -33,40 +111,6 @@ class _Text:
     chance: Chance
     end: int
     fed: int = 0
-
-
-def stored_texts(
-    ladder: Ladder,
-    prompts: Sequence[Prompt],
-    sampler: Sampler,
-    *,
-    seed: int = 0,
-    max_new_tokens: int = 256,
-    folder: Path = TEXTS,
-) -> list[tuple[int, ...]]:
-    """What the target writes after each prompt, a stop token included; from the file that an
-    earlier call left, or written now, which takes minutes.
-
-    The file's name follows from the prompts and all that a text depends on.
-    """
-    about = {
-        "target": ladder.card.get("target", ""),
-        "sampler": asdict(sampler),
-        "seed": seed,
-        "max_new_tokens": max_new_tokens,
-        "prompts": {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts},
-    }
-    shown = json.dumps(about, sort_keys=True)
-    path = folder / f"{hashlib.sha256(shown.encode()).hexdigest()[:16]}.safetensors"
-    if not path.is_file():
-        texts = write_texts(ladder, prompts, sampler, seed=seed, max_new_tokens=max_new_tokens)
-        ids = torch.tensor([token for text in texts for token in text], dtype=torch.int32)
-        ends = torch.tensor([*accumulate(map(len, texts))], dtype=torch.int32)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, save({"ids": ids.to(torch.uint16), "ends": ends}, {"about": shown}))
-    with safe_open(path, "pt") as file:
-        ids, ends = file.get_tensor("ids").tolist(), file.get_tensor("ends").tolist()
-    return [tuple(ids[start:end]) for start, end in pairwise([0, *ends])]
 
 
 def write_texts(

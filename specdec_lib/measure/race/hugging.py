@@ -12,8 +12,10 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.race.contenders import Clock, Contender, Continuation
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
+from specdec_lib.models.cut_head import CutHead
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
+DRAFT = "assistant_model"
 ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
     (2, "constant", 0.0),
     (3, "constant", 0.0),
@@ -92,7 +94,7 @@ def hugging_contenders(
             config.num_assistant_tokens, config.num_assistant_tokens_schedule = count, schedule
             config.assistant_confidence_threshold = confidence
             draft.generation_config = config
-            return {"assistant_model": draft}
+            return {DRAFT: draft}
 
         return options
 
@@ -132,7 +134,11 @@ def _contender(
             "pad_token_id": 0,
             "streamer": portions,
         }
-        made = model.generate(given, **fixed, **drawn, **options())
+        chosen = options()
+        head = chosen[DRAFT].get_output_embeddings() if DRAFT in chosen else None
+        if isinstance(head, CutHead):
+            head.set_prompt(prompt)
+        made = model.generate(given, **fixed, **drawn, **chosen)
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)

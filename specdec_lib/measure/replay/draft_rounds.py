@@ -34,6 +34,14 @@ class OwnText:
     runtime: ClassVar[str] = ""
     usage: ClassVar[None] = None
 
+    @classmethod
+    def of(
+        cls, target: LanguageModel, prompt: Context | Sequence[int], tokens: tuple[int, ...]
+    ) -> "OwnText":
+        """A text that the target wrote after a prompt."""
+        context = prompt if isinstance(prompt, Context) else Context.of(prompt)
+        return cls(target.name, target.vocabulary, target.max_positions, context, tokens)
+
     def forget(self) -> None:
         """Do nothing: there is no model."""
 
@@ -62,9 +70,8 @@ def own_text(
     target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int
 ) -> OwnText:
     """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
-    context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-    text = decode(target, NoDraft(), context, chance, max_new_tokens=max_new_tokens).tokens
-    return OwnText(target.name, target.vocabulary, target.max_positions, context, text)
+    written = decode(target, NoDraft(), prompt, chance, max_new_tokens=max_new_tokens)
+    return OwnText.of(target, prompt, written.tokens)
 
 
 def replay_draft(

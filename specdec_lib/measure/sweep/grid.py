@@ -9,7 +9,9 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
+from specdec_lib.measure.replay.draft_rounds import OwnText, replay_draft
 from specdec_lib.measure.sweep.repetition import repetition
+from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -53,13 +55,25 @@ def decode_prompt(
     *,
     seed: int,
     max_new_tokens: int,
+    texts: Sequence[Texts] = (),
 ) -> Iterator[tuple[Setting, Generation]]:
-    """One prompt decoded under every setting, with noise that follows from its name and `seed`."""
+    """One prompt decoded under every setting, with noise that follows from its name and `seed`.
+
+    texts    what the target writes, one per sampler; a setting whose sampler has some, and whose
+             rule is `look_up`, is replayed along them, which gives the same rounds without a pass
+             of the target
+    """
     tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    known = {one.sampler: one.of(prompt)[:max_new_tokens] for one in texts}
     for setting in settings:
         chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
-        yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
+        if rule is look_up and setting.sampler in known:
+            text = OwnText.of(ladder.target, tokens, known[setting.sampler])
+            stops = {"stop_tokens": ladder.stop_tokens}
+            yield setting, replay_draft(text, draft, chance, **stops)
+        else:
+            yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
 
 
 def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:

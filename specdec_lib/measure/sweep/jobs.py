@@ -12,6 +12,7 @@ from specdec_lib.measure.sweep.grid import Setting, check_settings, decode_promp
 from specdec_lib.measure.sweep.identity import code, fingerprint
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt
 
 # models remember what they read, so a process decodes one prompt at a time, whatever its threads
@@ -22,6 +23,7 @@ _ONE = threading.Lock()
 class Job:
     """A sweep but for its prompts.
 
+    texts               that settings are replayed along, see `decode_prompt`
     settings, ladder    as they are, or recipes of them: `ladder()` and `settings(ladder)`; only
                         recipes can be sent to another process
     """
@@ -30,6 +32,7 @@ class Job:
     ladder: Ladder | Pair | Recipe
     seed: int = 0
     max_new_tokens: int = 128
+    texts: tuple[Texts, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.ladder, Recipe) and not isinstance(self.settings, Recipe):
@@ -37,6 +40,12 @@ class Job:
                 "the ladder is a recipe and the settings are not, so that they belong to other"
                 " models: give a recipe of the settings too"
             )
+        for one in self.texts:
+            if one.seed != self.seed or one.max_new_tokens < self.max_new_tokens:
+                raise ValueError(
+                    f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens cannot be"
+                    f" replayed with seed {self.seed} and {self.max_new_tokens} tokens"
+                )
 
     def stage(self) -> tuple[tuple[Setting, ...], Ladder | Pair]:
         """The settings and the ladder; those of recipes are made once per process."""
@@ -56,13 +65,14 @@ class Job:
             else fingerprint(*self.stage())
         )
         makers = code(decode_prompt, generation_row)
-        return fingerprint(made, self.seed, self.max_new_tokens, makers)
+        limits = self.seed, self.max_new_tokens
+        return fingerprint(made, *limits, *([self.texts] if self.texts else []), makers)
 
     def rows(self, prompt: Prompt) -> list[Row]:
         """The rows of one prompt, a setting after the other."""
         settings, ladder = self.stage()
         limits = {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
-        made = decode_prompt(settings, prompt, ladder, **limits)
+        made = decode_prompt(settings, prompt, ladder, **limits, texts=self.texts)
         return [generation_row(setting, prompt, generation) for setting, generation in made]
 
 

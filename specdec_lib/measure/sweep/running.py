@@ -9,6 +9,7 @@ from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.jobs import Job
 from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.measure.sweep.recipe import Recipe
+from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def sweep(
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
+    texts: Sequence[Texts] = (),
     progress: bool = True,
     keep: str | Path | None = None,
     client: "Client | str | None" = None,
@@ -30,6 +32,7 @@ def sweep(
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
     settings    or a recipe that makes them from the ladder
+    texts       of the target, which settings are replayed along: see `grid.decode_prompt`
     ladder      or an encoder-decoder pair; or a recipe of either
     keep        a folder where the rows of each finished prompt are kept; a sweep of the same
                 settings, models, seed, length and code does not decode them again, whatever its
@@ -50,7 +53,7 @@ def sweep(
 
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
-    job = Job(settings, ladder, seed, max_new_tokens)
+    job = Job(settings, ladder, seed, max_new_tokens, tuple(texts))
     with cluster.connect(client) as connection:
         if connection is None:
             count, fingerprint = len(job.stage()[0]), job.fingerprint() if keep else ""

@@ -6,11 +6,16 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
-from specdec_lib.suite.distil.teaching import read_head
+from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
+from specdec_lib.suite.distil.teaching import load_target, read_head
 from specdec_lib.suite.setup.target import NAME
+
+if TYPE_CHECKING:
+    from torch.nn import ModuleList
 
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
@@ -43,12 +48,17 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
     (folder / "match.json").unlink(missing_ok=True)
     write_whole(folder / "head.json", json.dumps(list(head)).encode())
     write_whole(folder / "katz.npz", (drafts / "katz.npz").read_bytes())
-    abouts = {}
+    layers = load_target().model.layers
+    abouts = {"target": {"layers": len(layers), "parameters": _parameters(layers)}}
     for name in DRAFTS:
         source = drafts / f"{name}.safetensors"
         _store_shards(source, folder, name)
-        abouts[name] = read_about(source)
-    write_card({"target": NAME, "models": abouts, "katz": {"order": 3, "temperature": 1.5}}, folder)
+        about = read_about(source)
+        about.pop("head", None)  # one file holds it for all
+        own = len(about["layers"]) * _parameters(layers[:1])
+        abouts[name] = about | {"parameters": own}
+    katz = {"order": ORDER, "temperature": TEMPERATURE}
+    write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
 
 
 def write_card(card: dict, folder: Path) -> None:
@@ -72,6 +82,11 @@ def export(folder: Path) -> None:
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
         network.save_pretrained(folder / model.name)
         ladder.tokenizer.save_pretrained(folder / model.name)
+
+
+def _parameters(layers: "ModuleList") -> int:
+    """How many numbers some layers hold; embedding and head, which all models share, apart."""
+    return sum(one.numel() for one in layers.parameters())
 
 
 def _store_shards(source: Path, folder: Path, name: str) -> None:

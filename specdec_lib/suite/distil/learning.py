@@ -4,6 +4,7 @@ An interrupted run goes on where it stopped.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     given.out.mkdir(parents=True, exist_ok=True)
     train_student(student, learnt, head, plan, given.out / f"{given.name}.checkpoint")
-    about = {"layers": layers, "head": head, "answer_tokens": plan.answer_tokens}
+    about = {"layers": layers} | asdict(plan)
     save_student(student, given.out / f"{given.name}.safetensors", about)
     print(judge(student, judged, head).round(3).to_string())
 
