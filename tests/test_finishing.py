@@ -50,7 +50,10 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path
         assert set(possible.tolist()) == {*frequent_tokens(), *PROMPT}
     torch.testing.assert_close(scores(ladder, "target"), scores(tiny_ladder(), "target"))
     assert (ladder.katz.probs(PROMPT) == tiny_ladder().katz.probs(PROMPT)).all()
-    assert ladder.card["models"] == {name: {"of": name} for name in LAYERS}
+    layers = [3, *(len(one) for one in LAYERS.values())]
+    sizes = [ladder.card["models"][name]["parameters"] for name in ("target", *LAYERS)]
+    assert [size / sizes[0] for size in sizes] == [one / 3 for one in layers]
+    assert [ladder.card["models"][name]["of"] for name in LAYERS] == [*LAYERS]
     assert ladder.stop_tokens == (0,) and ladder.measured == ()
 
 
