@@ -169,8 +169,10 @@ def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path: Path) 
     assert again.model.embed_tokens.weight is target.model.embed_tokens.weight
     assert again.lm_head.weight is target.lm_head.weight
     assert read_about(tmp_path / "student.safetensors") == {"layers": [0, 2]}
-    ids = torch.tensor([[3, 1, 4, 1, 5]])
-    torch.testing.assert_close(again(ids).logits, student(ids).logits, atol=0.1, rtol=0)
+    loaded = own_weights(again)
+    for name, weights in own_weights(student).items():
+        step = weights.abs().amax(dim=-1, keepdim=True) / 127 if weights.dim() > 1 else 0
+        assert ((loaded[name] - weights).abs() <= 0.501 * step).all()
     with pytest.raises(ValueError, match="layers"):
         assemble(network_of_other_width(), tmp_path / "student.safetensors")
     with pytest.raises(ValueError, match="0 to 2"):

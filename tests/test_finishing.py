@@ -44,7 +44,9 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path
         network = getattr(ladder, name).model
         trained, loaded = own_weights(build_student(target, layers)), own_weights(network)
         assert trained.keys() == loaded.keys()
-        assert all(torch.equal(loaded[key], trained[key].bfloat16().float()) for key in trained)
+        for key, weights in trained.items():
+            step = weights.abs().amax(dim=-1, keepdim=True) / 127 if weights.dim() > 1 else 0
+            assert ((loaded[key] - weights).abs() <= 0.501 * step).all()
         assert network.model.embed_tokens.weight is ladder.target.model.model.embed_tokens.weight
         possible = torch.nonzero(~scores(ladder, name).isneginf())[:, 0]
         assert set(possible.tolist()) == {*frequent_tokens(), *PROMPT}
@@ -78,16 +80,6 @@ def test_finishing_again_leaves_nothing_of_what_was_there(folder: Path) -> None:
     assert {"draft.safetensors", "head.json"} <= listed and "match.json" not in listed
     possible = ~scores(load_ladder(folder=folder, device="cpu"), "draft").isneginf()
     assert possible.sum() == len({*head, *PROMPT})
-
-
-def test_weights_in_several_files_are_the_same(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = scores(load_ladder(folder=folder, device="cpu"), "middle")
-    monkeypatch.setattr(finishing, "SHARD_BYTES", 40_000)
-    finishing.finish(folder.parent / "drafts", sorted(frequent_tokens()), folder)
-    assert len(list(folder.glob("middle-*.safetensors"))) > 2
-    assert torch.equal(scores(load_ladder(folder=folder, device="cpu"), "middle"), whole)
 
 
 @pytest.mark.parametrize("name", ["card.json", "head.json", "katz.npz", "draft.safetensors"])

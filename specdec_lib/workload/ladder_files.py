@@ -118,7 +118,7 @@ def _distilled(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
     head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
     models = {"target": target}
     for name in ("middle", "draft"):
-        network = assemble(target.model, *sorted(folder.glob(f"{name}*.safetensors")))
+        network = assemble(target.model, folder / f"{name}.safetensors")
         cut_head(network, head)
         models[name] = on_runtime(CachedModel(network, name), runtime)
     tokenizer = load_tokenizer(target_folder())

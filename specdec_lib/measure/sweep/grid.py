@@ -9,7 +9,7 @@ from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.replay.draft_rounds import OwnText, replay_draft
+from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds

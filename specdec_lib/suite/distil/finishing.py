@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
-SHARD_BYTES = 15_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,7 +51,7 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
     abouts = {"target": {"layers": len(layers), "parameters": _parameters(layers)}}
     for name in DRAFTS:
         source = drafts / f"{name}.safetensors"
-        _store_shards(source, folder, name)
+        write_whole(folder / source.name, source.read_bytes())
         about = read_about(source)
         about.pop("head", None)  # one file holds it for all
         own = len(about["layers"]) * _parameters(layers[:1])
@@ -87,18 +86,3 @@ def export(folder: Path) -> None:
 def _parameters(layers: "ModuleList") -> int:
     """How many numbers some layers hold; embedding and head, which all models share, apart."""
     return sum(one.numel() for one in layers.parameters())
-
-
-def _store_shards(source: Path, folder: Path, name: str) -> None:
-    """The weights of a file in files of at most SHARD_BYTES."""
-    from huggingface_hub import save_torch_state_dict
-    from safetensors.torch import load_file
-
-    save_torch_state_dict(
-        load_file(source),
-        folder,
-        filename_pattern=f"{name}{{suffix}}.safetensors",
-        max_shard_size=SHARD_BYTES,
-    )
-    for index in folder.glob(f"{name}*.index.json"):
-        index.unlink()  # every file is read
