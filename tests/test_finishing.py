@@ -139,3 +139,11 @@ def test_exported_drafts_are_whole_models(
         assert type(AutoModelForCausalLM.from_pretrained(sources[name])) is type(
             ladder.target.model
         )
+
+
+def test_a_missing_draft_is_refused_before_anything_is_written(folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder.parent / "drafts" / "middle.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"middle\.safetensors is missing"):
+        finishing.finish(folder.parent / "drafts", [1, 2], folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

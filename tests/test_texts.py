@@ -65,7 +65,7 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(
 
 
 def test_a_sweep_along_texts_counts_what_decoding_counts(
-    ladder: Ladder, prompts: list[Prompt], monkeypatch: pytest.MonkeyPatch
+    ladder: Ladder, prompts: list[Prompt]
 ) -> None:
     """Without a pass of the target under `look_up`; a sampler without texts is decoded."""
     greedy, warm, asked = Sampler(0), Sampler(1.0), prompts[:3]

@@ -70,8 +70,7 @@ def decode_prompt(
         chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
         if rule is look_up and setting.sampler in known:
             text = OwnText.of(ladder.target, tokens, known[setting.sampler])
-            stops = {"stop_tokens": ladder.stop_tokens}
-            yield setting, replay_draft(text, draft, chance, **stops)
+            yield setting, replay_draft(text, draft, chance, stop_tokens=ladder.stop_tokens)
         else:
             yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
 

@@ -52,13 +52,13 @@ class FastModel:
         self.weights = read_weights(model.eval(), stored)
         self.model = model
         self.name = name
-        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        head = model.get_output_embeddings()
+        self.vocabulary = len(head.weight)
         self.max_positions = int(model.config.max_position_embeddings)
         if threads is None:
             threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
         self.set_threads(threads)
         self.usage = Usage()
-        head = model.get_output_embeddings()
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._memory = BranchMemory()
@@ -120,9 +120,7 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow level by level, without logits: a pruned node is
-        read again where it is the next root.  See `TreeGrower.grow`.
-        """
+        """The tree that `TreeDraft` would grow; its logits are not kept.  See `TreeGrower.grow`."""
         sampler = chance.sampler
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]

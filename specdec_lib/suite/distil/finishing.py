@@ -37,32 +37,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
-    """Write the ladder's files, and a card that lists them; match tables are measured anew."""
+    """Write the ladder's files, and a card that lists them; match tables are measured anew.
+
+    Raises ValueError, before anything is written, if a draft or the n-gram table is missing.
+    """
     from specdec_lib.models.students import read_about
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        if old.name not in ("README.md", "match.json"):
-            old.unlink()
-    (folder / "match.json").unlink(missing_ok=True)
-    write_whole(folder / "head.json", json.dumps(list(head)).encode())
-    write_whole(folder / "katz.npz", (drafts / "katz.npz").read_bytes())
     layers = load_target().model.layers
     abouts = {"target": {"layers": len(layers), "parameters": _parameters(layers)}}
+    contents = {"head.json": json.dumps(list(head)).encode()}
+    for name in (*(f"{one}.safetensors" for one in DRAFTS), "katz.npz"):
+        if not (drafts / name).is_file():
+            raise ValueError(f"{drafts / name} is missing; `specdec distil --help` names its maker")
+        contents[name] = (drafts / name).read_bytes()
     for name in DRAFTS:
-        source = drafts / f"{name}.safetensors"
-        write_whole(folder / source.name, source.read_bytes())
-        about = read_about(source)
+        about = read_about(drafts / f"{name}.safetensors")
         about.pop("head", None)  # one file holds it for all
         own = len(about["layers"]) * _parameters(layers[:1])
         abouts[name] = about | {"parameters": own}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "match.json").unlink(missing_ok=True)
+    for name, content in contents.items():
+        write_whole(folder / name, content)
     katz = {"order": ORDER, "temperature": TEMPERATURE}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
 
 
 def write_card(card: dict, folder: Path) -> None:
     """Write card.json, with the SHA-256 of every other file of the folder."""
-    files = sorted(path for path in folder.iterdir() if path.name not in (CARD, "README.md"))
+    unlisted = CARD, "README.md"
+    files = sorted(one for one in folder.iterdir() if one.is_file() and one.name not in unlisted)
     listed = {path.name: file_digest(path) for path in files}
     content = json.dumps(card | {"files": listed}, indent=1, ensure_ascii=False) + "\n"
     write_whole(folder / CARD, content.encode())

@@ -127,7 +127,9 @@ class _Divergence(torch.autograd.Function):
         return torch.cat(losses)
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, weights: Tensor) -> tuple:  # type: ignore[override]
+    def backward(  # type: ignore[override]
+        ctx: torch.autograd.function.FunctionCtx, weights: Tensor
+    ) -> tuple:
         """The gradient of the hidden states; the head is frozen."""
         (slopes,) = ctx.saved_tensors
         return slopes * weights[:, None], None, None, None, None
