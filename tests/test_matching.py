@@ -18,7 +18,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.ladder import command, matching
-from specdec_lib.suite.ladder.matching import EDGES, PAIRS, RANKS, measure, store
+from specdec_lib.suite.distil.matching import EDGES, PAIRS, RANKS, measure, store
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, seeds
 
 T1 = Sampler(1.0)

@@ -24,7 +24,7 @@ from specdec_lib.measure.replay import (
 )
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.tuning import replayed_swi
-from specdec_lib.suite.ladder.studies import survival
+from specdec_lib.measure.cascades.studies import survival
 from specdec_lib.workload import seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0))
@@ -83,7 +83,7 @@ def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
 
 
 def test_the_stored_comparison_covers_enough_settings_and_is_equal():
-    """Whole texts, real runs (`specdec_lib.suite.ladder.cascades` measures them): tokens per round
+    """Whole texts, real runs (`specdec_lib.measure.cascades.command` measures them): tokens per round
     equal everywhere, calls within 3 % over all settings.
     """
     table = pd.read_csv(DATA / "measured" / "cascade_check.csv")

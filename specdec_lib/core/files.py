@@ -14,7 +14,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOKS = REPOSITORY / "notebooks"
 DATA = REPOSITORY / "data"
-REMEDY = "restore it with `git checkout data`, or make it anew with `make ladder`"
+REMEDY = "restore it with `git checkout data`"
 PREPARED = "source.json"  # written last: a target's folder that has it is complete
 PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
 
@@ -101,7 +101,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def checked_card(folder: Path, needed: Iterable[str] = ("tokenizer.json", "katz.npz")) -> dict:
+def checked_card(folder: Path, needed: Iterable[str]) -> dict:
     """A folder's card, after checking that it lists the `needed` files, and that each listed one
     exists and has the listed SHA-256.
 

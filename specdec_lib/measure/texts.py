@@ -21,7 +21,14 @@ from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 TEXTS = DATA / "measured" / "texts"
+SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
 SEQUENCES = 64
+
+
+def text_file(sampler: Sampler, folder: Path = TEXTS) -> Path:
+    """Where the texts under a sampler are stored."""
+    top = "" if sampler.top_k is None else f"-top-{sampler.top_k}"
+    return folder / f"temperature-{sampler.temperature:g}{top}.safetensors"
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,14 @@ class Texts:
         texts = (tuple(ids[start:end]) for start, end in pairwise([0, *ends]))
         about["tokens"] = dict(zip(about["prompts"], texts, strict=True))
         return cls(**about | {"sampler": Sampler(**about["sampler"])})
+
+    @classmethod
+    def stored(cls, samplers: Sequence[Sampler] = SAMPLERS) -> "tuple[Texts, ...]":
+        """The texts of `specdec measure texts`.  Raises ValueError if a file is missing."""
+        missing = [text_file(one) for one in samplers if not text_file(one).is_file()]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing; `specdec measure texts` writes it")
+        return tuple(cls.load(text_file(one)) for one in samplers)
 
     def save(self, path: Path) -> None:
         """Write the texts as 16-bit ids, whole or not at all; raises ValueError for larger ids."""

@@ -18,16 +18,16 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "distil continue": ("suite.distil.continuing", "teach a draft on its own continuations"),
     "distil ngrams": ("suite.distil.sampling", "count n-grams on samples of a draft"),
     "distil prompts": ("suite.distil.prompting", "make the prompt sets"),
+    "distil matches": ("suite.distil.matching", "measure the match tables of the ladder"),
     "distil finish": ("suite.distil.finishing", "put the drafts into data/ladder, or export them"),
+    "measure texts": ("measure.write_texts", "let the target write the texts to count along"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),
     "measure latency": ("measure.latency.command", "seconds per pass, round and setting"),
-    "measure growth": ("suite.ladder.growth", "n-gram quality by number of samples"),
-    "measure cascades": ("suite.ladder.cascades", "the tables of notebook 04"),
-    "measure walltime": ("suite.ladder.walltime", "cascades by the clock"),
-    "ladder make": ("suite.ladder.command", "train the embedded models"),
-    "ladder pair": ("suite.ladder.pair", "train the embedded encoder-decoder pair"),
+    "measure growth": ("suite.distil.growth", "n-gram quality by number of samples"),
+    "measure cascades": ("measure.cascades.command", "the tables of notebook 04"),
+    "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
 }
 REFUSED, INTERRUPTED = 2, 130  # exit statuses
 

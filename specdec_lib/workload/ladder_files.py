@@ -4,8 +4,6 @@ import json
 from itertools import product
 from pathlib import Path
 
-from transformers import PreTrainedTokenizerFast
-
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
 from specdec_lib.core.protocols import LanguageModel
@@ -34,7 +32,8 @@ def load_ladder(
     runtime: str = "reference",
     folder: Path = DATA / "ladder",
 ) -> Ladder:
-    """The embedded ladder, every file checked against its card; or one of your own models.
+    """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
+    its card; or one of your own models.
 
     target, draft, middle    models of your own: folders in hub format or names on the hub, such as
                              "openai-community/gpt2-large"; target and draft at least. Such a ladder
@@ -54,8 +53,7 @@ def load_ladder(
     runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
-        made = _distilled if (folder / HEAD).is_file() else _embedded
-        return made(folder, device, dtype, runtime)
+        return _embedded(folder, device, dtype, runtime)
     if target is None or draft is None:
         raise ValueError(
             f"a ladder of your own has a target and a draft at least, got target={target!s} and"
@@ -93,25 +91,6 @@ def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str
 
 
 def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
-    card = checked_card(folder)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
-    )
-    models = {
-        name: load_model(folder / name, name, device=device, dtype=dtype, runtime=runtime)
-        for name in ("target", "middle", "draft")
-    }
-    return Ladder(
-        **models,
-        katz=Katz.load(folder / "katz.npz"),
-        tokenizer=tokenizer,
-        stop_tokens=(tokenizer.eos_token_id,),
-        card=card,
-        measured=_measured(folder),
-    )
-
-
-def _distilled(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
     """The prepared target, and the drafts that `specdec distil` made of its layers."""
     card = checked_card(folder, (HEAD, "katz.npz"))
     target = load_model(target_folder(), "target", device=device, dtype=dtype, runtime=runtime)

@@ -13,7 +13,7 @@ from specdec_lib.workload.hub_sets import hub_lines
 from specdec_lib.workload.jsonl import Text, checked_line, lines
 from specdec_lib.workload.schemas import SCHEMAS, recognise
 
-DOMAINS = ("code", "math", "prose")
+DOMAINS = ("chat", "code", "summary", "math")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
 OURS = (*DOMAINS, DOCSTRING)
 SPLITS = ("development", "held-out")
@@ -35,7 +35,7 @@ class Prompt:
 
 
 def load_prompts(
-    domain: str | Path = "code",
+    domain: str | Path = "chat",
     split: str | None = None,
     limit: int | None = None,
     *,
@@ -43,9 +43,10 @@ def load_prompts(
 ) -> list[Prompt]:
     """The prompts of one set and split, in a fixed order.
 
-    domain    "code", "math", "prose"; "docstring" for the encoder-decoder pair; "humaneval",
-              "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a file, .jsonl,
-              .jsonl.gz or .json: one of those sets as it was published, or prompts of your own
+    domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
+              "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
+              file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or
+              prompts of your own
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all

@@ -13,7 +13,7 @@ import numpy as np
 from specdec_lib.core.files import write_whole
 from specdec_lib.models.katz.counts import Level, offsets
 
-REMEDY = "`make ladder` builds it anew"
+REMEDY = "`specdec distil ngrams` counts it anew"
 DAMAGE = (
     *(OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error),

@@ -1,13 +1,14 @@
 """`specdec distil prompts`: the prompt sets, 60 development and 60 held-out ones per domain.
 
-Chat requests and word problems are the target's own, under other seeds than the text that drafts
-learn from; functions and passages are those of installed packages. A request is chosen by its
-form, never by what a model makes of it.
+Chat requests and word problems are the target's own, under other seeds and at a lower temperature
+than the text that drafts learn from; functions and passages are those of installed packages. A
+request is chosen by its form, never by what a model makes of it.
 """
 
 import ast
 import hashlib
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -26,6 +27,11 @@ PER_FILE = 2
 WORDS = range(60, 181)  # of a passage
 OPENING = range(60, 700)  # characters of a signature and its docstring
 FORMULA = {"..", "math::", "versionadded::"}  # words of a passage that is not prose
+FORMS = {  # of a request in plain ASCII: a whole sentence; a question about two numbers
+    "chat": re.compile(r"(?s)(?=(\S+\s+){3})[\x20-\x7e\n]*[.?!]"),
+    "math": re.compile(r"(?s)(?=(\D*\d[\d.,]*[^\d.,]){2})[\x20-\x7e\n]*\?"),
+}
+TEMPERATURE = 0.7  # of requests: at 1, one in three is no sentence that a person would write
 SEED = 1_000_003  # the text is written with seeds that count conversations
 
 
@@ -82,14 +88,22 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
     from specdec_lib.workload.ladder_files import target_folder
 
     tokenizer = AutoTokenizer.from_pretrained(target_folder())
-    writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, answer_tokens=1)
+    found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
+    writer = Writer(
+        load_target(),
+        tokenizer,
+        sequences=64,
+        seed=SEED,
+        answer_tokens=1,
+        temperature=TEMPERATURE,
+        domains=tuple(found),
+    )
     skipped = len(tokenizer(writer.before).input_ids), len(writer.handover) + 1
 
     def request(ids: Sequence[int], start: int) -> str:
         return tokenizer.decode(ids[skipped[0] : start - skipped[1]]).strip()
 
     learnt = {plain(request(one.ids, one.start)) for one in read_text(text)}
-    found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
     with tqdm(total=2 * 3 * PER_SPLIT, desc="requests", mininterval=5) as bar:
         for one in writer.write():
             if all(len(those) >= 3 * PER_SPLIT for those in found.values()):
@@ -98,8 +112,8 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
             if those is None or len(those) >= 3 * PER_SPLIT:
                 continue
             asked = request(one.ids, one.start)
-            whole = asked.endswith((".", "?", "!")) and len(asked.split()) >= 4
-            if whole and plain(asked) not in learnt and plain(asked) not in those:
+            new = plain(asked) not in learnt and plain(asked) not in those
+            if new and FORMS[one.domain].fullmatch(asked):
                 those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
                 bar.update()
     raise AssertionError("the writer never ends")

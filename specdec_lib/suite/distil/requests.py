@@ -5,6 +5,7 @@ empty turn; the openings here add code, summaries and word problems, which an em
 has).
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ class Opening(NamedTuple):
         return REQUEST_TOKENS[self.domain]
 
 
-def draw_opening(random: Random) -> Opening:
-    """An opening: a domain at equal odds, but chat twice as often, and one of its first words."""
-    domain = random.choice(("chat", *DOMAINS))
+def draw_opening(random: Random, domains: Sequence[str] = ("chat", *DOMAINS)) -> Opening:
+    """An opening: one of the domains (chat twice as often by default), and of its first words."""
+    domain = random.choice(domains)
     return Opening(domain, random.choice(OPENINGS[domain]))

@@ -1,10 +1,10 @@
 """The target writes text to learn from: it completes a user turn, then answers it.
 
-A conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn
-at temperature 1.
+By default a conversation's request is drawn at temperature 1; half of the answers are greedy, half
+are drawn at temperature 1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.suite.distil.requests import REQUEST_TOKENS, Opening, draw_opening
+from specdec_lib.suite.distil.requests import DOMAINS, REQUEST_TOKENS, Opening, draw_opening
 from specdec_lib.suite.distil.text import Conversation
 
 ANSWER_TOKENS = 300
@@ -38,6 +38,8 @@ class Writer:
     sequences        how many are written at a time
     answer_tokens    of each answer, at most
     seed             of openings and choices; a text repeats only on the same machine and versions
+    temperature      of what is drawn
+    domains          that requests are of; a domain that is named twice comes twice as often
     """
 
     def __init__(
@@ -48,9 +50,11 @@ class Writer:
         sequences: int,
         seed: int,
         answer_tokens: int = ANSWER_TOKENS,
+        temperature: float = 1.0,
+        domains: Sequence[str] = ("chat", *DOMAINS),
     ) -> None:
         self.tokenizer, self.random = tokenizer, Random(seed)
-        self.answer_tokens = answer_tokens
+        self.answer_tokens, self.temperature, self.domains = answer_tokens, temperature, domains
         self.generator = torch.Generator().manual_seed(seed)
         self.end = tokenizer.convert_tokens_to_ids("<|im_end|>")
         self.special = set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)
@@ -84,7 +88,7 @@ class Writer:
             yield None
 
     def _new(self) -> _Sequence:
-        opening = draw_opening(self.random)
+        opening = draw_opening(self.random, self.domains)
         tokens = self.tokenizer(self.before + opening.text).input_ids
         limit = len(tokens) + opening.request_tokens
         return _Sequence(opening, self.random.random() < 0.5, tokens, limit=limit)
@@ -93,7 +97,7 @@ class Writer:
         """The next token of each sequence: the likeliest in a greedy answer, else drawn."""
         best = logits.argmax(dim=-1)
         drawn = torch.tensor([one.start is None or not one.greedy for one in self.sequences])
-        odds = logits[drawn].float().softmax(dim=-1).cumsum(dim=-1)
+        odds = (logits[drawn].float() / self.temperature).softmax(dim=-1).cumsum(dim=-1)
         place = torch.rand(len(odds), 1, generator=self.generator) * odds[:, -1:]
         best[drawn] = torch.searchsorted(odds, place).squeeze(1).clamp(max=logits.shape[1] - 1)
         return best

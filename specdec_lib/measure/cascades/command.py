@@ -21,13 +21,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.latency import prices, time_passes
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
-from specdec_lib.measure.replay.recording import TARGET, format_matrix
-from specdec_lib.measure.replay.replays import swi_table
-from specdec_lib.measure.replay.tuning import LENGTHS
-from specdec_lib.measure.sweep.repetition import LOOPING, repetition
-from specdec_lib.suite.ladder.studies import (
+from specdec_lib.measure.cascades.studies import (
     ALONE,
     CASCADES,
     ablations,
@@ -35,6 +29,12 @@ from specdec_lib.suite.ladder.studies import (
     swi_ratio,
     tune_stacks,
 )
+from specdec_lib.measure.latency import prices, time_passes
+from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
+from specdec_lib.measure.replay.recording import TARGET, format_matrix
+from specdec_lib.measure.replay.replays import swi_table
+from specdec_lib.measure.replay.tuning import LENGTHS
+from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 

@@ -1,12 +1,11 @@
-"""How often a guess is what the other model takes, by its rank and gap: the match tables, measured
-on development prompts.
+"""`specdec distil matches`: how often a guess is what the other model takes, by its rank and gap:
+the match tables, measured on development prompts.
 
 A round accepts along the target's own text, so the rates are those of the positions of that text:
 every position is looked at once, whatever the trees are.
 """
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.context import Context
-from specdec_lib.core.files import DATA, file_digest
+from specdec_lib.core.files import write_whole
 from specdec_lib.core.tree import leading
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
@@ -26,9 +26,9 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.table import TableModel
-from specdec_lib.suite.ladder.making import write_card
+from specdec_lib.suite.distil.finishing import LADDER, write_card
 from specdec_lib.theory import monotone
-from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, MATCH, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 SAMPLERS = (Sampler(0.4), Sampler(0.7), Sampler(1.0), Sampler(1.3), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -46,22 +46,26 @@ PAIRS = (
 Ranked = Callable[[tuple[int, ...], Chance], tuple[list[int], list[float]]]
 
 
-def store(folder: Path = DATA / "ladder", *, prompts: int | None = None) -> None:
-    """Measure on the development code prompts (the first so many; None is all), write match.json
-    and list it in the card.
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = Parser("distil matches", "measure how often a guess is right, by its rank and gap")
+    parser.add_common("--limit", None, "development prompts of each domain (default: all)")
+    parser.add_common("--max-new-tokens", 128)
+    parser.add_common("--out", LADDER)
+    given = parser.parse_args(arguments)
+    store(given.out, limit=given.limit, max_new_tokens=given.max_new_tokens)
+
+
+def store(folder: Path = LADDER, *, limit: int | None = None, max_new_tokens: int = 128) -> None:
+    """Measure on the development prompts of every domain (the first so many; None is all), write
+    match.json and list it in the card.
     """
     ladder = load_ladder(folder=folder, device="cpu")
-    tables = measure(
-        ladder, load_prompts("code", "development", prompts, folder=folder.parent / "prompts")
-    )
-    partial_file = folder / "match.partial"
-    partial_file.write_text(
-        "[\n" + ",\n".join(json.dumps(table) for table in tables) + "\n]\n", encoding="utf-8"
-    )
-    os.replace(partial_file, folder / MATCH)
-    write_card(
-        ladder.card | {"files": ladder.card["files"] | {MATCH: file_digest(folder / MATCH)}}, folder
-    )
+    prompts = [one for domain in DOMAINS for one in load_prompts(domain, "development", limit)]
+    tables = measure(ladder, prompts, max_new_tokens=max_new_tokens)
+    lines = ",\n".join(json.dumps(table) for table in tables)
+    write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
+    write_card({name: one for name, one in ladder.card.items() if name != "files"}, folder)
 
 
 def measure(

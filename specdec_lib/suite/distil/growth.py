@@ -8,8 +8,6 @@ Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens
 """
 
 import io
-import math
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,66 +15,42 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
-from transformers import GPT2LMHeadModel
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.decode import decode
-from specdec_lib.core.files import DATA
-from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.core.context import Context
+from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.intervals import bootstrap
-from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.measure.replay.recording import chain_of
+from specdec_lib.measure.texts import write_texts
 from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.suite.ladder import corpus
-from specdec_lib.suite.ladder.making import KATZ_BYTES
-from specdec_lib.suite.ladder.sampling import sample
-from specdec_lib.workload import Ladder, load_ladder, load_prompts, seeds
+from specdec_lib.suite.distil.sampling import BYTES, ORDER, PIECE, TEMPERATURE
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PIECE = 1_000_000  # tokens sampled with one seed
+PLACE = DATA / "measured" / "katz_growth.csv"
 RANKS = 4
 
 
 def texts(
-    ladder: Ladder, sampler: Sampler, prompts: int
+    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]
 ) -> list[tuple[Chance, int, tuple[int, ...], list[int]]]:
-    """Per development prompt: its chance, where the target began to write, the text, and what the
-    draft would have taken at each place.
+    """Per prompt: its chance, where the target began to write, the text, and what the draft would
+    have taken at each place.
     """
     found = []
-    asked = load_prompts("code", "development", prompts)
-    for prompt, seed in zip(asked, seeds(asked, 0), strict=True):
+    written = write_texts(ladder, prompts, sampler, max_new_tokens=128)
+    for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
         chance, given = Chance(seed, sampler), ladder.encode(prompt)
-        text = decode(
-            ladder.target,
-            NoDraft(),
-            given,
-            chance,
-            max_new_tokens=128,
-            stop_tokens=ladder.stop_tokens,
-        ).context.tokens
-        rows = logits_along(ladder.draft, text[:-1])
-        found.append(
-            (
-                chance,
-                len(given),
-                text,
-                [chance.choose(rows[at - 1], at) for at in range(len(given), len(text))],
-            )
-        )
+        context = Context.of(given)
+        rows = ladder.draft.score(context, chain_of(context, text[:-1]))
+        taken = [chance.choose(row, len(given) + place) for place, row in enumerate(rows)]
+        found.append((chance, len(given), given + text, taken))
     return found
-
-
-@torch.no_grad()
-def logits_along(model: CachedModel, text: tuple[int, ...]) -> Float[Tensor, "tokens vocab"]:
-    """The logits after each token of a text, in one plain pass that no cache sees."""
-    return model.model(input_ids=torch.tensor([text], device=model.model.device)).logits[0].float()
 
 
 def knows(
@@ -110,31 +84,11 @@ def knows(
     return found
 
 
-def pieces(ladder: Ladder, count: int, cache: Path) -> list[np.ndarray]:
-    """So many pieces of the draft's own samples, each kept in the cache."""
-    stream = None
-    found = []
-    for seed in range(count):
-        path = (
-            cache / f"samples-{ladder.card['files']['draft/model.safetensors'][:12]}-{seed:03d}.npy"
-        )
-        if not path.exists():
-            if stream is None:
-                stream = corpus.encode(
-                    ladder.tokenizer.backend_tokenizer,
-                    corpus.documents(list(corpus.source_files(corpus.PACKAGES))),
-                )
-            model: GPT2LMHeadModel = ladder.draft.model
-            np.save(
-                path.with_suffix(".partial.npy"), np.stack(sample(model, stream, PIECE, seed=seed))
-            )
-            os.replace(path.with_suffix(".partial.npy"), path)
-        found.append(np.load(path))
-    return found
-
-
 def grow(
-    ladder: Ladder, samples: Sequence[np.ndarray], sizes: Sequence[float], prompts: int
+    ladder: Ladder,
+    samples: Sequence[np.ndarray],
+    sizes: Sequence[float],
+    prompts: Sequence[Prompt],
 ) -> "DataFrame":
     """A row per size, sampler and table (whole, or pruned to what the ladder stores)."""
     import pandas as pd
@@ -148,9 +102,9 @@ def grow(
     for millions in sizes:
         streams = list(everything[: round(millions * PIECE / everything.shape[1])])
         started = time.perf_counter()
-        whole = Katz.fit(streams, ladder.katz.vocabulary, order=3)
+        whole = Katz.fit(streams, ladder.katz.vocabulary, order=ORDER)
         seconds = time.perf_counter() - started
-        for name, table in (("whole", whole), ("pruned", whole.pruned(KATZ_BYTES))):
+        for name, table in (("whole", whole), ("pruned", whole.pruned(BYTES))):
             stored = io.BytesIO()
             table_file.write_stream(stored, table.levels, table.taken)
             size = {
@@ -161,7 +115,7 @@ def grow(
                 "build_seconds": seconds,
             }
             rows += [
-                size | {"sampling": sampling} | knows(table, along, 1.5)
+                size | {"sampling": sampling} | knows(table, along, TEMPERATURE)
                 for sampling, along in written.items()
             ]
     return pd.DataFrame(rows)
@@ -171,25 +125,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, sample what is missing, measure and write."""
     parser = Parser("measure growth", __doc__.partition(": ")[2])
     parser.add_argument(
-        "--cache", type=Path, default=DATA / "cache" / "ladder", help="where samples are kept"
+        "--samples", type=Path, default=cache_folder() / "drafts", help="of `distil ngrams`"
     )
     parser.add_argument(
         "--sizes",
         type=float,
         nargs="+",
-        default=[0.125, 0.25, 0.5, 1, 2, 4, 6],
+        default=[0.125, 0.25, 0.5, 1, 2, 4],
         help="millions of tokens",
     )
-    parser.add_argument("--prompts", type=int, default=40, help="development code prompts")
+    parser.add_common("--limit", 12, "development prompts of each domain")
     given = parser.parse_args(arguments)
+    pieces = sorted(given.samples.glob("draft-samples-*.npy"))
+    if len(pieces) < max(given.sizes):
+        raise ValueError(
+            f"{max(given.sizes):g} million sampled tokens are wanted, {given.samples} holds"
+            f" {len(pieces)} million; `specdec distil ngrams --pieces` samples more"
+        )
     torch.set_num_threads(1)
-    given.cache.mkdir(parents=True, exist_ok=True)
     ladder = load_ladder(device="cpu")
-    table = grow(
-        ladder, pieces(ladder, math.ceil(max(given.sizes)), given.cache), given.sizes, given.prompts
-    )
-    (DATA / "measured").mkdir(exist_ok=True)
-    partial = DATA / "measured" / "katz_growth.partial"
-    table.round(4).to_csv(partial, index=False)
-    os.replace(partial, DATA / "measured" / "katz_growth.csv")
+    prompts = [
+        one for domain in DOMAINS for one in load_prompts(domain, "development", given.limit)
+    ]
+    table = grow(ladder, [np.load(path) for path in pieces], given.sizes, prompts)
+    write_whole(PLACE, table.round(4).to_csv(index=False).encode())
     print(table.to_string())

@@ -1,0 +1,1 @@
+"""Cascades tuned, measured and timed: the tables behind notebook 04."""

@@ -1,0 +1,30 @@
+"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler.
+
+Written to data/measured/texts. Under `look_up` a text does not depend on the draft: tables and
+notebooks count every method along these texts.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from specdec_lib.core.commandline import Parser
+from specdec_lib.measure.texts import SAMPLERS, Texts, text_file
+from specdec_lib.workload import DOMAINS, WHOLE, load_ladder, load_prompts
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a sampler's file that is there is not written again."""
+    parser = Parser("measure texts", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser.add_common("--max-new-tokens", 256)
+    given = parser.parse_args(arguments)
+    missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
+    if not missing:
+        print(f"all texts are in {text_file(SAMPLERS[0]).parent}; delete a file to write it anew")
+        return
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu")
+    prompts = [one for domain in DOMAINS for one in load_prompts(domain, WHOLE)]
+    for sampler in missing:
+        texts = Texts.written(ladder, prompts, sampler, max_new_tokens=given.max_new_tokens)
+        texts.save(text_file(sampler))
