@@ -162,7 +162,7 @@ class _Levels:
         for guess in handed.guesses:
             place = start + len(found)
             own = self._own(model, place)
-            worth = float(model.worth[self._place(place), guess.token])
+            worth = model.worth[self._place(place)].get(guess.token, 0.0)
             lenience = (
                 1.0 if guess.unreviewed_copy and setting.exempt_max_gram else setting.lenience
             )
@@ -175,7 +175,7 @@ class _Levels:
 
     def _own(self, model: Choices, place: int) -> Guess:
         token = model.tokens[self._place(place)]
-        return Guess(token, float(model.worth[self._place(place), token]), False)
+        return Guess(token, model.worth[self._place(place)][token], False)
 
     def _place(self, place: int) -> int:
         """After what was recorded, all is as at its last place; nothing is accepted there."""

@@ -4,12 +4,14 @@ A guess decides nothing once one before it was wrong. So the drafters' choices a
 own text settle which guesses are accepted, for any K matrix and any lenience.
 """
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 from jaxtyping import Float
+from torch import Tensor
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -18,6 +20,7 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 TARGET, MAX_GRAM = "target", "Max-Gram"
@@ -58,14 +61,15 @@ def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
 
 
 class Choices(NamedTuple):
-    """One model's choice at each place of a text, and what it makes of every token there.
+    """One model's choice at each place of a text, and what it makes of every token that a drafter
+    may offer there.
 
-    worth    at temperature 0 unwarped probabilities; with noise exp(−gap to the choice), 1 for the
-             choice and 0 for what top-k or top-p exclude
+    worth    per place, by token: at temperature 0 unwarped probabilities; with noise exp(−gap to
+             the choice), 1 for the choice and 0 for what top-k or top-p exclude
     """
 
     tokens: tuple[int, ...]
-    worth: Float[np.ndarray, "places vocab"]
+    worth: tuple[Mapping[int, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +97,14 @@ def record(
     drafters: Sequence[str] = MODELS,
     seed: int = 0,
     max_new_tokens: int = 128,
+    texts: Texts | None = None,
     progress: bool = True,
 ) -> list[Recording]:
     """The target's text of each prompt, as in a sweep, with every drafter's choices along it.
+
+    texts    what the target writes under this sampler and seed; without them it is decoded here.
+             Past the end of a stored text the weakest model goes on instead of the target, which
+             changes how many passes the last round is replayed with, and nothing else
 
     Raises ValueError if there is no prompt, the ladder has no such drafter, or `max_new_tokens` is
     below 1.
@@ -110,16 +119,21 @@ def record(
         chance, tokens = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
         given = tokens if isinstance(tokens, Context) else Context.of(tokens)
         run, limits = (ladder.target, NoDraft()), {"stop_tokens": ladder.stop_tokens}
-        whole = decode(*run, given, chance, max_new_tokens=max_new_tokens, **limits)
-        text = whole.tokens
-        if whole.stop != "context":
-            text += decode(*run, whole.context, chance, max_new_tokens=AHEAD).tokens
-        choices = {name: _choices(model, given, text, chance) for name, model in models.items()}
+        if texts is None:
+            whole = decode(*run, given, chance, max_new_tokens=max_new_tokens, **limits)
+            written, after, open_ended = whole.tokens, run, whole.stop != "context"
+        else:
+            written = texts.of(prompt)[:max_new_tokens]
+            after, open_ended = (list(models.values())[-1], NoDraft()), True
+        text = written
+        if open_ended:
+            text += decode(*after, given.extended(text), chance, max_new_tokens=AHEAD).tokens
         copies = tuple(
             copying.propose(given.extended(text[:place]), chance).tokens[1:]
             for place in range(len(text))
         )
-        found.append(Recording(prompt.name, sampler, whole.tokens, choices, copies))
+        choices = _choices(models, given, text, copies, chance)
+        found.append(Recording(prompt.name, sampler, written, choices, copies))
     return found
 
 
@@ -130,17 +144,39 @@ def chain_of(given: Context, tokens: Sequence[int]) -> TokenTree:
 
 
 def _choices(
-    model: LanguageModel, given: Context, text: tuple[int, ...], chance: Chance
-) -> Choices:
-    tokens, worth = [], []
-    for place, logits in enumerate(model.score(given, chain_of(given, text[:-1]))):
-        position = len(given) + place
-        tokens.append(chance.choose(logits, position))
-        if chance.sampler.temperature == 0:
-            worth.append(UNWARPED.probs(logits).numpy(force=True))
-        else:
-            worth.append(np.exp(-np.array(chance.gaps(logits, position, range(len(logits))))))
-    return Choices(tuple(tokens), np.stack(worth))
+    models: Mapping[str, LanguageModel],
+    given: Context,
+    text: tuple[int, ...],
+    copies: Sequence[tuple[int, ...]],
+    chance: Chance,
+) -> dict[str, Choices]:
+    """Every model's choice at each place, and its worth of each token that is chosen or copied
+    there.
+    """
+    chain = chain_of(given, text[:-1])
+    logits = {name: model.score(given, chain) for name, model in models.items()}
+    positions = range(len(given), len(given) + len(text))
+    chosen = {name: tuple(map(chance.choose, rows, positions)) for name, rows in logits.items()}
+    offered = [set(tokens) for tokens in zip(*chosen.values(), strict=True)]
+    offered[-1] |= set(copies[-1])  # guesses past the last place are looked up there
+    for start, copied in enumerate(copies):
+        for tokens, token in zip(offered[start:], copied, strict=False):
+            tokens.add(token)
+    return {
+        name: Choices(chosen[name], tuple(map(partial(_worth, chance), rows, positions, offered)))
+        for name, rows in logits.items()
+    }
+
+
+def _worth(
+    chance: Chance, logits: Float[Tensor, " vocab"], position: int, tokens: set[int]
+) -> dict[int, float]:
+    """See `Choices.worth`."""
+    listed = sorted(tokens)
+    if chance.sampler.temperature == 0:
+        return dict(zip(listed, UNWARPED.probs(logits)[listed].tolist(), strict=True))
+    gaps = chance.gaps(logits, position, listed)
+    return {token: math.exp(-gap) for token, gap in zip(listed, gaps, strict=True)}
 
 
 def _model(ladder: Ladder | Pair, name: str) -> LanguageModel:

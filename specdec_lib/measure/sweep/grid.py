@@ -32,15 +32,19 @@ def generations(
     *,
     seed: int = 0,
     max_new_tokens: int = 128,
+    texts: Sequence[Texts] = (),
     progress: bool = True,
 ) -> Iterator[tuple[Setting, Prompt, Generation]]:
-    """Every prompt decoded under every setting; `sweep` makes a row of each generation."""
+    """Every prompt decoded under every setting; `sweep` makes a row of each generation.
+
+    texts    of the target, which settings are replayed along: see `decode_prompt`
+    """
     from tqdm.auto import tqdm
 
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
     total = len(check_settings(settings)) * len(prompts)
-    limits = {"seed": seed, "max_new_tokens": max_new_tokens}
+    limits = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:
         for prompt in prompts:
             for setting, generation in decode_prompt(settings, prompt, ladder, **limits):
