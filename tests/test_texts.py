@@ -11,9 +11,10 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure import texts as texts_module
+from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.texts import Texts, write_texts
+from specdec_lib.measure.texts import Texts, known_texts, text_file, write_texts
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 LENGTH = 24
@@ -62,6 +63,22 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(
     for other in (prompts[3], replace(asked[0], text="another")):
         with pytest.raises(ValueError, match="no text of the prompt"):
             again.of(other)
+
+
+def test_known_texts_are_the_stored_ones_that_fit(
+    ladder: Ladder, prompts: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None for another sampler (top-p is in no file's name), seed, or a longer text."""
+    known = {one: text_file(one, tmp_path) for one in (Sampler(0), Sampler(1.0))}
+    monkeypatch.setattr(texts_module, "text_file", lambda one: text_file(one, tmp_path))
+    for sampler, path in known.items():
+        Texts.written(ladder, prompts[:1], sampler, seed=3, max_new_tokens=6).save(path)
+    found = known_texts([Sampler(1.0), Sampler(0.7), Sampler(0)], 3, 6)
+    assert [one.sampler for one in found] == [Sampler(1.0), Sampler(0)]
+    assert not known_texts([*known], 2) and not known_texts([*known], 3, 7)
+    assert not known_texts([Sampler(1.0, top_p=0.9)], 3)
+    with pytest.raises(ValueError, match="seed 3 and up to 6 tokens"):
+        next(generations([Setting("one", ladder.max_gram)], prompts[:1], ladder, texts=found))
 
 
 def test_a_sweep_along_texts_counts_what_decoding_counts(

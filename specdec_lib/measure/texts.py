@@ -113,6 +113,32 @@ class Texts:
         )
 
 
+def known_texts(
+    samplers: Sequence[Sampler], seed: int = 0, max_new_tokens: int = 1
+) -> tuple[Texts, ...]:
+    """The stored texts of those samplers that have some, if they were written with this seed and
+    are long enough; often none: what has no text is decoded.
+    """
+    found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
+    return tuple(
+        texts
+        for texts in found
+        if texts.sampler in samplers
+        and texts.seed == seed
+        and max_new_tokens <= texts.max_new_tokens
+    )
+
+
+def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
+    """Raises ValueError unless all texts were written with this seed and are long enough."""
+    for one in texts:
+        if one.seed != seed or one.max_new_tokens < max_new_tokens:
+            raise ValueError(
+                f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens cannot be"
+                f" replayed with seed {seed} and {max_new_tokens} tokens"
+            )
+
+
 def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
     return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
 

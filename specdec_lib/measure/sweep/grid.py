@@ -11,7 +11,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.sweep.repetition import repetition
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.texts import Texts, check_texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
@@ -43,6 +43,7 @@ def generations(
 
     if not prompts:
         raise ValueError("a sweep needs prompts, got none")
+    check_texts(texts, seed, max_new_tokens)
     total = len(check_settings(settings)) * len(prompts)
     limits = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
     with tqdm(total=total, desc="sweep", disable=not progress, mininterval=1) as bar:

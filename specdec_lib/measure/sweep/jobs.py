@@ -12,7 +12,7 @@ from specdec_lib.measure.sweep.grid import Setting, check_settings, decode_promp
 from specdec_lib.measure.sweep.identity import code, fingerprint
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
-from specdec_lib.measure.texts import Texts
+from specdec_lib.measure.texts import Texts, check_texts
 from specdec_lib.workload import Ladder, Pair, Prompt
 
 # models remember what they read, so a process decodes one prompt at a time, whatever its threads
@@ -40,12 +40,7 @@ class Job:
                 "the ladder is a recipe and the settings are not, so that they belong to other"
                 " models: give a recipe of the settings too"
             )
-        for one in self.texts:
-            if one.seed != self.seed or one.max_new_tokens < self.max_new_tokens:
-                raise ValueError(
-                    f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens cannot be"
-                    f" replayed with seed {self.seed} and {self.max_new_tokens} tokens"
-                )
+        check_texts(self.texts, self.seed, self.max_new_tokens)
 
     def stage(self) -> tuple[tuple[Setting, ...], Ladder | Pair]:
         """The settings and the ladder; those of recipes are made once per process."""
