@@ -68,14 +68,16 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(
 def test_known_texts_are_the_stored_ones_that_fit(
     ladder: Ladder, prompts: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None for another sampler (top-p is in no file's name), seed, or a longer text."""
+    """None for another sampler (top-p is in no file's name), seed or prompt, or a longer text."""
     known = {one: text_file(one, tmp_path) for one in (Sampler(0), Sampler(1.0))}
     monkeypatch.setattr(texts_module, "text_file", lambda one: text_file(one, tmp_path))
     for sampler, path in known.items():
         Texts.written(ladder, prompts[:1], sampler, seed=3, max_new_tokens=6).save(path)
-    found = known_texts([Sampler(1.0), Sampler(0.7), Sampler(0)], 3, 6)
+    fitting = {"prompts": prompts[:1], "max_new_tokens": 6}
+    found = known_texts([Sampler(1.0), Sampler(0.7), Sampler(0)], 3, **fitting)
     assert [one.sampler for one in found] == [Sampler(1.0), Sampler(0)]
-    assert not known_texts([*known], 2) and not known_texts([*known], 3, 7)
+    assert not known_texts([*known], 2) and not known_texts([*known], 3, max_new_tokens=7)
+    assert not known_texts([*known], 3, prompts=prompts[:2])
     assert not known_texts([Sampler(1.0, top_p=0.9)], 3)
     with pytest.raises(ValueError, match="seed 3 and up to 6 tokens"):
         next(generations([Setting("one", ladder.max_gram)], prompts[:1], ladder, texts=found))

@@ -9,6 +9,7 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import stage_explorer
+from specdec_lib.workload import seeds
 
 START = {"budget": 4, "depth": 3, "scout_budget": 4}
 
@@ -34,8 +35,8 @@ def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, promp
     two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
     for place, draft in enumerate((one, two), 1):
         limits = {"stop_tokens": ladder.stop_tokens, "max_new_tokens": 12}
-        chance, text = Chance(0, Sampler(0.0)), ladder.encode(prompts[0])
-        played = decode(ladder.target, draft, text, chance, **limits)
+        chance = Chance(seeds(prompts[:1], 0)[0], Sampler(0.0))
+        played = decode(ladder.target, draft, ladder.encode(prompts[0]), chance, **limits)
         passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)
         assert metric(drawn, "tokens per round")[place] == pytest.approx(played.tokens_per_round)
         assert metric(drawn, "draft passes per round")[place] == pytest.approx(passes)

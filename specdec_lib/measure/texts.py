@@ -101,11 +101,15 @@ class Texts:
         columns = {"ids": ids.to(torch.uint16), "ends": ends}
         write_whole(path, save(columns, {"about": json.dumps(about)}))
 
+    def holds(self, prompt: Prompt) -> bool:
+        """Whether there is a text of this prompt."""
+        return _digests([prompt]).items() <= self.prompts.items()
+
     def of(self, prompt: Prompt) -> tuple[int, ...]:
         """The text after a prompt.  Raises ValueError if there is none, or the prompt is another
         one of this name.
         """
-        if _digests([prompt]).items() <= self.prompts.items():
+        if self.holds(prompt):
             return self.tokens[prompt.name]
         raise ValueError(
             f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)};"
@@ -114,18 +118,22 @@ class Texts:
 
 
 def known_texts(
-    samplers: Sequence[Sampler], seed: int = 0, max_new_tokens: int = 1
+    samplers: Sequence[Sampler],
+    seed: int = 0,
+    *,
+    prompts: Sequence[Prompt] = (),
+    max_new_tokens: int = 1,
 ) -> tuple[Texts, ...]:
-    """The stored texts of those samplers that have some, if they were written with this seed and
-    are long enough; often none: what has no text is decoded.
+    """The stored texts of those samplers that have some, where they were written with this seed,
+    hold all these prompts and are long enough; often none: what has no text is decoded.
     """
     found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
     return tuple(
         texts
         for texts in found
-        if texts.sampler in samplers
-        and texts.seed == seed
+        if (texts.sampler in samplers and texts.seed == seed)
         and max_new_tokens <= texts.max_new_tokens
+        and all(map(texts.holds, prompts))
     )
 
 

@@ -11,14 +11,13 @@ import ipywidgets
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.core.chance import Chance
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.show import figures
 from specdec_lib.show.steps import Step, steps_of
 from specdec_lib.show.widgets.knobs import LABEL_WIDTH, choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial, knob_sampler
+from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.workload import Ladder, Prompt
 
 RULES = {"look_up": look_up, "reject": reject}
@@ -56,7 +55,7 @@ def round_steps(
 
     @lru_cache(64)
     def steps(**at: Any) -> list[Step]:
-        chance, siblings = Chance(at["seed"], knob_sampler(at)), SIBLINGS[at["rule"]]
+        chance, siblings = trial.chance(at), SIBLINGS[at["rule"]]
         match = ladder.match("draft", chance.sampler, siblings=siblings)
         size = {"budget": at["budget"], "depth": at["depth"]}
         draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)
@@ -71,7 +70,7 @@ def round_steps(
         return Shown(pictures, words)
 
     start = {"step": 0} | dict(start or {})
-    first, text = start.pop("step"), text_knobs(list(trial.texts))
+    first, text = start.pop("step"), text_knobs(list(trial.prompts))
     del text["top_k"]  # the steps show whole distributions
     stepper, knobs = _stepper(), make_knobs(KNOBS | text, start)
     _fit_range(stepper, knobs, steps, first)

@@ -88,7 +88,7 @@ def stage_explorer(
         "scout": choice(scouts, first, "what guesses for the draft, in its own passes"),
         "scout_budget": slider(range(1, 17), 8, below, label="scout budget"),
     }
-    knobs |= text_knobs(list(trial.texts), temperature=0.0)
+    knobs |= text_knobs(list(trial.prompts), temperature=0.0)
     presets = {name: one for name, one in PRESETS.items() if one["scout"] in scouts}
     return Panel(make_knobs(knobs, start), draw, presets=presets, heights=(HEIGHT,))
 

@@ -80,7 +80,7 @@ def tree_explorer(
     which = "which round is drawn, from the end of the prompt on"
     texts = {"draft": choice(drafts, drafts[0], "what guesses")}
     texts["round"] = slider(range(1, 11), 1, which)
-    knobs = make_knobs(KNOBS | texts | text_knobs(list(trial.texts), top_k=50), start)
+    knobs = make_knobs(KNOBS | texts | text_knobs(list(trial.prompts), top_k=50), start)
 
     def disable_unused(_: object = None) -> None:
         by_widths = knobs["shape"].value == BY_WIDTHS

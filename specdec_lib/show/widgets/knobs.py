@@ -93,12 +93,12 @@ def text_knobs(
     given) and a text of one's own.
     """
     heat = "of the target's distribution; 0 is greedy"
-    own = "continued in place of the prompt; Tab leaves the field and draws"
+    own = "asked in place of the prompt; Tab leaves the field and draws"
     return {
         "temperature": slider(TEMPERATURES, temperature, heat, widen=True),
         "top_k": choice(TOP_KS, top_k, "tokens that keep their probability", label="top-k"),
         "seed": slider(SEEDS, 0, "of all noise", widen=True),
-        "prompt": choice(prompts, prompts[0], "held-out prompt that is continued"),
+        "prompt": choice(prompts, prompts[0], "held-out prompt that is answered"),
         "text": text_field("", own, "in place of the prompt", label="own text", lines=3),
     }
 

@@ -18,9 +18,11 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure import latency, replay
+from specdec_lib.measure.replay import OwnText
 from specdec_lib.measure.sweep import stacks
+from specdec_lib.measure.texts import Texts
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 PLAIN_KIND = "autoregressive"  # plain decoding in the stored speeds
 REMEMBERED = 256  # generations, and as many texts
@@ -87,18 +89,28 @@ class DraftTrial:
     """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
 
     max_new_tokens    of a text, at most
+    texts             of the target; what has none is decoded, which takes a second or so
 
     Raises ValueError if there is no prompt, or no new token.
     """
 
-    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int = 32) -> None:
+    def __init__(
+        self,
+        ladder: Ladder,
+        prompts: Sequence[Prompt],
+        max_new_tokens: int = 32,
+        *,
+        texts: Sequence[Texts] = (),
+    ) -> None:
         if not prompts or max_new_tokens < 1:
             raise ValueError(
                 f"an explorer needs a prompt and at least 1 new token, got {len(prompts)} prompts"
                 f" and {max_new_tokens} tokens"
             )
         self.ladder, self.max_new_tokens = ladder, max_new_tokens
-        self.texts = {prompt.name: prompt.text for prompt in prompts}
+        self.prompts = {prompt.name: prompt for prompt in prompts}
+        whole = (one for one in texts if max_new_tokens <= one.max_new_tokens)
+        self._texts = {_text_key(one.sampler, one.seed): one for one in whole}
         remember = lru_cache(REMEMBERED)
         write = partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
         self._encode, self._own_text = remember(ladder.encode), remember(write)
@@ -109,7 +121,7 @@ class DraftTrial:
 
         Raises ValueError if there is no room for a new token after it.
         """
-        tokens = self._encode(at["text"] if at["text"].strip() else self.texts[at["prompt"]])
+        tokens = self._encode(self._prompt(at) or at["text"])
         most = self.ladder.target.max_positions - self.max_new_tokens
         if not 0 < len(tokens) <= most:
             raise ValueError(
@@ -118,6 +130,15 @@ class DraftTrial:
             )
         return Context.of(tokens)
 
+    def chance(self, at: Mapping[str, Any]) -> Chance:
+        """The noise that the knobs are at: that of a sweep for a prompt."""
+        prompt, seed = self._prompt(at), at["seed"]
+        return Chance(seeds([prompt], seed)[0] if prompt else seed, knob_sampler(at))
+
+    def is_stored(self, at: Mapping[str, Any]) -> bool:
+        """Whether the text is there, so that the target is not asked."""
+        return self._stored(at) is not None
+
     def generation(
         self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
     ) -> Generation:
@@ -125,21 +146,39 @@ class DraftTrial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        chance = Chance(at["seed"], knob_sampler(at))
-        return self._remembered(self.context(at), chance, make, *setting)
+        return self._remembered(self.context(at), self.chance(at), self._stored(at), make, *setting)
+
+    def _prompt(self, at: Mapping[str, Any]) -> Prompt | None:
+        return None if at["text"].strip() else self.prompts[at["prompt"]]
+
+    def _stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
+        key = _text_key(knob_sampler(at), at["seed"])
+        prompt, texts = self._prompt(at), self._texts.get(key)
+        known = prompt and texts and texts.holds(prompt)
+        return texts.of(prompt)[: self.max_new_tokens] if known else None
 
     def _follow(
-        self, context: Context, chance: Chance, make: Callable[..., Draft], *setting: Hashable
+        self,
+        context: Context,
+        chance: Chance,
+        tokens: tuple[int, ...] | None,
+        make: Callable[..., Draft],
+        *setting: Hashable,
     ) -> Generation:
-        """The target writes its text once, and each draft's rounds follow from it."""
-        draft = make(self.ladder, chance.sampler, *setting)
-        text = self._own_text(context, chance)
+        """The target writes its text once if it is not there, and each draft's rounds follow."""
+        draft, target = make(self.ladder, chance.sampler, *setting), self.ladder.target
+        text = OwnText.of(target, context, tokens) if tokens else self._own_text(context, chance)
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
 
 
+def _text_key(sampler: Sampler, seed: int) -> tuple[Sampler, int]:
+    """What a text depends on; greedily, the seed changes nothing."""
+    return sampler, seed if sampler.temperature else 0
+
+
 def knob_sampler(at: Mapping[str, Any]) -> Sampler:
-    """The sampler that the knobs are at."""
-    return Sampler(at["temperature"], top_k=at.get("top_k"))
+    """The sampler that the knobs are at; greedily, top-k leaves all as it is."""
+    return Sampler(at["temperature"], top_k=at.get("top_k") if at["temperature"] else None)
 
 
 @dataclass(frozen=True)
