@@ -30,9 +30,9 @@ def warped(
     """
     tokens, log_probs = None, logits
     if top_k is not None and top_k < len(log_probs):
-        tokens = np.flatnonzero(
-            log_probs >= np.partition(log_probs, len(log_probs) - top_k)[len(log_probs) - top_k]
-        )
+        finite = log_probs[log_probs > -math.inf]
+        least = _at_place(finite, top_k) if top_k < len(finite) else -math.inf
+        tokens = np.flatnonzero(log_probs >= least)
         log_probs = log_probs[tokens]
     log_probs = _normalised((log_probs - log_probs.max()) / log_probs.dtype.type(temperature))
     if top_p < 1:
@@ -52,13 +52,18 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
     if k == 1:
         place = int(values.argmax())
         return ([place], [float(values[place])]) if values[place] > -math.inf else ([], [])
-    if k < len(values):
-        places = np.flatnonzero(values >= np.partition(values, len(values) - k)[len(values) - k])
-    else:
-        places = np.arange(len(values))
+    places = np.flatnonzero(values > -math.inf)
     found = values[places]
-    order = [one for one in np.argsort(-found, kind="stable")[:k] if found[one] > -math.inf]
+    if k < len(found):  # after −inf is out: partitioning very many equal values is slow
+        kept = np.flatnonzero(found >= _at_place(found, k))
+        places, found = places[kept], found[kept]
+    order = np.argsort(-found, kind="stable")[:k]
     return places[order].tolist(), found[order].tolist()
+
+
+def _at_place(values: Float[np.ndarray, " n"], k: int) -> np.floating:
+    """The k-th largest value."""
+    return np.partition(values, len(values) - k)[len(values) - k]
 
 
 def _normalised(log_probs: Float[np.ndarray, " kept"]) -> Float[np.ndarray, " kept"]:

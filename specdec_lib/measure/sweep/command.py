@@ -1,22 +1,26 @@
-"""`specdec measure table`: measures the table of results on the 60 held-out code prompts.
+"""`specdec measure table`: tokens per round and acceptance by domain and sampler, on the held-out
+prompts, counted along the target's stored texts.
 
-It is written into the README. A run that was interrupted goes on where it was.
+Every tenth prompt is really decoded too. The table goes to data/measured and into the README. A run
+that was interrupted goes on where it was.
 """
 
-import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, write_whole
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
-from specdec_lib.measure.sweep.ratios import summarise
+from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.sweep.stacks import TABLE_TEMPERATURES
-from specdec_lib.workload import load_prompts
+from specdec_lib.measure.texts import Texts
+from specdec_lib.workload import DOMAINS, Prompt, load_prompts
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -24,33 +28,143 @@ if TYPE_CHECKING:
 README = DATA.parent / "README.md"
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu", "runtime": "fast"})
+EVERY = 10  # of so many prompts one is really decoded
+DECODED_TOKENS = 64  # of it, at most
+COUNTS = ["tokens", "rounds", "proposed", "accepted", "tried", "draft_passes", "middle_passes"]
+ALL = "all"
 
 
-def markdown(table: "DataFrame", command: str) -> str:
-    """The summary as the README shows it."""
-    greedy, sampled = (
-        table[table.temperature == temperature].set_index("draft")
-        for temperature in TABLE_TEMPERATURES
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command."""
+    parser = Parser("measure table", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser.add_common("--limit", 60, "of each domain")
+    given, jobs = parse_jobs(parser, arguments)
+    prompts = held_out(given.limit)
+    rows, checks = count(prompts, jobs), check(prompts[::EVERY], jobs)
+    table = summarise_domains(rows, checks)
+    text = markdown(table)
+    print(text)
+    PLACE.parent.mkdir(exist_ok=True)
+    write_whole(PLACE, table.round(6).to_csv(index=False).encode())
+    replace_table(text)
+
+
+def parse_jobs(parser: Parser, arguments: list[str] | None) -> tuple:
+    """The parsed arguments, with the option --jobs, and its value."""
+    told = "processes that share the prompts; counts are the same for any number (default: 1)"
+    parser.add_argument("--jobs", type=int, default=1, help=told)
+    given = parser.parse_args(arguments)
+    if given.jobs < 1:
+        parser.error(f"--jobs is at least 1, got {given.jobs}")
+    torch.set_num_threads(1)
+    return given, given.jobs
+
+
+def held_out(limit: int | None) -> list[Prompt]:
+    """The first so many held-out prompts of every domain."""
+    return [one for domain in DOMAINS for one in load_prompts(domain, "held-out", limit)]
+
+
+def count(
+    prompts: list[Prompt], jobs: int, *, study: str = "table", max_new_tokens: int = 256
+) -> "DataFrame":
+    """The rows of `stacks:…_settings`, counted along the stored texts and kept in the cache."""
+    settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
+    limits = {"texts": Texts.stored(), "max_new_tokens": max_new_tokens}
+    with cluster_for(jobs) as client:
+        keep = cache_folder() / study
+        table = sweep(settings, prompts, LADDER, keep=keep, client=client, **limits)
+    return with_sampling(table).assign(domain=table.prompt.str.partition("/")[0])
+
+
+def check(prompts: list[Prompt], jobs: int) -> "DataFrame":
+    """Whether decoding the first tokens gives the counts of the replay: sampling, draft, domain,
+    prompt, agrees.
+    """
+    settings = Recipe("specdec_lib.measure.sweep.stacks:table_settings")
+    with cluster_for(jobs) as client:
+        keep = {"keep": cache_folder() / "decoded", "client": client}
+        real = sweep(settings, prompts, LADDER, max_new_tokens=DECODED_TOKENS, **keep)
+    replayed = count(prompts, jobs, max_new_tokens=DECODED_TOKENS)
+    counts = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
+    return replayed[["sampling", "draft", "domain", "prompt"]].assign(agrees=counts)
+
+
+def summarise_domains(rows: "DataFrame", checks: "DataFrame") -> "DataFrame":
+    """A row per domain (and all together), sampler and draft: tokens per round, acceptance rate and
+    passes per round with 95 % intervals over prompts, and how many generations were really decoded
+    and agree.
+    """
+    import pandas as pd
+
+    found = []
+    for domain in (*DOMAINS, ALL):
+        part, tried = (
+            one if domain == ALL else one[one.domain == domain] for one in (rows, checks)
+        )
+        for (sampling, draft), group in part.groupby(["sampling", "draft"], sort=False):
+            agrees = tried[(tried.sampling == sampling) & (tried.draft == draft)].agrees
+            found.append(
+                {"domain": domain, "sampling": sampling, "draft": draft}
+                | _summary(group.fillna(0))
+                | {"decoded": len(agrees), "agreeing": int(agrees.sum())}
+            )
+    return pd.DataFrame(found)
+
+
+def _summary(group: "DataFrame") -> dict:
+    found = named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
+    found |= named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
+    for name in ("draft", "middle"):
+        found[f"{name}_passes_per_round"] = group[f"{name}_passes"].sum() / group.rounds.sum()
+    repetition = float(np.average(group.repetition, weights=group.tokens))
+    return found | {
+        "prompts": len(group),
+        "tokens": int(group.tokens.sum()),
+        "repetition": repetition,
+    }
+
+
+def markdown(table: "DataFrame") -> str:
+    """The summary as the README shows it: all domains by sampler, then each domain."""
+    samplings, whole = list(dict.fromkeys(table.sampling)), table[table.domain == ALL]
+    first = whole[whole.draft == whole.draft.iloc[0]].set_index("sampling")
+    texts = "; ".join(
+        f"{sampling}: {row.tokens:,.0f} tokens, repetition {row.repetition:.2f}"
+        for sampling, row in first.iterrows()
     )
-    first = greedy.iloc[0]
+    heads = [f"{sampling}: tokens per round | acceptance rate" for sampling in samplings]
     lines = [
-        f"Measured by `{command}` on {first.prompts:.0f} held-out code prompts, float32, at most"
-        " 128 tokens each. Intervals are 95 %, by"
-        f" bootstrap over prompts. Greedy text repeats itself ({first.repetition:.2f} of its tokens"
-        " end an 8-gram that was generated before,"
-        f" sampled text {sampled.iloc[0].repetition:.2f}), so greedy results are also given for"
-        f" the {first.prompts_kept:.0f} prompts below 0.3.",
+        f"Measured by `make table` on {first.prompts.iloc[0]:.0f} held-out prompts, a quarter of"
+        " each domain, along the target's texts of at most 256 tokens in float32"
+        f" ({texts}). Intervals are 95 %, by bootstrap over prompts. Of"
+        f" {whole.decoded.sum():.0f} generations that were really decoded,"
+        f" {whole.agreeing.sum():.0f} have the very counts.",
         "",
-        "| draft | greedy: tokens per round | acceptance rate | without looping prompts | T = 1:"
-        " tokens per round | acceptance rate |",
-        "|---|---|---|---|---|---|",
+        f"| draft | {' | '.join(heads)} |",
+        f"|---|{'---|---|' * len(samplings)}",
     ]
-    both = ("tokens_per_round", "acceptance_rate")
-    for name, row in greedy.iterrows():
-        cells = [_cell(row, column) for column in (*both, "tokens_per_round_kept")]
-        cells += [_cell(sampled.loc[name], column) for column in both]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    lines += _lines(whole, "sampling", samplings, ("tokens_per_round", "acceptance_rate"))
+    greedy = table[(table.sampling == samplings[0]) & (table.domain != ALL)]
+    lines += ["", f"| tokens per round, {samplings[0]} | {' | '.join(DOMAINS)} |"]
+    lines += [f"|---|{'---|' * len(DOMAINS)}"]
+    return "\n".join(lines + _lines(greedy, "domain", DOMAINS, ("tokens_per_round",)))
+
+
+def _lines(
+    table: "DataFrame", column: str, values: Sequence[str], names: Sequence[str]
+) -> list[str]:
+    """A line per draft, with cells for each value of a column."""
+    keyed, lines = table.set_index(["draft", column]), []
+    for draft in dict.fromkeys(table.draft):
+        cells = [_cell(keyed.loc[draft, one], name) for one in values for name in names]
+        lines.append(f"| {draft} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(row: "Series", name: str) -> str:
+    return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
 
 
 def replace_table(text: str, page: Path = README) -> None:
@@ -63,41 +177,3 @@ def replace_table(text: str, page: Path = README) -> None:
         raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
     before, after = whole.split(BEGIN)[0], whole.split(END)[1]
     write_whole(page, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
-
-
-def measured_rows(
-    study: str, description: str, arguments: list[str] | None, *, prompts: int, jobs: int
-) -> "DataFrame":
-    """The rows of `stacks:…_settings` on so many held-out code prompts, kept in the cache, with the
-    arguments of the verb "measure …" of this name.
-    """
-    parser = Parser(f"measure {study}", description.partition(": ")[2])
-    told = f"processes that share the prompts; counts are the same for any number (default: {jobs})"
-    parser.add_argument("--jobs", type=int, default=jobs, help=told)
-    given = parser.parse_args(arguments)
-    if given.jobs < 1:
-        parser.error(f"--jobs is at least 1, got {given.jobs}")
-    torch.set_num_threads(1)
-    asked = load_prompts("code", "held-out", prompts)
-    settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
-    ladder = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})
-    with cluster_for(given.jobs) as client:
-        return sweep(settings, asked, ladder, keep=cache_folder() / study, client=client)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    table = summarise(measured_rows("table", __doc__, arguments, prompts=60, jobs=2))
-    text = markdown(table, "make table")
-    print(text)
-    PLACE.parent.mkdir(exist_ok=True)
-    write_whole(PLACE, table.round(6).to_csv(index=False).encode())
-    replace_table(text)
-
-
-def _cell(row: "Series", name: str) -> str:
-    return (
-        "–"
-        if math.isnan(row[name])
-        else f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
-    )

@@ -1,19 +1,24 @@
-"""`specdec measure staged`: runs the staged notebook's sweep on 32 held-out code prompts.
+"""`specdec measure staged`: runs the staged notebook's sweep on held-out prompts of every domain,
+counted along the target's stored texts.
 
-The table goes to data/measured/staged.csv. An interrupted run goes on where it was. Seconds are
-only worth something from one process on a machine that does nothing else.
+The table goes to data/measured/staged.csv. An interrupted run goes on where it was.
 """
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.sweep.command import measured_rows
+from specdec_lib.measure.sweep.command import count, held_out, parse_jobs
 
 PLACE = DATA / "measured" / "staged.csv"
-LEFT_OUT = "match stop prefill_seconds overhead_seconds target_seconds draft_seconds middle_seconds"
+MAX_NEW_TOKENS = 128
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    table = measured_rows("staged", __doc__, arguments, prompts=32, jobs=1)
-    table = table.drop(columns=LEFT_OUT.split(), errors="ignore").round(5)
+    parser = Parser("measure staged", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser.add_common("--limit", 8, "of each domain")
+    given, jobs = parse_jobs(parser, arguments)
+    rows = count(held_out(given.limit), jobs, study="staged", max_new_tokens=MAX_NEW_TOKENS)
+    timed = [name for name in rows if name.endswith("seconds")]  # nothing is worth timing here
+    table = rows.drop(columns=["match", "stop", "sampling", *timed]).round(5)
     PLACE.parent.mkdir(exist_ok=True)
     write_whole(PLACE, table.to_csv(index=False).encode())

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.texts import SAMPLERS as TEXT_SAMPLERS
 from specdec_lib.workload import Ladder
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))  # the staged paper's
-TABLE_TEMPERATURES = (0.0, 1.0)
+CASCADE = ((2, 2, 10), (0, 2, 10), (0, 0, 10))  # the K matrix of the table's cascade
 
 
 def scout(
@@ -108,26 +110,31 @@ def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> l
 
 def table_drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
     """The drafts that the README's table compares, each with the match table of its models under
-    this sampler; the n-gram tree where there is a table.
+    this sampler; those of a middle model or an n-gram table where there is one.
     """
     match = ladder.match("draft", sampler)
     found: dict[str, Draft] = {}
     if ladder.katz is not None:
-        found["n-gram, best tree of 16"] = scout(ladder, sampler, obeyed="target")
-    return found | {
+        found["n-gram, tree of 16"] = scout(ladder, sampler, obeyed="target")
+    found |= {
         "Max-Gram, chain of 10": ladder.max_gram,
         "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
-        "draft, chain of 8": ChainDraft(ladder.draft, 8, match=match),
-        "draft, tree 4·2·1·1": TreeDraft(ladder.draft, widths=(4, 2, 1, 1), match=match),
-        "draft, best tree of 16": TreeDraft(ladder.draft, budget=16, match=match),
-        "draft, best tree of 32": TreeDraft(ladder.draft, budget=32, match=match),
+        "draft, tree of 16": draft_tree(ladder, sampler, budget=16, depth=6),
+        "draft, tree of 32": draft_tree(ladder, sampler, budget=32),
     }
+    if ladder.katz is not None:
+        tree = draft_tree(ladder, sampler, budget=16, depth=6)
+        found["staged, tree of 16"] = StagedTree(tree, scout(ladder, sampler), guided=4)
+    if ladder.middle is not None:
+        parts = (ladder.middle, ladder.draft, ladder.max_gram)
+        found["cascade, middle + draft + Max-Gram"] = from_matrix(parts, CASCADE)
+    return found
 
 
 def table_settings(ladder: Ladder) -> list[Setting]:
     """The grid of the README's table."""
     return [
         Setting(name, draft, sampler)
-        for sampler in map(Sampler, TABLE_TEMPERATURES)
+        for sampler in TEXT_SAMPLERS
         for name, draft in table_drafts(ladder, sampler).items()
     ]

@@ -30,7 +30,7 @@ from specdec_lib.suite.distil.finishing import LADDER, write_card
 from specdec_lib.theory import monotone
 from specdec_lib.workload import DOMAINS, MATCH, Ladder, Prompt, load_ladder, load_prompts, seeds
 
-SAMPLERS = (Sampler(0.4), Sampler(0.7), Sampler(1.0), Sampler(1.3), Sampler(1.0, top_k=50))
+SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 RANKS = 8
 # positions at the rank's own rate that are added to each bin, so that a rare bin says little
