@@ -2,64 +2,62 @@
 PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 SPECDEC := $(PYTHON) -m specdec_lib
+TARGET := $(or $(SPECDEC_CACHE),data/cache)/smollm2/source.json
 ARGS ?=
 
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test test-ui check lab table measured bench lossless ladder setup distil
+.PHONY: help figures full refresh test test-ui check lab table measured bench lossless setup distil
 .DEFAULT_GOAL := help
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-figures: .venv/.stamp ## run every notebook that changed and make its figures (ARGS="--only 00 --set seed=1" passes options on)
+figures: $(TARGET) ## run every notebook that changed and make its figures (ARGS="--only 00 --set seed=1" passes options on)
 	$(SPECDEC) reproduce $(ARGS)
 
-full: .venv/.stamp ## the same at full size: notebooks/full/NN.yml
+full: $(TARGET) ## the same at full size: notebooks/full/NN.yml
 	$(SPECDEC) reproduce --profile full $(ARGS)
 
-refresh: .venv/.stamp ## run every notebook and store its outputs in the notebook
+refresh: $(TARGET) ## run every notebook and store its outputs in the notebook
 	$(SPECDEC) reproduce --refresh $(ARGS)
 
-test: check ## check, all tests, all notebooks; leaves the working tree as it was
-	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+test: check $(TARGET) ## check, all tests, all notebooks; leaves the working tree as it was
+	@figures=$$(mktemp -d) && trap 'rm -rf "$$figures"' EXIT && SPECDEC_FIGURES="$$figures" SPECDEC_REQUIRE_TARGET=1 $(PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-test-ui: .venv/.ui ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
+test-ui: .venv/.ui $(TARGET) ## every notebook and explorer in JupyterLab in headless Chromium, screenshots in figures/runs/ui (needs Chromium: apt install chromium)
 	SPECDEC_UI=1 $(PYTHON) -m pytest tests/ui $(ARGS)
 
 check: .venv/.stamp ## lint and formatting
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-lab: .venv/.stamp ## open the notebooks in JupyterLab
+lab: $(TARGET) ## open the notebooks in JupyterLab
 	$(PYTHON) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
 
-table: .venv/.stamp ## write the README's table
+table: $(TARGET) ## write the README's table
 	$(SPECDEC) measure table $(ARGS)
 
-measured: .venv/.stamp ## the measurements behind notebooks 02 to 04, in data/measured (about three hours)
+measured: $(TARGET) ## the measurements behind notebooks 02 to 04, in data/measured (hours)
+	$(SPECDEC) measure texts
+	$(SPECDEC) measure table
 	$(SPECDEC) measure acceptance
 	$(SPECDEC) measure staged
 	$(SPECDEC) measure growth
 	$(SPECDEC) measure cascades
 	$(SPECDEC) measure walltime
 
-bench: .venv/.stamp ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
+bench: $(TARGET) ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
 	$(SPECDEC) bench $(if $(SMOKE),--smoke) $(ARGS)
 
-setup: .venv/.stamp ## prepare the SmolLM2 target model, once: downloads 100 MB, takes 700 MB in data/cache
-	$(SPECDEC) setup $(ARGS)
+setup: $(TARGET) ## prepare the SmolLM2 target model, once: downloads 100 MB, takes 540 MB in data/cache; the other commands do it too
 
-distil: setup ## let the target write text for its drafts to learn from, in data/text; hours, and it goes on where it stopped
+distil: $(TARGET) ## let the target write text for its drafts to learn from, in data/text; hours, and it goes on where it stopped
 	$(SPECDEC) distil write $(ARGS)
 
-lossless: .venv/.stamp ## the long proof that no setting changes the output
+lossless: $(TARGET) ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)
-
-ladder: .venv/.stamp ## train the embedded models again
-	$(SPECDEC) ladder make $(ARGS)
-	$(SPECDEC) ladder pair $(ARGS)
 
 .venv/.stamp: requirements.lock pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
@@ -73,6 +71,9 @@ ladder: .venv/.stamp ## train the embedded models again
 	@settings=.venv/share/jupyter/lab/settings && mkdir -p $$settings && \
 		echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}' > $$settings/overrides.json
 	@touch $@
+
+$(TARGET): | .venv/.stamp
+	$(SPECDEC) setup
 
 .venv/.ui: .venv/.stamp
 	$(PYTHON) -m pip install --quiet -c requirements.lock -e '.[ui]'

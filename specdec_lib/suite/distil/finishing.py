@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
 from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
@@ -59,7 +61,8 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
     (folder / "match.json").unlink(missing_ok=True)
     for name, content in contents.items():
         write_whole(folder / name, content)
-    katz = {"order": ORDER, "temperature": TEMPERATURE}
+    samples = [np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy")]
+    katz = {"order": ORDER, "temperature": TEMPERATURE, "sampled_tokens": sum(samples)}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
 
 
