@@ -28,7 +28,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.workload import Ladder, load_ladder, load_prompts
+from specdec_lib.workload import Ladder, load_ladder
 
 
 def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
@@ -74,9 +74,7 @@ def comparisons(
     those in `done` are left out.
     """
     run = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
-    for place, prompt, seed in runs(
-        load_prompts("code", "development") + load_prompts("prose", "development")
-    ):
+    for place, prompt, seed in runs():
         for name, sampler in SAMPLERS.items():
             guessers = drafts(ladder, sampler)
             keys = {draft: f"{dtype}/{place}/{name}/{draft}" for draft in guessers}

@@ -18,7 +18,7 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.workload import Ladder, Prompt, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
 SAMPLERS = {"T=0": Sampler(0), "T=1": Sampler(1.0), "top-k 50": Sampler(1.0, top_k=50)}
 SIBLINGS = ("ranked", "top", "iid", "distinct")
@@ -50,8 +50,12 @@ def shapes(
     }
 
 
-def runs(prompts: list[Prompt]) -> Iterator[tuple[str, Prompt, int]]:
-    """Every prompt with a seed of its own, then all with another seed, without end."""
+def runs() -> Iterator[tuple[str, Prompt, int]]:
+    """Every development prompt with a seed of its own, one of each domain in turn; then all with
+    another seed, without end.
+    """
+    sets = [load_prompts(domain, "development") for domain in DOMAINS]
+    prompts = [prompt for turn in zip(*sets, strict=True) for prompt in turn]
     for seed in count():
         for prompt, prompt_seed in zip(prompts, seeds(prompts, seed), strict=True):
             yield f"{prompt.name}/{seed}", prompt, prompt_seed
@@ -72,7 +76,7 @@ def node_comparisons(
     where they differ, and the draft's passes.
     """
     sampler = SAMPLERS[name]
-    for place, prompt, seed in runs(load_prompts("code", "development")):
+    for place, prompt, seed in runs():
         key = f"nodes/{place}/{name}"
         if key in done:
             continue

@@ -17,16 +17,18 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.workload import load_ladder, load_prompts
+from specdec_lib.models.tokenizers import load_tokenizer
+from specdec_lib.workload import load_prompts
+from specdec_lib.workload.ladder_files import target_folder
 
-VOCABULARY = 4096
+VOCABULARY = 49_152
 
 
 def texts(size: int) -> dict[str, list[int]]:
     """One text of each kind, `size` tokens long."""
     chosen = random.Random(0)
-    ladder, prompts = load_ladder(device="cpu"), load_prompts("code", "development")
-    code = [token for prompt in prompts for token in ladder.encode(prompt)]
+    tokenizer, prompts = load_tokenizer(target_folder()), load_prompts("code", "development")
+    code = tokenizer.encode("\n".join(prompt.text for prompt in prompts))
     phrase = [chosen.randrange(VOCABULARY) for _ in range(50)]
     fibonacci = ([0], [0, 1])
     while len(fibonacci[1]) < size:

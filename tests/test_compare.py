@@ -210,7 +210,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     [
         (["--target", "/no/such/folder", "--draft", "x"], "a local folder in hub format"),
         (["--target", "x"], "a target and a draft at least"),
-        (["--prompts", "poems"], "prompt sets are code, math, prose"),
+        (["--prompts", "poems"], "prompt sets are chat, code, summary"),
         (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
         (["--limit", "0"], "--limit counts from 1, got 0"),
         (["--max-new-tokens", "0"], "--max-new-tokens counts from 1, got 0"),

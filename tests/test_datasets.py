@@ -226,7 +226,7 @@ def test_a_damaged_prompt_file_of_ours_names_the_line(tmp_path):
 @pytest.mark.parametrize(
     "wrong,complaint",
     [
-        (("humanevil",), "prompt sets are code, math, prose, docstring, humaneval, gsm8k, mmlu"),
+        (("humanevil",), "prompt sets are chat, code, summary, math, docstring, humaneval, gsm8k"),
         (("nothing.jsonl",), r"there is no file nothing\.jsonl"),
         (("gsm8k", "test"), "splits development, held-out, all; got 'gsm8k' and 'test'"),
         (("code", "held-out", 0), "at least 1 or None for all, got 0"),

@@ -126,8 +126,11 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(requests.REQUEST_TOKENS, domain, 6)
 
 
-def write(model: LlamaForCausalLM, count: int, seed: int = 3) -> list[Conversation]:
-    writer = writing.Writer(model, tokenizer(), sequences=4, seed=seed, answer_tokens=20)
+def write(
+    model: LlamaForCausalLM, count: int, seed: int = 3, **options: object
+) -> list[Conversation]:
+    run = {"sequences": 4, "seed": seed, "answer_tokens": 20}
+    writer = writing.Writer(model, tokenizer(), **run, **options)
     return list(islice((one for one in writer.write() if one is not None), count))
 
 
@@ -154,3 +157,20 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short: N
         assert 1 <= len(answer) <= 20 and one.domain in requests.DOMAINS
         assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
     assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
+
+
+def test_requests_are_of_the_wanted_domains_and_colder_ones_are_likelier(short: None) -> None:
+    model, share = network(), {}
+    for temperature in (0.01, 0.7, 3.0):
+        asked = {"domains": ("chat", "math"), "temperature": temperature}
+        found = write(model, 16, **asked)
+        assert {one.domain for one in found} == {"chat", "math"}
+        share[temperature] = sum(map(likeliest, [model] * 16, found)) / 16
+    assert share[0.01] > 0.95 and share[0.01] > share[0.7] > share[3.0]
+
+
+@torch.no_grad()
+def likeliest(model: LlamaForCausalLM, one: Conversation) -> float:
+    """The share of the answer's tokens that were the likeliest."""
+    rows = model(torch.tensor([one.ids])).logits[0, one.start - 1 : -1]
+    return float((rows.argmax(-1) == torch.tensor(one.ids[one.start :])).float().mean())

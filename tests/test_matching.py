@@ -3,7 +3,6 @@ again.
 """
 
 import json
-import shutil
 from dataclasses import replace
 from functools import partial
 
@@ -13,12 +12,12 @@ from tiny import finished_folder
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.core.files import DATA, file_digest
+from specdec_lib.core.files import file_digest
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.suite.ladder import command, matching
-from specdec_lib.suite.distil.matching import EDGES, PAIRS, RANKS, measure, store
+from specdec_lib.suite.distil import matching
+from specdec_lib.suite.distil.matching import EDGES, PAIRS, RANKS, main, measure
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, seeds
 
 T1 = Sampler(1.0)
@@ -97,17 +96,17 @@ def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The files of a ladder without tables, and a short measurement."""
-    monkeypatch.setattr(matching, "measure", partial(measure, samplers=(T1,), max_new_tokens=4))
+    """The files of a ladder without tables, and a measurement under one sampler."""
+    monkeypatch.setattr(matching, "measure", partial(measure, samplers=(T1,)))
+    monkeypatch.setattr(matching, "DOMAINS", ("chat",))
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    shutil.copytree(DATA / "prompts", tmp_path / "prompts")
     return finished_folder(tmp_path)
 
 
 def test_stored_tables_are_listed_in_the_card_and_found_again(folder):
     before = load_ladder(folder=folder, device="cpu")
     assert before.measured == ()
-    store(folder, prompts=1)
+    main(["--limit", "1", "--max-new-tokens", "4", "--out", str(folder)])
     after: Ladder = load_ladder(folder=folder, device="cpu")
     files = before.card["files"] | {MATCH: file_digest(folder / MATCH)}
     assert after.card == before.card | {"files": files}
@@ -117,24 +116,3 @@ def test_stored_tables_are_listed_in_the_card_and_found_again(folder):
     (folder / MATCH).write_text((folder / MATCH).read_text().replace("0.", "0.1", 1))
     with pytest.raises(ValueError, match=r"match\.json is damaged"):
         load_ladder(folder=folder)
-
-
-@pytest.mark.parametrize(
-    "given,steps", [(["--match-only"], ["store", "show"]), ([], ["make", "store", "show"])]
-)
-def test_match_only_trains_nothing(given, steps, tmp_path, monkeypatch, capsys):
-    done = []
-
-    class Maker:
-        def __init__(self, folder, cache, *, scale, device):
-            assert (folder, cache) == (tmp_path, tmp_path / "cache")
-
-        def make(self):
-            done.append("make")
-
-    monkeypatch.setattr(command, "Maker", Maker)
-    monkeypatch.setattr(command, "store", lambda folder: done.append("store"))
-    monkeypatch.setattr(command, "show", lambda folder: done.append("show"))
-    monkeypatch.setattr(command, "page", lambda card: "the card")
-    command.main(["--folder", str(tmp_path), "--cache", str(tmp_path / "cache"), *given])
-    assert done == steps and capsys.readouterr().out == "the card\n"

@@ -6,6 +6,7 @@ import pytest
 
 from specdec_lib.suite.distil import prompting
 from specdec_lib.suite.distil.prompting import (
+    FORMS,
     OPENING,
     PER_FILE,
     PER_SPLIT,
@@ -107,6 +108,28 @@ def requests_of(split: str) -> list[Request]:
 
 def test_equal_requests_are_known_however_they_are_written() -> None:
     assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
+
+
+@pytest.mark.parametrize(
+    "domain,taken,left",
+    [
+        (
+            "chat",
+            ("How do I boil an egg?", "Write a poem\nabout rain."),
+            ("Why?", "How do I boil an egg", "Wie geht’s dir heute denn so?"),
+        ),
+        (
+            "math",
+            ("If 3 pens cost 1.50, what do 7 cost?", "A train goes 60 km in 2 hours.\nHow fast?"),
+            ("How many pens are 3 pens?", "What is 12,5?", "Solve: 3 + 4 =", "Add 3 and 4 €s?"),
+        ),
+    ],
+)
+def test_a_request_is_taken_by_its_form(
+    domain: str, taken: tuple[str, ...], left: tuple[str, ...]
+) -> None:
+    assert all(FORMS[domain].fullmatch(text) for text in taken)
+    assert not any(FORMS[domain].fullmatch(text) for text in left)
 
 
 def test_files_of_a_package_are_read_without_its_tests(

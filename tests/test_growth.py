@@ -1,0 +1,51 @@
+"""The growth of the n-gram stage: counted on texts of the target, at what the draft takes there."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import written_text
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.models.katz.model import Katz
+from specdec_lib.suite.distil import growth
+from specdec_lib.suite.distil.growth import grow, knows, main, texts
+from specdec_lib.workload import Ladder, Prompt
+
+
+def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(
+    ladder: Ladder, prompts: list[Prompt]
+) -> None:
+    """Where the draft is the target, it takes what is written."""
+    same = replace(ladder, draft=ladder.target)
+    written = texts(same, Sampler(0), prompts[:3])
+    assert all(taken == list(text[given:]) for _, given, text, taken in written)
+    streams = [np.array(text[given:]) for _, given, text, _ in written]
+    known, other = (
+        knows(Katz.fit(some, ladder.katz.vocabulary), written, 1.0)
+        for some in (streams, list(written_text()[:3]))
+    )
+    assert known["places"] == other["places"] == sum(map(len, streams))
+    assert other["first"] < known["first"] and 0.9 < known["among_4"] <= 1
+    assert known["among_4_low"] <= known["among_4"] <= known["among_4_high"]
+
+
+def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(
+    ladder: Ladder, prompts: list[Prompt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = written_text()[:, 2:]
+    monkeypatch.setattr(growth, "PIECE", samples.size)
+    monkeypatch.setattr(growth, "BYTES", 4_000)
+    table = grow(ladder, [samples[:32], samples[32:]], (0.25, 1), prompts[:1])
+    assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
+    sizes = table.set_index(["millions", "table"]).ngrams.groupby(level=[0, 1]).first()
+    assert sizes[0.25, "whole"] < sizes[1, "whole"] > sizes[1, "pruned"]
+    whole = Katz.fit(list(samples), ladder.katz.vocabulary)
+    assert sizes[1, "whole"] == whole.ngrams
+    assert table[table.table == "pruned"].bytes.max() <= 4_000
+
+
+def test_more_than_there_was_sampled_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
+        main(["--samples", str(tmp_path)])
