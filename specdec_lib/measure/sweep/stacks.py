@@ -75,13 +75,25 @@ def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
     return MergedDraft((MaxGram(None, length), StagedTree(shallow, few, guided=2)))
 
 
-def deepest(ladder: Ladder, sampler: Sampler) -> StagedTree:
-    """Four levels: target, middle, draft and n-gram table."""
+def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
+    """Stacks of two to four levels on the middle model, level by level: its tree alone, fed by the
+    draft's tree, and that one fed by what Max-Gram copies or by the n-gram table.
+    """
+    match = ladder.match("middle", sampler)
+    tree = TreeDraft(ladder.middle, budget=16, depth=8, match=match)
     match = ladder.match("draft", sampler, obeyed="middle")
     inner = TreeDraft(ladder.draft, budget=8, depth=7, match=match)
-    guided = StagedTree(inner, scout(ladder, sampler, budget=8), guided=2)
-    match = ladder.match("middle", sampler)
-    return StagedTree(TreeDraft(ladder.middle, budget=16, depth=8, match=match), guided, guided=1)
+    scouts: dict[str, Draft] = {"Max-Gram": MaxGram(None, 8)}
+    if ladder.katz is not None:
+        scouts["n-gram"] = scout(ladder, sampler, budget=8)
+    found: dict[str, Draft] = {"target ← middle": tree}
+    found["target ← middle ← draft"] = StagedTree(tree, inner, guided=1)
+    return found | {
+        f"target ← middle ← draft ← {name}": StagedTree(
+            tree, StagedTree(inner, one, guided=2), guided=1
+        )
+        for name, one in scouts.items()
+    }
 
 
 def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
@@ -102,8 +114,8 @@ def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> l
             for name, one in staged(ladder, sampler, draft).items()
             if not (shape == "tree of 8" and name.startswith("n-gram, wide"))
         }
-        if sampler.temperature == 0 and ladder.katz is not None and ladder.middle is not None:
-            named["target ← middle ← draft ← n-gram"] = deepest(ladder, sampler)
+        if sampler.temperature == 0 and ladder.middle is not None:
+            named |= levels(ladder, sampler)
         found += [Setting(name, draft, sampler) for name, draft in named.items()]
     return found
 
