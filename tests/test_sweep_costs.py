@@ -108,13 +108,13 @@ def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])
 def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler):
-    """Also the deepest, which the notebook decodes only greedily."""
+    """Also those on the middle model, which the notebook decodes only greedily."""
     settings = stacks.staged_settings(ladder, [sampler])
-    drafts = {one.name: one.draft for one in settings} | {"deep": stacks.deepest(ladder, sampler)}
+    drafts = {one.name: one.draft for one in settings} | stacks.levels(ladder, sampler)
     tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)
     made = {
         decode(ladder.target, draft, tokens, chance, max_new_tokens=12).tokens
         for draft in drafts.values()
     }
-    assert len(made) == 1 and len(drafts) == len(settings) + 1 >= 12
+    assert len(made) == 1 and len(drafts) >= 15
     assert isinstance(drafts["target"], NoDraft)

@@ -86,7 +86,9 @@ def test_known_texts_are_the_stored_ones_that_fit(
 def test_a_sweep_along_texts_counts_what_decoding_counts(
     ladder: Ladder, prompts: list[Prompt]
 ) -> None:
-    """Without a pass of the target under `look_up`; a sampler without texts is decoded."""
+    """Without a pass of the target under `look_up`, though each round counts as one; a sampler
+    without texts is decoded.
+    """
     greedy, warm, asked = Sampler(0), Sampler(1.0), prompts[:3]
     draft = TreeDraft(ladder.draft, budget=6)
     settings = [Setting("tree", draft, one) for one in (greedy, warm)]
@@ -97,11 +99,15 @@ def test_a_sweep_along_texts_counts_what_decoding_counts(
         sweep(settings, asked, ladder, **limits, texts=some) for some in (known, known[1:])
     )
     same = ["rule", "prompt", "tokens", "rounds", "proposed", "accepted", "tried", "stop"]
-    same += ["draft_passes", "draft_rows"]
+    same += [
+        f"{name}_{what}"
+        for name in ("target", "draft")
+        for what in ("passes", "rows", "context_tokens")
+    ]
     decoded = sweep(settings, asked, ladder, **limits)
     assert found[same].equals(decoded[same]) and wanted[same].equals(decoded[same])
-    passes = [table.target_passes.notna().tolist() for table in (found, wanted, decoded)]
-    assert passes == [[False, False, True] * 3, [True, False, True] * 3, [True] * 9]
+    clocked = [table.target_seconds.notna().tolist() for table in (found, wanted, decoded)]
+    assert clocked == [[False, False, True] * 3, [True, False, True] * 3, [True] * 9]
     other = [Texts.written(ladder, asked, warm, seed=2, max_new_tokens=20)]
     other[0].tokens[asked[0].name] = other[0].tokens[asked[1].name]
     assert not sweep(settings, asked, ladder, **limits, texts=other)[same].equals(decoded[same])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.decode import Generation, Round, decode
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
@@ -106,16 +106,24 @@ class _Matched(Protocol):
     def siblings(self) -> str: ...
 
 
-def generation_row(setting: Setting, prompt: Prompt, generation: Generation) -> dict:
-    """One generation as a row of the table."""
+def generation_row(
+    setting: Setting, prompt: Prompt, generation: Generation, *, target: str = "target"
+) -> dict:
+    """One generation as a row of the table.
+
+    target    its name: along a text it makes no pass, and is counted as in decoding, a pass over
+              each round's tree, without seconds
+    """
     rounds, sampler, draft = generation.rounds, setting.sampler, setting.draft
     matched = isinstance(draft, _Matched) and draft.siblings != "top" and sampler.temperature > 0
     first = rounds[0].usage
     usage = {name: sum((one.usage[name] for one in rounds[1:]), first[name]) for name in first}
-    context = {
-        name: sum(one.usage[name].passes * one.tree.root_position for one in rounds)
-        for name in first
+    counts = {
+        name: (used.passes, used.rows, _contexts(rounds, name)) for name, used in usage.items()
     }
+    if target not in counts:
+        roots = sum(one.tree.root_position for one in rounds)
+        counts = {target: (len(rounds), sum(len(one.tree) for one in rounds), roots)} | counts
     return {
         "draft": setting.name,
         "temperature": sampler.temperature,
@@ -131,11 +139,18 @@ def generation_row(setting: Setting, prompt: Prompt, generation: Generation) -> 
         "tried": sum(one.tried for one in rounds),
         "repetition": repetition(generation.tokens),
         "stop": generation.stop,
-        **{f"{name}_passes": used.passes for name, used in usage.items()},
-        **{f"{name}_rows": used.rows for name, used in usage.items()},
-        **{f"{name}_context_tokens": tokens for name, tokens in context.items()},
+        **{
+            f"{name}_{what}": one[place]
+            for place, what in enumerate(("passes", "rows", "context_tokens"))
+            for name, one in counts.items()
+        },
         "seconds": sum(one.seconds for one in rounds),
         "prefill_seconds": sum(used.seconds for used in generation.prefill.values()),
         "overhead_seconds": sum(one.overhead_seconds for one in rounds),
         **{f"{name}_seconds": used.seconds for name, used in usage.items()},
     }
+
+
+def _contexts(rounds: Sequence[Round], name: str) -> int:
+    """The tokens up to each round's root, summed over a model's passes."""
+    return sum(one.usage[name].passes * one.tree.root_position for one in rounds)

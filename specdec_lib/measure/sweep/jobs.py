@@ -68,7 +68,8 @@ class Job:
         settings, ladder = self.stage()
         limits = {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
         made = decode_prompt(settings, prompt, ladder, **limits, texts=self.texts)
-        return [generation_row(setting, prompt, generation) for setting, generation in made]
+        name = ladder.target.name
+        return [generation_row(setting, prompt, one, target=name) for setting, one in made]
 
 
 @functools.lru_cache(maxsize=1)
