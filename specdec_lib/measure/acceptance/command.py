@@ -1,8 +1,8 @@
 """`specdec measure acceptance`: holds theory against measurement at full size, for notebook 02.
 
-A wide tree on 120 development code prompts predicts what a dozen other trees yield on 120 held-out
-ones, into data/measured/predicted.csv. Each prompt is decoded once; its ranks settle every round of
-every fixed tree (see `replay.shape_rounds`).
+A wide tree on development prompts of every domain predicts what a dozen other trees yield on
+held-out ones, into data/measured/predicted.csv. Ranks along the target's stored texts settle every
+round of every fixed tree (see `replay.shape_rounds`).
 """
 
 import torch
@@ -22,10 +22,10 @@ from specdec_lib.measure.acceptance.prediction import (
 )
 from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature
 from specdec_lib.measure.sweep.grid import Setting, generations
-from specdec_lib.workload import load_ladder, load_prompts
+from specdec_lib.measure.texts import known_texts
+from specdec_lib.workload import DOMAINS, SPLITS, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "predicted.csv"
-PROMPTS = 120  # of each split
 QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)
 COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high"]
 
@@ -34,16 +34,25 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     import pandas as pd
 
-    Parser("measure acceptance", __doc__.partition(": ")[2]).parse_args(arguments)
+    parser = Parser("measure acceptance", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser.add_common("--limit", 30, "of each domain and split")
+    limit = parser.parse_args(arguments).limit
     torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
+    ladder = load_ladder(device="cpu", runtime="fast")
     draft = TreeDraft(ladder.draft, widths=QUICK)
     settings = [Setting("", draft, Sampler(temperature)) for temperature in (0.0, 1.0)]
+    texts = known_texts([one.sampler for one in settings], seed=0)
     known, unseen = (
         ranks_by_temperature(
-            generations(settings, load_prompts("code", split, PROMPTS), ladder), draft
+            generations(
+                settings,
+                [one for domain in DOMAINS for one in load_prompts(domain, split, limit)],
+                ladder,
+                texts=texts,
+            ),
+            draft,
         )
-        for split in ("development", "held-out")
+        for split in SPLITS
     )
     tables = []
     for temperature, texts in known.items():

@@ -23,7 +23,7 @@ from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.replay.recording import chain_of
-from specdec_lib.measure.texts import write_texts
+from specdec_lib.measure.texts import Texts
 from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.distil.sampling import BYTES, ORDER, PIECE, TEMPERATURE
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PLACE = DATA / "measured" / "katz_growth.csv"
-RANKS = 4
+RANKS, LENGTH = 4, 128  # guesses that are looked at, and tokens of each text
 
 
 def texts(
@@ -43,7 +43,8 @@ def texts(
     have taken at each place.
     """
     found = []
-    written = write_texts(ladder, prompts, sampler, max_new_tokens=128)
+    (stored,) = Texts.stored((sampler,))
+    written = [stored.of(prompt)[:LENGTH] for prompt in prompts]
     for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
         chance, given = Chance(seed, sampler), ladder.encode(prompt)
         context = Context.of(given)
