@@ -17,8 +17,9 @@ from specdec_lib.measure.replay import (
     swi_table,
 )
 from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.cascades.tables import kept, price_lists, unit, write
+from specdec_lib.measure.cascades.command import kept, write
 from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
+from specdec_lib.measure.cascades.tables import price_lists, unit
 from specdec_lib.suite.ladder.walltime import drafts
 from specdec_lib.theory import counted_speed_up
 
