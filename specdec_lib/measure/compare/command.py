@@ -104,7 +104,7 @@ def _parser() -> Parser:
     add("--dtype", default="float32", choices=DTYPES)
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
     add("--threads", type=int, help="of torch; by default torch's own choice")
-    parser.add_common("--prompts", "code")
+    parser.add_common("--prompts", "chat")
     for name, default in {"--limit": 6, "--max-new-tokens": 40, "--temperature": 0.0}.items():
         parser.add_common(name, default)
     parser.add_common("--top-k")

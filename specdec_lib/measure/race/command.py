@@ -68,7 +68,7 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     runtimes = "ours, with commas, the reference first (default: all that run on the device)"
     add("--runtimes", help=f"{runtimes}; methods are tuned on the last")
-    limits = "the first so many held-out code prompts under each sampler"
+    limits = "the first so many held-out prompts of each domain under each sampler"
     add("--limit", type=int, nargs=2, metavar=("GREEDY", "SAMPLED"), help=limits)
     parser.add_common("--max-new-tokens")
     add("--repeats", type=int, default=1, help="of every method on each prompt")

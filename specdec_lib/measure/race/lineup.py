@@ -17,7 +17,7 @@ from specdec_lib.measure.race.families import OURS, drafts, trees
 from specdec_lib.measure.race.harness import WARM_UP, TargetText, Timing, race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
 from specdec_lib.measure.sweep.ratios import sampling_of
-from specdec_lib.workload import Ladder, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, load_prompts
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 KEPT = 1 / 3  # of the settings, from stage to stage; two at the least
@@ -31,25 +31,25 @@ Say = Callable[[str], None]
 class BenchPlan:
     """How much is measured.
 
-    prompts        held-out code prompts under each sampler, the first so many: greedy, T = 1
-    development    code prompts that settings are tuned on, the first so many
-    tokens         new tokens per prompt, at most: greedy text of our small target loops, and the
-                   longer, the fewer texts stay below 0.3
+    prompts        held-out prompts of each domain under each sampler, the first so many: greedy,
+                   T = 1
+    development    prompts of each domain that settings are tuned on, the first so many
+    tokens         new tokens per prompt, at most
     stages         prompts that each stage of the tuning adds
     most           settings per method that are tried, spread over its grid; None is all
     repeats        of every contender on each held-out prompt
     """
 
-    prompts: tuple[int, ...] = (108, 60)
-    development: int = 28
-    tokens: int = 40
+    prompts: tuple[int, ...] = (10, 10)
+    development: int = 5
+    tokens: int = 64
     stages: tuple[int, ...] = (2, 4, 8)
     most: int | None = None
     repeats: int = 1
     seed: int = 0
 
 
-SMOKE = BenchPlan(prompts=(4, 4), development=4, tokens=20, stages=(1, 1), most=4)
+SMOKE = BenchPlan(prompts=(1, 1), development=1, tokens=20, stages=(1, 1), most=4)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,8 @@ def _noted(contender: Contender, note: str) -> Contender:
 def _texts(
     ladder: Ladder, split: str, limit: int, sampler: Sampler, plan: BenchPlan, say: Say
 ) -> list[TargetText]:
-    prompts = load_prompts("code", split, limit)
+    by_domain = [load_prompts(domain, split, limit) for domain in DOMAINS]
+    prompts = [one for same in zip(*by_domain, strict=True) for one in same]
     found = list(target_texts(ladder, prompts, sampler, tokens=plan.tokens, seed=plan.seed))
     calm, sampling = (
         sum(not text.loops for text in found),

@@ -66,6 +66,6 @@ def _parser() -> Parser:
     add("--tokenizer", help="folder or hub name, where the target's has none")
     add("--dtype", default="bfloat16", choices=DTYPES)
     add("--device", default="auto")
-    for name, default in {"--prompts": "code", "--limit": 8, "--max-new-tokens": 64}.items():
+    for name, default in {"--prompts": "chat", "--limit": 8, "--max-new-tokens": 64}.items():
         parser.add_common(name, default)
     return parser
