@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     seconds = kept(
         cache / "prices.csv",
-        lambda: prices(time_passes([ladder.target, ladder.middle, ladder.draft], repeats=201)),
+        lambda: prices(time_passes([ladder.target, ladder.middle, ladder.draft], repeats=51)),
     )
     lists, found = price_lists(ladder, seconds), {}
     for (sampling, sampler), domain in tqdm(
