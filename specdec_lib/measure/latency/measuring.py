@@ -24,7 +24,7 @@ from specdec_lib.measure.latency.speeds import (
     measured_speed_ups,
     race_predictions,
 )
-from specdec_lib.workload import DOMAINS, Ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,12 +38,13 @@ class Ranges:
     """What to measure over.
 
     rows, contexts    of the curves, and `repeats` passes per place
-    temperatures      of the sweeps; the ledger and the speeds are at 0 and 1
-    domains           of the sweeps; all else is on code prompts
+    temperatures      of the sweeps
+    domains           of the sweeps; all else is on prompts of the first
     prompts           of each split, for the speeds; half of them for the sweeps, a quarter for the
                       ledger
     max_new_tokens    per prompt
     settings          (ladder, sampler) to the drafts whose speeds are predicted and measured
+    samplers          of the ledger and the speeds
     """
 
     rows: Sequence[int] = ROWS
@@ -55,6 +56,7 @@ class Ranges:
     max_new_tokens: int = 64
     settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
     seed: int = 0
+    samplers: Sequence[Sampler] = GREEDY_AND_SAMPLED
 
 
 def measure_all(
@@ -92,12 +94,12 @@ def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     """`shares` of one setting of each kind on development prompts, per runtime."""
     import pandas as pd
 
-    prompts = load_prompts("code", "development", max(1, ranges.prompts // 4))
+    prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
     found = []
     for name, ladder in ladders.items():
         texts = [ladder.encode(prompt) for prompt in prompts]
         limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        for sampler in GREEDY_AND_SAMPLED:
+        for sampler in ranges.samplers:
             chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
             drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
             table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
@@ -112,10 +114,10 @@ def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     import pandas as pd
 
     runtime, ladder = list(ladders.items())[-1]
-    splits = [load_prompts("code", name, ranges.prompts) for name in ("development", "held-out")]
+    splits = [load_prompts(ranges.domains[0], name, ranges.prompts) for name in SPLITS]
     limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
     found = []
-    for sampler in GREEDY_AND_SAMPLED:
+    for sampler in ranges.samplers:
         drafts = ranges.settings(ladder, sampler)
         table = beside_predictions(*race_predictions(ladder, drafts, sampler, *splits, **limits))
         found.append(table.assign(temperature=sampler.temperature, runtime=runtime))

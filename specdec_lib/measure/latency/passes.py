@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 QUARTILES = (0.25, 0.75)
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-CONTEXTS = (64, 256, 448)
+CONTEXTS = (64, 256, 1024)
 
 
 def prices(passes: "DataFrame") -> "DataFrame":

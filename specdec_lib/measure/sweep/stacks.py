@@ -98,11 +98,11 @@ def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
 
 def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses,
-    each called "shape, scout", and two more stacks.
+    each called "shape, scout", a shallow tree beside copies, and `levels`.
 
-    The tree of 8 goes without the wider scouts, and the deepest stack is only tried greedily: both
-    are slow, and say little more. A ladder of one's own models goes without what it lacks: n-gram
-    scouts and the deepest stack.
+    The tree of 8 goes without the wider scouts, and stacks on the middle model are only tried
+    greedily: both are slow, and say little more. A ladder of one's own models goes without what it
+    lacks: n-gram scouts and stacks on a middle model.
     """
     found = []
     for sampler in samplers:

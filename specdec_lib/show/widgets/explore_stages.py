@@ -17,6 +17,7 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.traffic import model_shape
+from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
@@ -45,23 +46,26 @@ def stage_explorer(
     ladder: Ladder,
     prompts: Sequence[Prompt],
     *,
+    texts: Sequence[Texts] = (),
     start: Mapping[str, Any] | None = None,
-    max_new_tokens: int = 32,
+    max_new_tokens: int = 16,
 ) -> Panel:
     """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
     under this setting, its one-stage draft and none.
 
     ladder            on the fast runtime a change shows in a fraction of a second
+    texts             of the target, along which rounds are counted; what has none is written first,
+                      which takes a second or so
     start             where knobs start: shape, budget, depth, scout, scout_budget, temperature,
                       top_k, seed, prompt, text
-    max_new_tokens    that are decoded
+    max_new_tokens    of the text whose rounds are counted
 
     Bytes are those of half-precision weights, caches and activations; the n-gram table is taken as
     free.
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
     or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens)
+    trial = DraftTrial(ladder, prompts, max_new_tokens, texts=texts)
     parts = {TABLE: ladder.katz, MODEL: ladder.middle}
     scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
     shapes = {model.name: model_shape(model) for model in ladder.models}
