@@ -1,8 +1,9 @@
 """`make lossless`: speculative output equals plain decoding token for token on the ladder, for as
 many tokens as wanted.
 
-In float64 one differing token is a bug and the command fails. In float32 rounding may decide
-between two tokens that are nearly as good, so differences there are counted and shown. Before that,
+In float64, and on the fast runtime, one differing token is a bug and the command fails. In float32
+on the reference runtime rounding may decide between two tokens that are nearly as good, so
+differences there are counted and shown. Before that,
 in float64, a staged tree is compared with the tree of its draft alone, node for node, at contexts
 of texts that the target generated: one differing node fails too. Finished comparisons are kept in
 data/cache/lossless.jsonl; a later run goes on from there.
@@ -29,6 +30,13 @@ from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.workload import Ladder, load_ladder
+
+FORMATS = {  # how the ladder is loaded
+    "float64": {"dtype": "float64"},
+    "float32": {"dtype": "float32"},
+    "fast": {"dtype": "float32", "runtime": "fast"},
+}
+EXACT = ("float64", "fast")
 
 
 def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
@@ -146,12 +154,14 @@ def filled(
 
 
 def main() -> int:
-    """Compare until enough agrees; 1 if a float64 generation or a staged tree differs."""
+    """Compare until enough agrees; 1 if what has to be equal differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--tokens",
         type=int,
-        default=20_000,
+        default=(20_000,) * len(FORMATS),
+        nargs=len(FORMATS),
+        metavar=tuple(FORMATS),
         help="tokens to compare per number format, those of earlier runs included",
     )
     parser.add_argument(
@@ -170,8 +180,8 @@ def main() -> int:
         else []
     )
     rows, nodes = [], []
-    for dtype in ("float64", "float32"):
-        ladder = load_ladder(device="cpu", dtype=dtype)
+    for (dtype, how), goal in zip(FORMATS.items(), given.tokens, strict=True):
+        ladder = load_ladder(device="cpu", **how)
         weights = hash_of(ladder.card["files"])
         kept = [row for row in stored if (row["dtype"], row["weights"]) == (dtype, weights)]
         done = frozenset(row["key"] for row in kept)
@@ -189,7 +199,7 @@ def main() -> int:
             )
         there = [row for row in kept if "tokens" in row]
         rows += filled(
-            given.tokens,
+            goal,
             "tokens",
             there,
             comparisons(ladder, dtype, done=done),
@@ -205,7 +215,7 @@ def main() -> int:
     )
     return int(
         any(row["different"] for row in nodes)
-        or any(not row["equal"] for row in rows if row["dtype"] == "float64")
+        or any(not row["equal"] for row in rows if row["dtype"] in EXACT)
     )
 
 
