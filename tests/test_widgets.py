@@ -42,6 +42,24 @@ def test_turning_draws_once_and_says_what_it_shows():
     assert all(part in box.words.value for part in ("<b>2</b>", 'role="status"', "aria-live"))
 
 
+def test_a_panel_says_that_it_is_working_and_stops_saying_so():
+    said = []
+
+    def slow(width):
+        said.append(box.working.value if drawn else "")
+        if width == 2:
+            raise ValueError("two")
+        return Shown((bars(width),))
+
+    drawn = False
+    box = Panel(make_knobs({"width": slider((1, 2, 3), 1)}), slow)
+    drawn = True
+    for width in (2, 3):
+        box.turn(width=width)
+        assert "working" in said[-1] and box.working.value == ""
+    assert said[0] == "" and len(said) == 3
+
+
 def test_a_moved_slider_redraws_its_figure():
     choices, start = {"width": (1, 2), "note": ("red", "blue")}, {"width": 1, "note": "red"}
     box = sliders(bars, choices, start=start)

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.decode import Generation, Round
 from specdec_lib.measure.replay import work_of
+from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
@@ -49,19 +50,23 @@ def tree_explorer(
     ladder: Ladder,
     prompts: Sequence[Prompt],
     *,
+    texts: Sequence[Texts] = (),
     start: Mapping[str, Any] | None = None,
-    max_new_tokens: int = 32,
+    max_new_tokens: int = 16,
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
 
     ladder            on the fast runtime a change shows in a fraction of a second
+    texts             of the target, along which rounds are counted; what has none is written first,
+                      which takes a second or so
     start             where knobs start: shape, budget, depth, widths, draft, round, temperature,
                       top_k, seed, prompt, text
-    max_new_tokens    that are decoded for what is measured
+    max_new_tokens    of the text whose rounds are counted
 
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial, times = DraftTrial(ladder, prompts, max_new_tokens), PassTimes.read(ladder)
+    trial = DraftTrial(ladder, prompts, max_new_tokens, texts=texts)
+    times = PassTimes.read(ladder)
 
     def draw(**at: Any) -> Shown:
         size, name, number = TreeSize(at["budget"], at["depth"]), at["draft"], at["round"]

@@ -18,6 +18,7 @@ GRID = ipywidgets.Layout(
     grid_template_columns="repeat(auto-fill, minmax(330px, 1fr))", grid_gap="2px 18px", width="100%"
 )
 TEXT_COLOUR = "color:var(--jp-content-font-color1, inherit)"  # the page's own, light or dark
+WORKING = f'<span style="{TEXT_COLOUR}">working …</span>'
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Panel(ipywidgets.VBox):
     knobs      by the name under which `draw` takes its value; buttons act themselves and are no
                parameters
     draw       from values to what is shown, always as many figures; where it raises ValueError, its
-               message is shown and the figures stay
+               message is shown and the figures stay; "working …" stands there while it runs
     presets    a button per name that turns some knobs at once
     heights    pixels kept for each figure, which is scrolled where it is larger, so that the page
                does not jump; without it a figure has its own height
@@ -73,7 +74,8 @@ class Panel(ipywidgets.VBox):
             name: self._button(name, at) for name, at in (start | dict(presets or {})).items()
         }
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
-        row = ipywidgets.HBox(list(self.buttons.values()), layout=ROW)
+        self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
+        row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
         super().__init__(
             [grid, row, self.words, *map(frame, self.figures, heights or [None] * count)]
         )
@@ -125,11 +127,14 @@ class Panel(ipywidgets.VBox):
     def _redraw(self, _: object = None) -> None:
         if self._turning:
             return
+        self.working.value = WORKING  # on the page at once, while the kernel works
         try:
             shown = self._draw(**self.values())
         except ValueError as problem:
             self.words.value = refusal_html(problem)
             return
+        finally:
+            self.working.value = ""
         self.words.value, self._last = status(shown.words), shown.figures
         for surface, figure in zip(self.figures, shown.figures, strict=True):
             replace_figure(surface, figure)
