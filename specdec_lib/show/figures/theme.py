@@ -28,9 +28,10 @@ OTHERS = ("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A")
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
 MEANINGS = SOURCES | {
     "Max-Gram": SOURCES["n-gram"],
+    "chat": "#CC79A7",
     "code": "#0072B2",
+    "summary": "#009E73",
     "math": "#D55E00",
-    "prose": "#009E73",
     "ours": "#0072B2",
     "paper": INK,
 }
