@@ -1,5 +1,7 @@
 """Rules and drafts that differ from the real ones in one place."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -146,3 +148,22 @@ class Beside:
                 rows=drawn.rows[1:],
             )
         return tree
+
+
+def believing(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
+    """A rule that takes whatever the draft likes best."""
+    path, node = [], ROOT
+    while tree.children(node):
+        node = tree.children(node)[0]
+        path.append(node)
+    return Verdict(tuple(path), chance.choose(target_logits[node], tree.position(node) + 1))
+
+
+class Elsewhere:
+    """A draft that guesses under another seed's noise."""
+
+    def __init__(self, draft):
+        self.draft = draft
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        return self.draft.propose(context, replace(chance, seed=chance.seed + 1))

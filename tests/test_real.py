@@ -1,0 +1,249 @@
+"""The default ladder itself: what is stored belongs together, and speculation along the prepared
+target writes what the target alone writes.
+
+These are the tests that need the target of `specdec setup`: about a minute. `make test` prepares
+it; elsewhere they are skipped where it is missing.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from bugs import Elsewhere, believing
+from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import ByteLevel
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.files import PREPARED, prepared_folder
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.cascade import from_matrix
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.texts import SAMPLERS, Texts
+from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.suite.distil.command import TEXT
+from specdec_lib.suite.distil.matching import PAIRS
+from specdec_lib.suite.distil.prompting import plain
+from specdec_lib.suite.distil.text import list_shards, read_shard
+from specdec_lib.suite.hf import Speculative
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload.ladder import neutral
+
+GOLDEN = json.loads((Path(__file__).parent / "target_tokens.json").read_text(encoding="utf-8"))
+SHORT, LONGER, ANSWER = 24, 32, 256  # new tokens
+GREEDY, WARM = Sampler(0), Sampler(1.0)
+KINDS = ("chain", "tree", "staged", "cascade")
+
+
+@pytest.fixture(scope="module")
+def ladder() -> Ladder:
+    """The default ladder on the fast runtime; an error where the target must be there and is
+    not.
+    """
+    prepared = (prepared_folder() / PREPARED).is_file()
+    if not prepared and "SPECDEC_REQUIRE_TARGET" not in os.environ:
+        pytest.skip("the target is not prepared: specdec setup")
+    return load_ladder(device="cpu", runtime="fast")
+
+
+@pytest.fixture(scope="module")
+def prompt() -> Prompt:
+    """A short question."""
+    return load_prompts("chat", "development", 1)[0]
+
+
+def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
+    """One draft of each of KINDS, with its measured match table."""
+    match = ladder.match("draft", sampler)
+    tree = TreeDraft(ladder.draft, budget=8, depth=5, match=match)
+    counted_at = ladder.card["katz"]["temperature"]
+    table = NgramDraft(ladder.katz, budget=8, depth=4, counted_at=counted_at)
+    parts, matrix = (
+        (ladder.middle, ladder.draft, ladder.max_gram),
+        ((2, 1, 6), (0, 1, 6), (0, 0, 6)),
+    )
+    return {
+        "chain": ChainDraft(ladder.draft, 4),
+        "tree": tree,
+        "staged": StagedTree(tree, table),
+        "cascade": from_matrix(parts, matrix, match=match),
+    }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A prompt's tokens and its chance, as in a sweep with seed 0."""
+
+    ladder: Ladder
+    tokens: tuple[int, ...]
+    chance: Chance
+
+    @classmethod
+    def of(cls, ladder: Ladder, prompt: Prompt, sampler: Sampler) -> "Asked":
+        """Of a stored prompt."""
+        return cls(ladder, ladder.encode(prompt), Chance(seeds([prompt], 0)[0], sampler))
+
+    def decode(self, draft: Draft, count: int = SHORT, **given: object) -> Generation:
+        """What the target writes with this draft."""
+        run = {"max_new_tokens": count, "stop_tokens": self.ladder.stop_tokens} | given
+        return decode(self.ladder.target, draft, self.tokens, self.chance, **run)
+
+
+@pytest.fixture(scope="module")
+def written(ladder: Ladder, prompt: Prompt) -> dict[Sampler, tuple[Asked, tuple[int, ...]]]:
+    """What plain decoding writes after the prompt, by sampler."""
+    asked = {sampler: Asked.of(ladder, prompt, sampler) for sampler in (GREEDY, WARM)}
+    return {sampler: (one, one.decode(NoDraft(), LONGER).tokens) for sampler, one in asked.items()}
+
+
+def test_the_models_share_a_vocabulary_and_are_what_the_card_says(ladder: Ladder) -> None:
+    models = (ladder.target, ladder.middle, ladder.draft)
+    assert {one.vocabulary for one in (*models, ladder.katz)} == {len(ladder.tokenizer)}
+    for name in ("target", "middle", "draft"):
+        layers = getattr(ladder, name).model.model.layers
+        size = sum(weights.numel() for weights in layers.parameters())
+        assert ladder.card["models"][name]["parameters"] == size
+    assert len(ladder.target.model.model.layers) == 30 and ladder.stop_tokens
+    assert ladder.target.runtime.startswith("fast: float32")
+
+
+def test_every_pair_has_match_tables_of_its_own(ladder: Ladder) -> None:
+    kinds = [(*pair, "ranked") for pair in PAIRS]
+    kinds += [("draft", "target", siblings) for siblings in ("iid", "distinct")]
+    assert {(one.guesser, one.obeyed, one.siblings) for one in ladder.measured} == {*kinds}
+    assert all(
+        one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked")
+        for one in ladder.measured
+    )
+    middle, draft = (ladder.match(name, WARM) for name in ("middle", "draft"))
+    assert draft.name == "measured at T=1" and middle.rates[0] > draft.rates[0] > draft.rates[1]
+    assert draft.rate(0, 0.1) < draft.rate(0, 5.0) and draft.rate(1, 0.1) > draft.rate(1, 5.0)
+
+
+def test_every_prompt_is_a_users_turn_and_leaves_room_for_an_answer(ladder: Ladder) -> None:
+    for domain in DOMAINS:
+        for prompt in load_prompts(domain, "all"):
+            tokens = ladder.encode(prompt)
+            assert len(tokens) + ANSWER < ladder.max_positions
+            text = ladder.tokenizer.decode(tokens)
+            assert f"<|im_start|>user\n{prompt.text}<|im_end|>\n<|im_start|>assistant\n" in text
+
+
+def test_no_prompt_is_a_request_that_the_drafts_learnt_from(ladder: Ladder) -> None:
+    """Of all shards; the control is that a request read off a shard is put in the same tokens."""
+    learnt, same = set(), []
+    for shard in list_shards(TEXT):
+        for one in read_shard(shard):
+            text = ladder.tokenizer.decode(one.ids[: one.start])
+            request = text.rpartition("<|im_start|>user\n")[2].partition("<|im_end|>")[0]
+            learnt.add(plain(request))
+            if len(same) < 50:
+                same.append(ladder.encode(request) == one.ids[: one.start])
+    prompts = [one for domain in ("chat", "math") for one in load_prompts(domain, "all")]
+    assert learnt.isdisjoint(plain(one.text) for one in prompts)
+    assert len(learnt) > 1000 and sum(same) > 25
+
+
+def test_tokens_are_those_of_llama_cpp(ladder: Ladder) -> None:
+    """`target_tokens.json` holds what llama.cpp (node-llama-cpp 3.22.1) makes of each text with the
+    same GGUF file; the control is the tokenizer as transformers converts it.
+    """
+    tokenizer = Tokenizer.from_str(ladder.tokenizer.backend_tokenizer.to_str())
+    assert [tokenizer.encode(one["text"]).ids for one in GOLDEN] == [one["ids"] for one in GOLDEN]
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    differ = [one["text"] for one in GOLDEN if tokenizer.encode(one["text"]).ids != one["ids"]]
+    assert "    10" in differ and "x =\n    10 + 345" in differ
+
+
+@pytest.mark.parametrize("sampler", [GREEDY, WARM], ids=["T=0", "T=1"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_speculation_writes_the_targets_own_tokens_in_fewer_rounds(
+    kind: str, sampler: Sampler, written: dict
+) -> None:
+    asked, wanted = written[sampler]
+    made = asked.decode(drafts(asked.ladder, sampler)[kind])
+    assert made.tokens == wanted[:SHORT] and len(made.rounds) < SHORT - 2
+
+
+def test_a_wrong_rule_and_a_wrong_chance_are_caught(written: dict) -> None:
+    """The controls: what a rule believes changes the text; a draft under a wrong chance changes the
+    rounds alone, and a target under a wrong chance writes another text.
+    """
+    asked, wanted = written[WARM]
+    draft = drafts(asked.ladder, WARM)["chain"]
+    assert asked.decode(draft, rule=believing).tokens != wanted[:SHORT]
+    right, wrong = asked.decode(draft), asked.decode(Elsewhere(draft))
+    assert wrong.tokens == right.tokens and len(wrong.rounds) > len(right.rounds)
+    other = replace(asked, chance=replace(asked.chance, seed=asked.chance.seed + 1))
+    assert other.decode(draft).tokens != wanted[:SHORT]
+
+
+@pytest.mark.parametrize("sampler", [GREEDY, WARM], ids=["T=0", "T=1"])
+def test_counts_along_a_text_are_those_of_decoding(
+    sampler: Sampler, written: dict, prompt: Prompt
+) -> None:
+    asked, tokens = written[sampler]
+    stored = replace(Texts.stored((sampler,))[0], tokens={prompt.name: tokens})
+    settings = [
+        Setting(name, draft, sampler)
+        for name, draft in drafts(asked.ladder, sampler).items()
+        if name in ("staged", "cascade")
+    ]
+    run = partial(sweep, settings, [prompt], asked.ladder, max_new_tokens=SHORT, progress=False)
+    found, wanted = run(texts=[stored]), run()
+    same = ["prompt", "tokens", "rounds", "proposed", "accepted", "tried", "stop"]
+    same += ["target_passes", "target_rows", "draft_passes", "draft_rows"]
+    assert found[same].equals(wanted[same]) and (wanted.tokens == SHORT).all()
+    assert "target_seconds" in wanted and "target_seconds" not in found  # no pass of the target
+
+
+def told_apart(asked: Asked, one: Sequence[int], other: Sequence[int]) -> str | None:
+    """Why two texts of a target differ, None if they do not."""
+    found = near_tie(
+        asked.ladder.target, asked.tokens, one, other, asked.chance, floor=TWO_PROGRAMS
+    )
+    return found and found.verdict
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=["T=0", "T=1", "top-k 50"])
+def test_stored_texts_are_what_the_target_writes_up_to_rounding(
+    ladder: Ladder, prompt: Prompt, sampler: Sampler
+) -> None:
+    (stored,) = Texts.stored((sampler,))
+    everything = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
+    lengths = [len(stored.of(one)) for one in everything]
+    assert stored.target == ladder.card["target"] and min(lengths) > 0
+    assert (stored.seed, stored.max_new_tokens, max(lengths)) == (0, ANSWER, ANSWER)
+    asked = Asked.of(ladder, prompt, sampler)
+    plainly, known = asked.decode(NoDraft(), LONGER).tokens, stored.of(prompt)[:LONGER]
+    assert told_apart(asked, plainly, known) in (None, ROUNDING)
+    rarest = int(torch.tensor(plainly).max())  # the control: one token is another
+    assert told_apart(asked, plainly, (*plainly[:9], rarest + 1, *plainly[10:])) == BUG
+
+
+def test_the_hugging_face_door_writes_what_generate_writes(ladder: Ladder, prompt: Prompt) -> None:
+    network, tokens = ladder.target.model, ladder.encode(prompt)
+    given = torch.tensor([tokens])
+    options = {"attention_mask": torch.ones_like(given), "max_new_tokens": SHORT}
+    options |= {"do_sample": False, "pad_token_id": ladder.stop_tokens[0]}
+    rounds = []
+    door = Speculative(drafts(ladder, GREEDY)["tree"], on_round=rounds.append)
+    with neutral(ladder), torch.no_grad():
+        wanted, made = (
+            tuple(network.generate(given, **options, **more)[0, len(tokens) :].tolist())
+            for more in ({}, {"custom_generate": door})
+        )
+    reference = replace(ladder, target=CachedModel(network, "target"))
+    verdict = told_apart(Asked(reference, tokens, Chance(0)), made, wanted)
+    assert verdict in (None, ROUNDING) and len(rounds) < SHORT - 2
