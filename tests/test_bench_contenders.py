@@ -23,7 +23,7 @@ from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_conte
 from specdec_lib.measure.race.lineup import SAMPLERS, BenchPlan, benchmark, calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import Ladder, Prompt, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
 GREEDY, SAMPLED = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -118,7 +118,8 @@ def test_a_benchmark_gets_warm_on_a_whole_development_text(
     monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))
     plan = BenchPlan(prompts=(1,), development=1, tokens=14)
     [_] = benchmark({"reference": ladder}, plan, print)
-    prompts = [load_prompts("code", kind, 1)[0] for kind in ("development", "held-out")]
+    prompts = load_prompts(DOMAINS[0], "development", 1)
+    prompts += [one for domain in DOMAINS for one in load_prompts(domain, "held-out", 1)]
     assert seen == [(ladder.encode(prompt), 14) for prompt in prompts]
 
 
@@ -128,7 +129,8 @@ def stored() -> dict[Path, int]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command runs the tiny ladder."""
+    """The command runs the tiny ladder on prompts of one domain."""
+    monkeypatch.setattr(lineup, "DOMAINS", DOMAINS[:1])
     monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
 
 

@@ -92,7 +92,7 @@ def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecke
 
 
 @pytest.mark.parametrize("lenient", LENIENCES)
-def test_look_up_emits_every_possible_sequence_of_target_choices(lenient):
+def test_look_up_emits_every_possible_sequence_of_target_choices(lenient, unchecked):
     target = table_model(3, 3, name="target")
     drafts = [
         draft
@@ -114,7 +114,7 @@ def test_look_up_emits_every_possible_sequence_of_target_choices(lenient):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-def test_no_lenience_changes_a_token_and_fewer_rounds_are_played(sampler):
+def test_no_lenience_changes_a_token_and_fewer_rounds_are_played(sampler, unchecked):
     target = table_model(3, 5, name="target")
     for seed in range(3):
         plain = decode(target, NoDraft(), PROMPT, Chance(seed, sampler), max_new_tokens=16)
@@ -164,7 +164,7 @@ def test_the_reviewers_own_distribution_handed_up_by_a_lenient_review_is_caught(
 
 
 @pytest.mark.parametrize("kind", ["vertical", "mixed", "three levels"])
-def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch):
+def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch, unchecked):
     target, cascade = table_model(3, 3, support=2, name="target"), cascades(5.0, "iid", 2)[kind]
     monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
     assert deviation(target, cascade, T1, length=2) > 1e-3

@@ -12,11 +12,18 @@ import pandas as pd
 import pytest
 
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.command import BEGIN, END, markdown, replace_table
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.ratios import summarise
+from specdec_lib.measure.sweep.command import (
+    ALL,
+    BEGIN,
+    END,
+    markdown,
+    replace_table,
+    summarise_domains,
+)
+from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.suite.command import VERBS, main
+from specdec_lib.workload import DOMAINS, load_prompts
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "data" / "measured"
@@ -115,7 +122,7 @@ def test_the_python_examples_run_one_after_the_other(name):
 def test_the_table_is_the_stored_measurement(ladder):
     table = README.split(BEGIN)[1].split(END)[0]
     measured = pd.read_csv(MEASURED / "tokens_per_round.csv")
-    assert table.strip() == markdown(measured, "make table").strip()
+    assert table.strip() == markdown(measured).strip()
     assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
 
 
@@ -163,20 +170,22 @@ def test_a_page_without_marks_is_refused(tmp_path):
     assert page.read_text() == f"a\n{BEGIN}\nnew\n{END}\nb\n"
 
 
-def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, prompts):
-    from specdec_lib.core.chance import Sampler
-
-    settings = [
-        Setting(name, draft, Sampler(t))
-        for t in (0.0, 1.0)
-        for name, draft in list(stacks.table_drafts(ladder).items())[:2]
-    ]
-    rows = sweep(settings, prompts[:2], ladder, max_new_tokens=8, progress=False)
-    text = markdown(summarise(rows), "make table")
-    assert [line.split(" | ")[0] for line in text.splitlines()[-2:]] == [
-        "| n-gram, best tree of 16",
-        "| Max-Gram, chain of 10",
-    ]
+def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
+    """Domains count alike whatever their order; of the checks, those that agree are counted."""
+    prompts = [load_prompts(domain, "held-out", 1)[0] for domain in DOMAINS]
+    settings = stacks.table_settings(ladder)
+    rows = with_sampling(sweep(settings, prompts, ladder, max_new_tokens=6, progress=False))
+    rows = rows.assign(domain=rows.prompt.str.partition("/")[0])
+    checks = rows[["sampling", "draft", "domain", "prompt"]].assign(agrees=rows.domain != "math")
+    table, drafts = summarise_domains(rows, checks), [*stacks.table_drafts(ladder)]
+    whole = table[table.domain == ALL]
+    assert len(table) == (len(DOMAINS) + 1) * len(settings)
+    assert (whole.decoded == 4).all() and (whole.agreeing == 3).all()
+    assert whole.tokens.sum() == rows.tokens.sum() and whole.draft.tolist() == drafts * 3
+    first, *_ = rows.groupby(["sampling", "draft"], sort=False).sum().itertuples()
+    assert whole.tokens_per_round.iloc[0] == pytest.approx(first.tokens / first.rounds)
+    shown = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()]
+    assert [name for name in shown if name in drafts] == drafts * 2
 
 
 def test_tracked_files_are_small():
@@ -186,5 +195,6 @@ def test_tracked_files_are_small():
     if not tracked:
         pytest.skip("not a git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in tracked if (ROOT / name).is_file()}
-    assert sum(sizes.values()) <= 80e6 and max(sizes.values()) <= 15.5e6
-    assert sum(size for name, size in sizes.items() if name.startswith("data/ladder/")) <= 52e6
+    assert sum(sizes.values()) <= 80e6 and max(sizes.values()) <= 15e6
+    weights = ("data/ladder/", "data/pair/")
+    assert sum(size for name, size in sizes.items() if name.startswith(weights)) <= 45e6

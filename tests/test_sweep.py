@@ -114,7 +114,7 @@ def exact():
     return tiny_ladder("float64")
 
 
-def test_speculative_output_is_the_targets_own_on_the_ladder(exact):
+def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
     """A few hundred tokens of what `make lossless` does without end: every draft under every
     sampler.
     """
@@ -129,7 +129,7 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact):
     assert {(row["sampler"], row["draft"]) for row in rows} == wanted
 
 
-def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact):
+def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact, unchecked):
     """Two contexts of a text of what `make lossless` does without end, and that what it compares
     with would show a difference.
     """
