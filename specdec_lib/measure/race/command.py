@@ -36,6 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     plan = SMOKE if given.smoke else BenchPlan(repeats=given.repeats, seed=given.seed)
     plan = replace(
         plan,
+        most=given.settings or plan.most,
         tokens=given.max_new_tokens or plan.tokens,
         prompts=tuple(given.limit or plan.prompts),
     )
@@ -70,6 +71,8 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add("--runtimes", help=f"{runtimes}; methods are tuned on the last")
     limits = "the first so many held-out prompts of each domain under each sampler"
     add("--limit", type=int, nargs=2, metavar=("GREEDY", "SAMPLED"), help=limits)
+    told = "of each method, tried on development prompts (default: all)"
+    add("--settings", type=int, help=told)
     parser.add_common("--max-new-tokens")
     add("--repeats", type=int, default=1, help="of every method on each prompt")
     parser.add_common("--seed", 0)

@@ -43,7 +43,7 @@ class BenchPlan:
     prompts: tuple[int, ...] = (10, 10)
     development: int = 5
     tokens: int = 64
-    stages: tuple[int, ...] = (2, 4, 8)
+    stages: tuple[int, ...] = (2, 4)
     most: int | None = None
     repeats: int = 1
     seed: int = 0
