@@ -11,15 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from specdec_lib.core.files import replace_marked
+from specdec_lib.measure.race.readme import speeds
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.command import (
-    ALL,
-    BEGIN,
-    END,
-    markdown,
-    replace_table,
-    summarise_domains,
-)
+from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
 from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.suite.command import VERBS, main
@@ -33,23 +28,10 @@ PAGES = {
 }
 README = PAGES["README.md"]
 WITH_CODE = {name: page for name, page in PAGES.items() if "```python" in page}
-TIMED = {  # rows of the README's speed table: method and runtime in the stored one
-    "Hugging Face `generate`": ("hf_generate", "Hugging Face float32"),
-    "Hugging Face assisted, same draft": ("hf_assisted", "Hugging Face float32"),
-    "Hugging Face prompt lookup": ("hf_prompt_lookup", "Hugging Face float32"),
-    "plain decoding, reference runtime": ("autoregressive", "reference"),
-    "plain decoding, fast runtime": ("autoregressive", "fast"),
-    "Max-Gram alone": ("n-gram", "auto"),
-    "chain": ("chain", "auto"),
-    "tree": ("tree", "auto"),
-    "staged tree and copies": ("staged", "auto"),
-    "**Max-Gram where the text repeats, else a tree**": ("cascade", "auto"),
-}
-SPEED_UPS = {  # of the bold row, by baseline: its row above, and decimal places
-    "plain decoding, fast runtime": ("plain decoding, fast runtime", 2),
-    "`generate`": ("Hugging Face `generate`", 1),
-}
-CONDITIONS = ((0, "not looping"), (0, "all"), (1, "all"))  # the columns of that table
+
+
+def between(mark: str) -> str:
+    return README.split(f"<!-- {mark}: begin -->\n")[1].split(f"\n<!-- {mark}: end -->")[0]
 
 
 def anchors(page: str) -> set[str]:
@@ -120,29 +102,14 @@ def test_the_python_examples_run_one_after_the_other(name):
 
 
 def test_the_table_is_the_stored_measurement(ladder):
-    table = README.split(BEGIN)[1].split(END)[0]
-    measured = pd.read_csv(MEASURED / "tokens_per_round.csv")
-    assert table.strip() == markdown(measured).strip()
+    table = between("table")
+    assert table == markdown(pd.read_csv(MEASURED / "tokens_per_round.csv"))
     assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
 
 
 def test_the_speeds_are_the_stored_measurement():
-    stored = pd.read_csv(MEASURED / "bench_amd-epyc-2-threads.csv")
-    lines = [line.strip("| ").split(" | ") for line in README.splitlines() if line[:1] == "|"]
-    shown = {cells[0]: cells[1:] for cells in lines}
-    for column, (temperature, prompts) in enumerate(CONDITIONS):
-        here = stored[(stored.temperature == temperature) & (stored.prompt_set == prompts)]
-        cell = here.set_index(["method", "runtime", "baseline", "baseline_runtime"]).sort_index()
-        for name, (method, runtime) in TIMED.items():
-            time = cell.loc[(method, runtime)].ms_per_token.iloc[0]
-            assert shown[name][column].strip("*") == f"{time:.2f}", name
-        for name, (baseline, places) in SPEED_UPS.items():
-            row = cell.loc[("cascade", "auto", *TIMED[baseline])]
-            ratio, low, high = (
-                f"{row[key]:.{places}f}" for key in ("ratio", "ratio_low", "ratio_high")
-            )
-            title = f"speed-up of the bold row over {name}"
-            assert shown[title][column] == f"{ratio} × ({low}–{high})", name
+    [stored] = (path for path in MEASURED.glob("bench_*.csv") if "_prompts" not in path.name)
+    assert between("speeds") == speeds(pd.read_csv(stored))
 
 
 def test_the_glossary_has_every_column():
@@ -164,10 +131,11 @@ def test_a_page_without_marks_is_refused(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing")
     with pytest.raises(ValueError, match="needs the marks"):
-        replace_table("table", page)
-    page.write_text(f"a\n{BEGIN}\nold\n{END}\nb\n")
-    replace_table("new", page)
-    assert page.read_text() == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+        replace_marked("table", "new", page)
+    around = "a\n<!-- table: begin -->\n{}\n<!-- table: end -->\nb\n"
+    page.write_text(around.format("old"))
+    replace_marked("table", "new", page)
+    assert page.read_text() == around.format("new")
 
 
 def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):

@@ -14,6 +14,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOKS = REPOSITORY / "notebooks"
 DATA = REPOSITORY / "data"
+README = DATA.parent / "README.md"
 REMEDY = "restore it with `git checkout data`"
 PREPARED = "source.json"  # written last: a target's folder that has it is complete
 PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
@@ -52,6 +53,19 @@ def write_whole(path: Path, content: bytes) -> None:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def replace_marked(mark: str, text: str, page: Path = README) -> None:
+    """Replace what stands between two comments of a page, "<!-- MARK: begin -->" and "… end -->".
+
+    Raises ValueError if one is missing.
+    """
+    begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
+    whole = page.read_text(encoding="utf-8")
+    if begin not in whole or end not in whole:
+        raise ValueError(f"{page} needs the marks {begin} and {end} around its table")
+    before, after = whole.split(begin)[0], whole.split(end)[1]
+    write_whole(page, f"{before}{begin}\n{text}\n{end}{after}".encode())
 
 
 def sweep_partial(folder: Path) -> list[str]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, replace_marked
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.lineup import SMOKE, BenchPlan, benchmark
+from specdec_lib.measure.race.readme import MARK, speeds
 from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import RUNTIMES
@@ -21,6 +22,9 @@ from specdec_lib.workload import load_ladder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+MEASURED = DATA / "measured"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,6 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not given.smoke:
         place = given.out / f"bench_{name}.csv"
         write_table(place, table, COLUMNS)
+        if given.out == MEASURED:
+            replace_marked(MARK, speeds(table))
         per_prompt = pd.DataFrame(map(asdict, timings))
         write_table(place.with_stem(f"{place.stem}_prompts"), per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
@@ -76,7 +82,7 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     parser.add_common("--max-new-tokens")
     add("--repeats", type=int, default=1, help="of every method on each prompt")
     parser.add_common("--seed", 0)
-    parser.add_common("--out", DATA / "measured")
+    parser.add_common("--out", MEASURED)
     return parser.parse_args(arguments)
 
 

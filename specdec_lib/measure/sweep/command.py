@@ -6,14 +6,13 @@ that was interrupted goes on where it was.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder, write_whole
+from specdec_lib.core.files import DATA, cache_folder, replace_marked, write_whole
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -25,9 +24,8 @@ from specdec_lib.workload import DOMAINS, Prompt, load_prompts
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-README = DATA.parent / "README.md"
 PLACE = DATA / "measured" / "tokens_per_round.csv"
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+MARK = "table"
 LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu", "runtime": "fast"})
 EVERY = 10  # of so many prompts one is really decoded
 DECODED_TOKENS = 64  # of it, at most
@@ -47,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(text)
     PLACE.parent.mkdir(exist_ok=True)
     write_whole(PLACE, table.round(6).to_csv(index=False).encode())
-    replace_table(text)
+    replace_marked(MARK, text)
 
 
 def parse_jobs(parser: Parser, arguments: list[str] | None) -> tuple:
@@ -165,15 +163,3 @@ def _lines(
 
 def _cell(row: "Series", name: str) -> str:
     return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
-
-
-def replace_table(text: str, page: Path = README) -> None:
-    """Replace what stands between the table marks of a page.
-
-    Raises ValueError if a mark is missing.
-    """
-    whole = page.read_text(encoding="utf-8")
-    if BEGIN not in whole or END not in whole:
-        raise ValueError(f"{page} needs the marks {BEGIN} and {END} around its table")
-    before, after = whole.split(BEGIN)[0], whole.split(END)[1]
-    write_whole(page, f"{before}{BEGIN}\n{text}\n{END}{after}".encode())
