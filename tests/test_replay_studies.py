@@ -9,6 +9,10 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.measure.cascades.command import kept, write
+from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
+from specdec_lib.measure.cascades.tables import price_lists, unit
+from specdec_lib.measure.cascades.walltime import drafts
 from specdec_lib.measure.replay import (
     MAX_GRAM,
     CascadeSetting,
@@ -17,10 +21,6 @@ from specdec_lib.measure.replay import (
     swi_table,
 )
 from specdec_lib.measure.replay.recording import Choices
-from specdec_lib.measure.cascades.command import kept, write
-from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
-from specdec_lib.measure.cascades.tables import price_lists, unit
-from specdec_lib.suite.ladder.walltime import drafts
 from specdec_lib.theory import counted_speed_up
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
@@ -36,7 +36,7 @@ def said(text: np.ndarray, often: float, dice: np.random.Generator) -> Choices:
     worth = np.full((len(text), 8), 0.02)
     worth[np.arange(len(text)), text] = 0.3
     worth[np.arange(len(text)), tokens] = 0.6
-    return Choices(tuple(tokens.tolist()), worth)
+    return Choices(tuple(tokens.tolist()), tuple(dict(enumerate(row)) for row in worth.tolist()))
 
 
 def recordings(count: int = 6, length: int = 40) -> list[Recording]:

@@ -94,9 +94,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
     chart.figure.update_xaxes(range=[least - room, most + room])
     chart.name_places("y", variants, longest=18)
-    return chart.titled(
-        "What leaving a part out changes, against the full cascade (left of 0: slower)"
-    )
+    return chart.titled("What leaving a part out changes (left of 0: slower)")
 
 
 def _write_changes(chart: Chart, rows: pd.DataFrame, space: str) -> None:
