@@ -41,7 +41,7 @@ def recording(name: str, seed: int, length: int = 60) -> Recording:
         chosen = tuple(token if dice.random() < right else (token + 1) % 4 for token in text)
         worth = dice.random((length, 4)).astype(np.float32)
         worth[np.arange(length), chosen] = 1.0
-        return Choices(chosen, worth)
+        return Choices(chosen, tuple(dict(enumerate(row)) for row in worth.tolist()))
 
     copies = tuple(
         tuple(token if dice.random() < 0.4 else 0 for token in text[place : place + 64])
@@ -184,7 +184,7 @@ def test_tried_and_accepted_are_counted_round_by_round():
     """Of 1 2 9 the target accepts two and comes to the third; behind them its own 3; then 4, with
     which the text ends.
     """
-    draft = Choices((1, 2, 9, 4), np.ones((4, 10), dtype=np.float32))
+    draft = Choices((1, 2, 9, 4), (dict.fromkeys(range(10), 1.0),) * 4)
     text = Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
     played = replay_cascade(text, CascadeSetting(("draft",), ((3,),)))
     assert (played.emitted, played.tried, played.accepted) == ((3, 1), 4, 3)
