@@ -52,7 +52,7 @@ def stages(table: pd.DataFrame) -> go.Figure:
     for metric, own in groups(rows, "panel"):
         end = ROOM * (float(own["high"].fillna(own["x"]).max()) or 1.0)
         chart.figure.update_xaxes(range=[0, end], nticks=5, **chart.panels[metric])
-    chart.name_places("y", stacks, longest=30)
+    chart.name_places("y", stacks, longest=36)
     return chart.titled("What each level of the stack adds")
 
 
