@@ -27,6 +27,7 @@ from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.workload import Prompt, load_ladder
 from specdec_lib.workload.ladder import neutral
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 PROMPTS = [
     Prompt(name, text, "own", "held-out", "here")
     for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))

@@ -158,7 +158,9 @@ def test_its_threads_leave_pytorch_the_number_it_had() -> None:
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut heads", "whole heads"])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
-def test_output_is_the_targets_own_on_the_ladder(sampler: Sampler, cut: bool) -> None:
+def test_output_is_the_targets_own_on_the_ladder(
+    sampler: Sampler, cut: bool, unchecked: None
+) -> None:
     fast = tiny_ladder(runtime="fast", cut=cut)
     match = fast.match("draft", sampler)
     drafts = {

@@ -13,6 +13,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import read_weights
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 MATCH = MatchTable(
     (0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01))
 )
