@@ -8,7 +8,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.latency.predicting import observe
-from specdec_lib.measure.replay import own_text, replay_draft, work_of
+from specdec_lib.measure.replay import OwnText, own_text, replay_draft, work_of
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
 
@@ -51,6 +51,36 @@ def test_a_text_ends_where_it_stops(ladder, prompts):
     stop = text.tokens[4]
     found = replay_draft(text, ladder.max_gram, chance, stop_tokens=(stop,))
     assert found.stop == "stop token" and found.tokens == text.tokens[: text.tokens.index(stop) + 1]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=["greedy", "T=0.8", "top-k"])
+def test_a_text_that_ends_with_a_stop_token_has_the_rounds_of_decoding(ladder, prompts, sampler):
+    """Nothing is known of what would follow; a limit that ends with the text would forbid the last
+    guesses, which is the control.
+    """
+    context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
+    whole = own_text(ladder.target, context, chance, max_new_tokens=24).tokens
+    stop = whole[9]
+    written, differ = whole[: whole.index(stop) + 1], 0
+    for draft in drafts(ladder, sampler):
+        limits = {"max_new_tokens": 24, "stop_tokens": (stop,)}
+        real = decode(ladder.target, draft, context, chance, **limits)
+        found, short = (
+            replay_draft(
+                OwnText.of(ladder.target, context, written, limit),
+                draft,
+                chance,
+                stop_tokens=(stop,),
+            )
+            for limit in (24, len(written))
+        )
+        rounds = [(one.tree, one.path, one.emitted, one.tried) for one in real.rounds]
+        assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == rounds
+        assert found.stop == real.stop == "stop token"
+        differ += short.rounds[-1].tree != real.rounds[-1].tree
+    assert differ
+    with pytest.raises(ValueError, match="not a stop token"):
+        replay_draft(OwnText.of(ladder.target, context, written, 24), draft, chance)
 
 
 def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts):

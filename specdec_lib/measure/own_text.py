@@ -18,12 +18,16 @@ from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.theory import Work
 
+AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not looked at
+
 
 @dataclass(frozen=True)
 class OwnText:
     """A recorded text that takes the target's place in `decode` and computes nothing.
 
-    tokens    as `decode` with `NoDraft` emits them, stop tokens among them
+    tokens    as `decode` with `NoDraft` emits them; a text that is shorter than `limit` ends with a
+              stop token
+    limit     the `max_new_tokens` of the generation that is replayed
     """
 
     name: str
@@ -31,16 +35,23 @@ class OwnText:
     max_positions: int
     context: Context
     tokens: tuple[int, ...]
+    limit: int
     runtime: ClassVar[str] = ""
     usage: ClassVar[None] = None
 
     @classmethod
     def of(
-        cls, target: LanguageModel, prompt: Context | Sequence[int], tokens: tuple[int, ...]
+        cls,
+        target: LanguageModel,
+        prompt: Context | Sequence[int],
+        tokens: tuple[int, ...],
+        limit: int,
     ) -> "OwnText":
-        """A text that the target wrote after a prompt."""
+        """A text that the target wrote after a prompt, cut to `limit` tokens."""
         context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-        return cls(target.name, target.vocabulary, target.max_positions, context, tokens)
+        return cls(
+            target.name, target.vocabulary, target.max_positions, context, tokens[:limit], limit
+        )
 
     def forget(self) -> None:
         """Do nothing: there is no model."""
@@ -63,7 +74,8 @@ class _KnownChoices(Chance):
     text: OwnText | None = None
 
     def choose(self, logits: Float[Tensor, " none"], position: int) -> int:
-        return self.text.tokens[position - len(self.text.context)]
+        place = position - len(self.text.context)
+        return self.text.tokens[place] if place < len(self.text.tokens) else AFTER_THE_END
 
 
 def own_text(
@@ -71,7 +83,7 @@ def own_text(
 ) -> OwnText:
     """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
     written = decode(target, NoDraft(), prompt, chance, max_new_tokens=max_new_tokens)
-    return OwnText.of(target, prompt, written.tokens)
+    return OwnText.of(target, prompt, written.tokens, len(written.tokens))
 
 
 def replay_draft(
@@ -81,9 +93,16 @@ def replay_draft(
     are not in its usage, and take no time.
 
     chance    that of the text
+
+    Raises ValueError if a text ends before its limit and not with a stop token.
     """
-    limit = {"max_new_tokens": len(text.tokens), "stop_tokens": stop_tokens}
-    return decode(text, draft, text.context, chance, rule=text.verdict, **limit)
+    if len(text.tokens) < text.limit and text.tokens[-1] not in stop_tokens:
+        raise ValueError(
+            f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}, and its"
+            f" last token {text.tokens[-1]} is not a stop token: {list(stop_tokens)}"
+        )
+    limits = {"max_new_tokens": text.limit, "stop_tokens": stop_tokens}
+    return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
 
 
 def work_of(generation: Generation, target: str) -> Work:

@@ -147,13 +147,14 @@ class _Run:
         sources = (*(tree.sources[node] for node in verdict.path), BONUS)
         stops = (end for end, token in enumerate(emitted, 1) if token in self.stops)
         end = next(stops, len(emitted))
+        failed = end > len(verdict.path) and bool(tree.children(last))
         seconds = time.perf_counter() - started
         return Round(
             tree=tree.without_rows() if tree.has_rows else tree,
-            path=verdict.path,
+            path=verdict.path[:end],
             emitted=emitted[:end],
             sources=sources[:end],
-            tried=len(verdict.path) + bool(tree.children(last)),
+            tried=len(verdict.path[:end]) + failed,
             usage=_usage(self.models.values(), before),
             seconds=seconds,
         )

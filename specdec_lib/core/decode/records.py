@@ -12,7 +12,7 @@ class Round:
     """The record of one round.
 
     tree          what was proposed, without rows
-    path          the accepted nodes, from below the root down
+    path          the accepted nodes, from below the root down; none after a stop token
     emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
     sources       the drafter of each emitted token; "target" for the correction or bonus
     tried         depths whose guesses were tested: the accepted ones, and one where all failed
@@ -34,7 +34,7 @@ class Round:
 
     @property
     def accepted(self) -> int:
-        """The number of accepted guesses, whether or not a limit let them be emitted."""
+        """The number of accepted guesses, a stop token among them, and none after it."""
         return len(self.path)
 
     @property

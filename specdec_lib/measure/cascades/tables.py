@@ -218,7 +218,8 @@ def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
         [prompt], (texts,) = load_prompts(domain, "held-out", 1), Texts.stored((sampler,))
         limit = {"max_new_tokens": max_new_tokens}
         [recording] = record([prompt], ladder, sampler, texts=texts, progress=False, **limit)
-        text = OwnText.of(ladder.target, ladder.encode(prompt), texts.of(prompt)[:max_new_tokens])
+        given = ladder.encode(prompt)
+        text = OwnText.of(ladder.target, given, texts.of(prompt), max_new_tokens)
         chance = Chance(seeds([prompt], 0)[0], sampler)
         for setting in CHECKED:
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)

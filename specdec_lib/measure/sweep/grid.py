@@ -74,7 +74,8 @@ def decode_prompt(
     for setting in settings:
         chance, draft, rule = Chance(own, setting.sampler), setting.draft, setting.rule
         if rule is look_up and setting.sampler in known:
-            text = OwnText.of(ladder.target, tokens, known[setting.sampler])
+            written = known[setting.sampler]
+            text = OwnText.of(ladder.target, tokens, written, max_new_tokens)
             yield setting, replay_draft(text, draft, chance, stop_tokens=ladder.stop_tokens)
         else:
             yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)

@@ -167,7 +167,11 @@ class DraftTrial:
     ) -> Generation:
         """The target writes its text once if it is not there, and each draft's rounds follow."""
         draft, target = make(self.ladder, chance.sampler, *setting), self.ladder.target
-        text = OwnText.of(target, context, tokens) if tokens else self._own_text(context, chance)
+        text = (
+            OwnText.of(target, context, tokens, self.max_new_tokens)
+            if tokens
+            else self._own_text(context, chance)
+        )
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
 
 
