@@ -116,6 +116,7 @@ def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     runtime, ladder = list(ladders.items())[-1]
     splits = [load_prompts(ranges.domains[0], name, ranges.prompts) for name in SPLITS]
     limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
+    limits["rows"] = ranges.rows
     found = []
     for sampler in ranges.samplers:
         drafts = ranges.settings(ladder, sampler)
