@@ -28,7 +28,7 @@ from specdec_lib.workload import load_pair, load_prompts
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", drafts("gpt2"))
-def test_greedy_text_is_that_of_generate_with_every_draft(kind, name):
+def test_greedy_text_is_that_of_generate_with_every_draft(kind, name, unchecked):
     rounds = []
     door = Speculative(drafts(kind)[name], on_round=rounds.append)
     wanted, made = both(network(kind), asked(kind), door)
