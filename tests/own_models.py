@@ -48,6 +48,13 @@ def llama(
     return folder
 
 
+def without_tokenizer(folder: Path) -> Path:
+    """The same folder, whose tokenizer is removed."""
+    for path in folder.glob("tokenizer*.json"):
+        path.unlink()
+    return folder
+
+
 def gpt2(folder: Path, *, seed: int = 0, rows: int = 4096, positions: int = 256) -> Path:
     """A GPT-2 of one layer with random weights, and the tokenizer."""
     torch.manual_seed(seed)

@@ -14,12 +14,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.compare import command, compare_methods, method_summary, timing, verdict
-from specdec_lib.measure.compare.timing import (
-    HUGGING,
-    USUAL,
-    compared_contenders,
-    usual_drafts,
-)
+from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
 from specdec_lib.measure.compare.verdict import PLAIN
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.harness import target_texts

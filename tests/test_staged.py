@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import (
-    PROMPT,
-    Table,
-    deviation,
-    fixed_model,
-    table_model,
-)
+from fakes import PROMPT, Table, deviation, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.context import Context

@@ -57,7 +57,7 @@ def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, mo
         (["--limit", "0"], "a limit is at least 1 or None for all, got 0"),
         (["--max-new-tokens", "0"], "--max-new-tokens is 1 to "),
         (["--max-new-tokens", "4000"], "got 4000"),
-        (["--prompts", "haiku"], "prompt sets are code, math, prose"),
+        (["--prompts", "haiku"], "prompt sets are chat, code, summary"),
         (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),
         (["--target", "/no/such/folder"], "a ladder of your own has a target and a draft"),
     ],

@@ -3,10 +3,9 @@ how they split a text.
 """
 
 import pytest
-from own_models import changed, swap, tokenizer
+from own_models import changed, llama, swap, tokenizer, without_tokenizer
 from transformers import Qwen2Config
 
-from specdec_lib.core.files import DATA
 from specdec_lib.models.tokenizers import check_tokenizers, load_tokenizer
 from specdec_lib.workload import load_ladder
 
@@ -88,14 +87,12 @@ def test_tokens_above_a_hole_are_compared_too(copy):
 
 def test_a_hole_that_only_one_tokenizer_has_is_told(copy):
     with pytest.raises(
-        ValueError,
-        match=r"4,096 .* the draft 4,096; '.+', token 3000, .* only the target knows",
+        ValueError, match=r"4,096 .* the draft 4,096; '.+', token 3000, .* only the target knows"
     ):
         check_tokenizers(tokenizer(), changed(copy, holed))
 
 
-def test_a_tokenizer_that_lies_elsewhere_counts_for_models_that_have_none(copy):
-    ladder = load_ladder(
-        DATA / "ladder" / "target", DATA / "ladder" / "draft", tokenizer=copy, device="cpu"
-    )
-    assert ladder.encode(TEXT) == load_ladder(device="cpu").encode(TEXT) and ladder.katz is None
+def test_a_tokenizer_that_lies_elsewhere_counts_for_models_that_have_none(copy, tmp_path):
+    models = [without_tokenizer(llama(tmp_path / name)) for name in ("target", "draft")]
+    ladder = load_ladder(*models, tokenizer=copy, device="cpu")
+    assert ladder.encode(TEXT) == tuple(tokenizer().encode(TEXT)) and ladder.katz is None
