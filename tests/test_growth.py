@@ -8,9 +8,10 @@ import pytest
 from tiny import written_text
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.measure.texts import Texts
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.distil import growth
-from specdec_lib.suite.distil.growth import grow, knows, main, texts
+from specdec_lib.suite.distil.growth import SAMPLERS, grow, knows, main, texts
 from specdec_lib.workload import Ladder, Prompt
 
 
@@ -19,7 +20,8 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(
 ) -> None:
     """Where the draft is the target, it takes what is written."""
     same = replace(ladder, draft=ladder.target)
-    written = texts(same, Sampler(0), prompts[:3])
+    stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
+    written = texts(same, stored, prompts[:3])
     assert all(taken == list(text[given:]) for _, given, text, taken in written)
     streams = [np.array(text[given:]) for _, given, text, _ in written]
     known, other = (
@@ -37,7 +39,11 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(
     samples = written_text()[:, 2:]
     monkeypatch.setattr(growth, "PIECE", samples.size)
     monkeypatch.setattr(growth, "BYTES", 4_000)
-    table = grow(ladder, [samples[:32], samples[32:]], (0.25, 1), prompts[:1])
+    stored = {
+        name: Texts.written(ladder, prompts[:1], sampler, max_new_tokens=128)
+        for name, sampler in SAMPLERS.items()
+    }
+    table = grow(ladder, [samples[:32], samples[32:]], (0.25, 1), prompts[:1], stored)
     assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
     sizes = table.set_index(["millions", "table"]).ngrams.groupby(level=[0, 1]).first()
     assert sizes[0.25, "whole"] < sizes[1, "whole"] > sizes[1, "pruned"]

@@ -9,7 +9,7 @@ Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PLACE = DATA / "measured" / "katz_growth.csv"
+SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 RANKS, LENGTH = 4, 128  # guesses that are looked at, and tokens of each text
 
 
 def texts(
-    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]
+    ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]
 ) -> list[tuple[Chance, int, tuple[int, ...], list[int]]]:
     """Per prompt: its chance, where the target began to write, the text, and what the draft would
     have taken at each place.
     """
     found = []
-    (stored,) = Texts.stored((sampler,))
     written = [stored.of(prompt)[:LENGTH] for prompt in prompts]
     for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
-        chance, given = Chance(seed, sampler), ladder.encode(prompt)
+        chance, given = Chance(seed, stored.sampler), ladder.encode(prompt)
         context = Context.of(given)
         rows = ladder.draft.score(context, chain_of(context, text[:-1]))
         taken = [chance.choose(row, len(given) + place) for place, row in enumerate(rows)]
@@ -90,14 +90,12 @@ def grow(
     samples: Sequence[np.ndarray],
     sizes: Sequence[float],
     prompts: Sequence[Prompt],
+    stored: Mapping[str, Texts],
 ) -> "DataFrame":
     """A row per size, sampler and table (whole, or pruned to what the ladder stores)."""
     import pandas as pd
 
-    written = {
-        name: texts(ladder, sampler, prompts)
-        for name, sampler in (("greedy", Sampler(0)), ("T = 1", Sampler(1.0)))
-    }
+    written = {name: texts(ladder, one, prompts) for name, one in stored.items()}
     rows = []
     everything = np.concatenate(samples)
     for millions in sizes:
@@ -148,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     prompts = [
         one for domain in DOMAINS for one in load_prompts(domain, "development", given.limit)
     ]
-    table = grow(ladder, [np.load(path) for path in pieces], given.sizes, prompts)
+    stored = dict(zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True))
+    table = grow(ladder, [np.load(path) for path in pieces], given.sizes, prompts, stored)
     write_whole(PLACE, table.round(4).to_csv(index=False).encode())
     print(table.to_string())
