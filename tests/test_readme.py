@@ -3,6 +3,7 @@ measurements.
 """
 
 import csv
+import json
 import pkgutil
 import re
 import subprocess
@@ -110,6 +111,37 @@ def test_the_table_is_the_stored_measurement(ladder):
 def test_the_speeds_are_the_stored_measurement():
     [stored] = (path for path in MEASURED.glob("bench_*.csv") if "_prompts" not in path.name)
     assert between("speeds") == speeds(pd.read_csv(stored))
+
+
+def test_what_is_said_about_the_speeds_is_so():
+    """Every method of ours is faster, interval and all, and the cascade is the fastest."""
+    [stored] = (path for path in MEASURED.glob("bench_*.csv") if "_prompts" not in path.name)
+    table = pd.read_csv(stored).query("prompt_set == 'all' and baseline == 'autoregressive'")
+    ours = table[table.runtime == "auto"].query("method != 'autoregressive'")
+    assert len(ours) == 10 and (ours.ratio_low > 1).all()
+    fastest = ours.loc[ours.groupby("temperature").ratio.idxmax()]
+    assert set(fastest.method) == {"cascade"} and fastest.setting.str.contains("else tree").all()
+
+
+def test_what_the_guide_says_about_cascades_is_so():
+    table = pd.read_csv(MEASURED / "cascade_versus.csv").query("prices == 'measured'")
+    chosen = table[table.chosen].set_index(["sampling", "domain"])
+    gains = 100 * (chosen.ratio - 1)
+    greedy = gains["greedy"].drop("summary").round()
+    sampled = gains["T = 1"].round()
+    guide = " ".join(PAGES["guide.md"].split())
+    assert f"word problems by {greedy.min():.0f} to {greedy.max():.0f} percent" in guide
+    assert f"at T = 1 by {sampled.min():.0f} to {sampled.max():.0f} percent" in guide
+    assert (table.query("sampling == 'greedy' and domain == 'summary'").ratio < 1).all()
+
+
+def test_the_sizes_are_those_of_the_card():
+    card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
+    sizes = [card[name]["parameters"] / 1e6 for name in ("target", "middle", "draft")]
+    target, middle, draft = sizes
+    text = " ".join(README.split())
+    assert f"has {target:.0f} million parameters without its embedding" in text
+    assert f"the middle model {middle:.0f} and the draft {draft:.1f};" in text
 
 
 def test_the_glossary_has_every_column():

@@ -7,7 +7,6 @@ seconds, worth something only where nothing else runs.
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.cascades.tables import CHECKED, SAMPLERS, check, price_lists, unit
 from specdec_lib.measure.latency import prices, time_passes
 from specdec_lib.measure.replay import record
@@ -43,9 +42,7 @@ def kept(path: Path, make: Callable[[], "DataFrame"]) -> "DataFrame":
 
 def store(table: "DataFrame", path: Path) -> None:
     """Write a table whole or not at all."""
-    partial = path.with_suffix(".partial")
-    table.to_csv(partial, index=False)
-    os.replace(partial, path)
+    write_whole(path, table.to_csv(index=False).encode())
 
 
 def write(tables: Mapping[str, Sequence["DataFrame"]], folder: Path) -> None:
