@@ -49,15 +49,28 @@ def grow_best_first(
 
     This is the best tree for the budget, because no child scores above its parent.
     """
-    heap: list[tuple[float, tuple, Slot]] = []
+    heap: list[tuple[float, tuple, Slot, Iterator[Slot]]] = []
+
+    def push_next(children: Iterator[Slot]) -> None:
+        for child in children:  # the best of those left: the others wait until it is chosen
+            heapq.heappush(heap, (-child.score, tie(child), child, children))
+            return
+
     slot = Slot(NO_PARENT, (), 1.0)
     for number in range(budget):
         if depth is None or len(slot.ranks) < depth:
-            for rank, factor in enumerate(factors(slot)):
-                child = Slot(number, (*slot.ranks, rank), slot.score * factor)
-                if child.score >= floor:
-                    heapq.heappush(heap, (-child.score, tie(child), child))
+            push_next(_children(slot, number, factors(slot), floor))
         if not heap:
             return
-        slot = heapq.heappop(heap)[-1]
+        *_, slot, siblings = heapq.heappop(heap)
+        push_next(siblings)
         yield slot
+
+
+def _children(parent: Slot, number: int, factors: Iterable[float], floor: float) -> Iterator[Slot]:
+    """The children of a slot that score at least `floor`, best first, lower ranks first."""
+    scores = [parent.score * factor for factor in factors]
+    for rank in sorted(range(len(scores)), key=scores.__getitem__, reverse=True):
+        if scores[rank] < floor:
+            return
+        yield Slot(number, (*parent.ranks, rank), scores[rank])
