@@ -4,9 +4,23 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
-from specdec_lib.models.fast.tiles import COLUMNS, ROWS, tile1, tile2, tile3, tile4
+from specdec_lib.models.fast.tiles import (
+    BLOCK,
+    COLUMNS,
+    ROW_RECORD,
+    ROWS,
+    tile1,
+    tile2,
+    tile3,
+    tile4,
+    tile5,
+    tile6,
+    tile7,
+    tile8,
+)
 
 NONE, GELU_TANH, GELU, RELU = range(4)
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
@@ -46,7 +60,9 @@ def activate(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panel, depth, x, sums):
-    """Write x [rows, depth] times one panel [depth, 16] to `sums`, by tiles of up to four rows."""
+    """Write x [rows, …] times one panel of this depth to `sums`, by tiles of up to eight rows; x is
+    what `prepared` gives.
+    """
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
@@ -60,24 +76,72 @@ def panel_sums(panel, depth, x, sums):
             tile2(panel, depth, source, step, out, out_step)
         elif rows == 3:
             tile3(panel, depth, source, step, out, out_step)
-        else:
+        elif rows == 4:
             tile4(panel, depth, source, step, out, out_step)
+        elif rows == 5:
+            tile5(panel, depth, source, step, out, out_step)
+        elif rows == 6:
+            tile6(panel, depth, source, step, out, out_step)
+        elif rows == 7:
+            tile7(panel, depth, source, step, out, out_step)
+        else:
+            tile8(panel, depth, source, step, out, out_step)
         first += rows
         left -= rows
         tiles -= 1
 
 
 @no_type_check
+@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+def quantise(x):
+    """Rows of eight bits for panels of bytes: per 32 numbers, these as whole numbers from −127 to
+    127, their scale, and their sum times the scale.
+    """
+    count, width = x.shape
+    records = np.zeros((count, (width + BLOCK - 1) // BLOCK, ROW_RECORD), np.float32)
+    whole = records.view(np.int8)
+    for row in range(count):
+        for block in range(records.shape[1]):
+            part = x[row, block * BLOCK : block * BLOCK + BLOCK]
+            largest = np.float32(0.0)
+            for one in range(len(part)):
+                largest = max(largest, abs(part[one]))
+            scale = largest / np.float32(127.0)
+            inverse = np.float32(127.0) / largest if largest > 0 else np.float32(0.0)
+            total = np.int32(0)
+            for one in range(len(part)):
+                number = np.int32(np.rint(part[one] * inverse))
+                whole[row, block, one] = number
+                total += number
+            records[row, block, BLOCK // 4] = scale
+            records[row, block, BLOCK // 4 + 1] = scale * np.float32(total)
+    return records
+
+
+@no_type_check
+def prepared(x, panels):
+    """Rows as the tiles of these panels read them: as they are, or of eight bits for bytes."""
+
+
+@no_type_check
+@overload(prepared)
+def _prepared(x, panels):
+    if panels.dtype == types.uint8:
+        return lambda x, panels: quantise(x)
+    return lambda x, panels: x
+
+
+@no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def linear_panel(linear, layer, panel, x, y, activation, added):
-    """Write sixteen columns of x Wᵀ · scale + bias to y, with an activation, or add them."""
-    weights, scales, biases = linear
-    scale, bias, column = scales[layer, panel], biases[layer, panel], panel * COLUMNS
+    """Write sixteen columns of x Wᵀ + bias to y, with an activation, or add them; x is prepared."""
+    weights, biases = linear
+    bias, column = biases[layer, panel], panel * COLUMNS
     sums = np.empty((len(x), COLUMNS), np.float32)
     panel_sums(weights[layer, panel], x.shape[1], x, sums)
     for row in range(len(x)):
         for one in range(COLUMNS):
-            sums[row, one] = sums[row, one] * scale[one] + bias[one]
+            sums[row, one] += bias[one]
         if added:
             for one in range(COLUMNS):
                 y[row, column + one] += sums[row, one]

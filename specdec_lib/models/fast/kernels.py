@@ -16,6 +16,7 @@ from specdec_lib.models.fast.arithmetic import (
     exponential,
     layer_norm,
     linear_panel,
+    prepared,
 )
 from specdec_lib.models.fast.attention import attend, rotate, store_rows
 from specdec_lib.models.fast.tiles import COLUMNS
@@ -66,8 +67,9 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
     embed(tokens, positions, tables, x)
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
+        given = prepared(h, mixed[0])
         for panel in prange(mixed[0].shape[1]):
-            linear_panel(mixed, layer, panel, h, joined, NONE, False)
+            linear_panel(mixed, layer, panel, given, joined, NONE, False)
         if len(cosines):
             for row in range(count):
                 place = positions[row]
@@ -78,21 +80,25 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
             queries, key, value = joined[:, mine], keys[layer, shared], values[layer, shared]
             used, y = start + count, attended[:, mine]
             attend(queries, key, value, used, committed, paths, counts, y)
+        given = prepared(attended, out[0])
         for panel in prange(out[0].shape[1]):
-            linear_panel(out, layer, panel, attended, x, NONE, True)
+            linear_panel(out, layer, panel, given, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
+        given = prepared(h, up[0])
         for panel in prange(up[0].shape[1]):
-            linear_panel(up, layer, panel, h, wide, activation, False)
+            linear_panel(up, layer, panel, given, wide, activation, False)
         if gated:
             for row in prange(count):
                 gate(wide[row], middle[row])
         else:
             middle = wide
+        given = prepared(middle, down[0])
         for panel in prange(down[0].shape[1]):
-            linear_panel(down, layer, panel, middle, x, NONE, True)
+            linear_panel(down, layer, panel, given, x, NONE, True)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
+    given = prepared(h[:keep], head[0])
     for panel in prange(head[0].shape[1]):
-        linear_panel(head, 0, panel, h[:keep], logits, NONE, False)
+        linear_panel(head, 0, panel, given, logits, NONE, False)
 
 
 def _copy(name):

@@ -1,10 +1,11 @@
 """The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -18,13 +19,13 @@ from specdec_lib.models.fast.layouts import (
     llama_layout,
     numbers,
 )
-from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
 
 STORED = ("exact", "int8")
 LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
 
-Panels = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Weights [layers, panels, ins, …], and a scale and a bias per output, [layers, panels, 16]."""
+Panels = tuple[np.ndarray, np.ndarray]
+"""Weights [layers, panels, …], see `tiles`, and a bias per output, [layers, panels, 16]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,8 @@ class Weights:
 
 
 def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
-    """The weights of a model: "exact" in bfloat16 if that changes none, else in float32; or "int8",
-    rounded with a scale per output.
+    """The weights of a model: "exact" in float32; or "int8", in blocks of 32 as `block_steps` has
+    them, which the pass multiplies with rows of eight bits.
 
     Raises ValueError for a model that computes anything the compiled pass does not, and names it.
     """
@@ -85,8 +86,7 @@ def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
     check_attention(model)
     with torch.no_grad():
         layout = LAYOUTS[kind](model)
-    matrices = [weight for group in (*layout.linears, [layout.head]) for weight, _ in group]
-    form = exact_format(matrices) if stored == "exact" else stored
+    form = "float32" if stored == "exact" else stored
     return Weights(
         layout.shape,
         layout.tables,
@@ -101,43 +101,58 @@ def replace_head(weights: Weights, rows: Tensor) -> Weights:
     return replace(weights, head=stack_panels([(numbers(rows), None)], weights.stored))
 
 
-def exact_format(weights: Sequence[Matrix]) -> str:
-    """ "bfloat16" if that changes no weight, else "float32"."""
-    exact = all(not (weight.view(np.uint32) & 0xFFFF).any() for weight in weights)
-    return "bfloat16" if exact else "float32"
-
-
 def stack_panels(layers: Sequence[Linear], form: str) -> Panels:
     """The panels of one linear layer of every decoder layer."""
-    weights, scales, biases = zip(*(FORMATS[form](*layer) for layer in layers), strict=True)
-    return np.stack(weights), np.stack(scales), np.stack(biases)
+    weights, biases = zip(*layers, strict=True)
+    panels = np.stack([FORMATS[form](weight) for weight in weights])
+    return panels, np.stack([_columns(bias, panels.shape[1]) for bias in biases])
 
 
-def _float32(weight: Matrix, bias: Numbers | None) -> Panels:
-    panels = _panels(weight)
-    return panels, np.ones((len(panels), COLUMNS), np.float32), _columns(bias, len(panels))
+def _bytes(weight: Matrix) -> np.ndarray:
+    """[outs, ins] to [panels, ins ÷ 32, 576], see `tiles`: in steps of which `block_steps` says."""
+    outs, ins = weight.shape
+    whole = np.zeros((-(-outs // COLUMNS) * COLUMNS, -(-ins // BLOCK) * BLOCK), np.float32)
+    whole[:outs, :ins] = weight
+    blocks = whole.reshape(len(whole), -1, BLOCK)
+    numbers, step, low = block_steps(blocks)
+    count = blocks.shape[1]
+    tiled = numbers.reshape(-1, COLUMNS, count, BLOCK // 4, 4).transpose(0, 2, 3, 1, 4)
+    ends = [
+        one.reshape(-1, COLUMNS, count).transpose(0, 2, 1).copy().view(np.uint8)
+        for one in (step, low)
+    ]
+    return np.concatenate([tiled.reshape(-1, count, BLOCK * COLUMNS), *ends], axis=2)
 
 
-def _bfloat16(weight: Matrix, bias: Numbers | None) -> Panels:
-    """Two columns per 32-bit word: column j in the lower half of word j, j + 8 in the upper."""
-    panels, scales, biases = _float32(weight, bias)
-    words = panels.view(np.uint32)
-    low, high = words[..., :8] >> np.uint32(16), words[..., 8:] & np.uint32(0xFFFF0000)
-    return np.ascontiguousarray(low | high), scales, biases
+def block_steps(
+    blocks: Float32[np.ndarray, "outs blocks 32"],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those that
+    a file of 4 or 8 bits had, where they give the very weights back; else 255 steps a block.
+    """
+    low, high = blocks.min(2), blocks.max(2)
+    step = ((high - low) / 255).astype(np.float16)
+    lowest = low.astype(np.float16)
+    numbers = _numbers(blocks, step, lowest)
+    for steps, signed in ((15, False), (127, True)):
+        scale = (np.abs(blocks).max(2) if signed else high - low) / steps
+        scale = scale.astype(np.float16)
+        start = (scale * np.float16(-128)) if signed else low.astype(np.float16)
+        found = _numbers(blocks, scale, start)
+        wide = scale.astype(np.float32)[..., None]
+        shift = np.float32(128) if signed else np.float32(0)
+        base = np.float32(0) if signed else start.astype(np.float32)[..., None]
+        same = (wide * (found - shift) + base == blocks).all(2)
+        step, lowest = np.where(same, scale, step), np.where(same, start, lowest)
+        numbers = np.where(same[..., None], found, numbers)
+    return numbers, step, lowest
 
 
-def _int8(weight: Matrix, bias: Numbers | None) -> Panels:
-    """Weights rounded to eight bits with a scale per output."""
-    scale = np.maximum(np.abs(weight).max(1), np.float32(1e-12)) / np.float32(127)
-    panels = np.rint(_panels(weight / scale[:, None])).astype(np.int8)
-    return panels, _columns(scale, len(panels)), _columns(bias, len(panels))
-
-
-FORMATS: dict[str, Callable[[Matrix, Numbers | None], Panels]] = {
-    "float32": _float32,
-    "bfloat16": _bfloat16,
-    "int8": _int8,
-}
+def _numbers(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> np.ndarray:
+    wide = step.astype(np.float32)[..., None]
+    apart = blocks - low.astype(np.float32)[..., None]
+    found = np.rint(np.divide(apart, wide, out=np.zeros_like(apart), where=wide > 0))
+    return np.clip(found, 0, 255).astype(np.uint8)
 
 
 def _panels(weight: Matrix) -> np.ndarray:
@@ -146,6 +161,9 @@ def _panels(weight: Matrix) -> np.ndarray:
     whole = np.zeros((-(-outs // COLUMNS) * COLUMNS, ins), np.float32)
     whole[:outs] = weight
     return np.ascontiguousarray(whole.reshape(-1, COLUMNS, ins).transpose(0, 2, 1))
+
+
+FORMATS = {"float32": _panels, "int8": _bytes}
 
 
 def _columns(values: Numbers | None, panels: int) -> np.ndarray:
