@@ -12,14 +12,8 @@ from specdec_lib.models.fast.tiles import (
     COLUMNS,
     ROW_RECORD,
     ROWS,
-    tile1,
-    tile2,
-    tile3,
-    tile4,
-    tile5,
-    tile6,
-    tile7,
-    tile8,
+    TOGETHER,
+    add_products,
 )
 
 NONE, GELU_TANH, GELU, RELU = range(4)
@@ -59,33 +53,17 @@ def activate(x, kind):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def panel_sums(panel, depth, x, sums):
-    """Write x [rows, …] times one panel of this depth to `sums`, by tiles of up to eight rows; x is
-    what `prepared` gives.
+def panel_sums(panels, together, depth, x, sums):
+    """Write x [rows, …] times so many panels of this depth to `sums`, by tiles of up to eight rows;
+    x is what `prepared` gives.
     """
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
-    step, out_step = x.strides[0] // x.itemsize, sums.strides[0] // sums.itemsize
     while tiles:
         rows = (left + tiles - 1) // tiles
         source, out = x[first:], sums[first:]
-        if rows == 1:
-            tile1(panel, depth, source, step, out, out_step)
-        elif rows == 2:
-            tile2(panel, depth, source, step, out, out_step)
-        elif rows == 3:
-            tile3(panel, depth, source, step, out, out_step)
-        elif rows == 4:
-            tile4(panel, depth, source, step, out, out_step)
-        elif rows == 5:
-            tile5(panel, depth, source, step, out, out_step)
-        elif rows == 6:
-            tile6(panel, depth, source, step, out, out_step)
-        elif rows == 7:
-            tile7(panel, depth, source, step, out, out_step)
-        else:
-            tile8(panel, depth, source, step, out, out_step)
+        add_products(panels, together, depth, source, x.strides[0], rows, out, sums.strides[0])
         first += rows
         left -= rows
         tiles -= 1
@@ -133,24 +111,35 @@ def _prepared(x, panels):
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
-def linear_panel(linear, layer, panel, x, y, activation, added):
-    """Write sixteen columns of x Wᵀ + bias to y, with an activation, or add them; x is prepared."""
+def linear_panels(linear, layer, number, x, y, activation, added):
+    """Write one of `pieces` of the columns of x Wᵀ + bias to y, with an activation, or add them; x
+    is prepared.
+    """
     weights, biases = linear
-    bias, column = biases[layer, panel], panel * COLUMNS
-    sums = np.empty((len(x), COLUMNS), np.float32)
-    panel_sums(weights[layer, panel], x.shape[1], x, sums)
+    panel = number * TOGETHER
+    together = min(TOGETHER, weights.shape[1] - panel)
+    column, columns = panel * COLUMNS, together * COLUMNS
+    sums = np.empty((len(x), TOGETHER * COLUMNS), np.float32)
+    panel_sums(weights[layer, panel:], together, x.shape[1], x, sums)
+    bias = biases[layer].reshape(-1)[column : column + columns]
     for row in range(len(x)):
-        for one in range(COLUMNS):
-            sums[row, one] += bias[one]
+        out, found = y[row, column : column + columns], sums[row, :columns]
         if added:
-            for one in range(COLUMNS):
-                y[row, column + one] += sums[row, one]
+            for one in range(columns):
+                out[one] += found[one] + bias[one]
         elif activation == NONE:
-            for one in range(COLUMNS):
-                y[row, column + one] = sums[row, one]
+            for one in range(columns):
+                out[one] = found[one] + bias[one]
         else:
-            for one in range(COLUMNS):
-                y[row, column + one] = activate(sums[row, one], activation)
+            for one in range(columns):
+                out[one] = activate(found[one] + bias[one], activation)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def pieces(linear):
+    """How many calls of `linear_panels` make a linear layer."""
+    return (linear[0].shape[1] + TOGETHER - 1) // TOGETHER
 
 
 @no_type_check

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_ORDER, exponentiate, panel_sums
-from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER
 
 
 @no_type_check
@@ -24,8 +24,9 @@ def attend(queries, keys, values, used, committed, paths, counts, y):
     weights = np.empty((rows, committed + paths.shape[1]), np.float32)
     totals = np.empty(rows, np.float32)
     scale = np.float32(1.0) / np.sqrt(np.float32(size))
-    for panel in range(panels):
-        panel_sums(keys[panel], size, queries, scores[:, panel * COLUMNS :])
+    for panel in range(0, panels, TOGETHER):
+        together = min(TOGETHER, panels - panel)
+        panel_sums(keys[panel:], together, size, queries, scores[:, panel * COLUMNS :])
     for row in range(rows):
         seen = committed + counts[row]
         for entry in range(committed):
@@ -33,9 +34,11 @@ def attend(queries, keys, values, used, committed, paths, counts, y):
         for one in range(counts[row]):
             weights[row, committed + one] = scores[row, paths[row, one]] * scale
         totals[row] = exponentiate(weights[row, :seen])
+    for panel in range(0, len(values), TOGETHER):
+        together = min(TOGETHER, len(values) - panel)
+        panel_sums(values[panel:], together, committed, weights, y[:, panel * COLUMNS :])
     for panel in range(len(values)):
         out = y[:, panel * COLUMNS :]
-        panel_sums(values[panel], committed, weights, out)
         for row in range(rows):
             for one in range(counts[row]):
                 weight, entry = weights[row, committed + one], paths[row, one]

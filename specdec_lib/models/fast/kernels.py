@@ -15,7 +15,8 @@ from specdec_lib.models.fast.arithmetic import (
     NONE,
     exponential,
     layer_norm,
-    linear_panel,
+    linear_panels,
+    pieces,
     prepared,
 )
 from specdec_lib.models.fast.attention import attend, rotate, store_rows
@@ -68,8 +69,8 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
     for layer in range(len(mixed[0])):
         layer_norm(x, norms[layer, 0], norms[layer, 1], epsilon, centred, h)
         given = prepared(h, mixed[0])
-        for panel in prange(mixed[0].shape[1]):
-            linear_panel(mixed, layer, panel, given, joined, NONE, False)
+        for piece in prange(pieces(mixed)):
+            linear_panels(mixed, layer, piece, given, joined, NONE, False)
         if len(cosines):
             for row in range(count):
                 place = positions[row]
@@ -81,24 +82,24 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
             used, y = start + count, attended[:, mine]
             attend(queries, key, value, used, committed, paths, counts, y)
         given = prepared(attended, out[0])
-        for panel in prange(out[0].shape[1]):
-            linear_panel(out, layer, panel, given, x, NONE, True)
+        for piece in prange(pieces(out)):
+            linear_panels(out, layer, piece, given, x, NONE, True)
         layer_norm(x, norms[layer, 2], norms[layer, 3], epsilon, centred, h)
         given = prepared(h, up[0])
-        for panel in prange(up[0].shape[1]):
-            linear_panel(up, layer, panel, given, wide, activation, False)
+        for piece in prange(pieces(up)):
+            linear_panels(up, layer, piece, given, wide, activation, False)
         if gated:
             for row in prange(count):
                 gate(wide[row], middle[row])
         else:
             middle = wide
         given = prepared(middle, down[0])
-        for panel in prange(down[0].shape[1]):
-            linear_panel(down, layer, panel, given, x, NONE, True)
+        for piece in prange(pieces(down)):
+            linear_panels(down, layer, piece, given, x, NONE, True)
     layer_norm(x[count - keep :], norms[-1, 0], norms[-1, 1], epsilon, centred, h)
     given = prepared(h[:keep], head[0])
-    for panel in prange(head[0].shape[1]):
-        linear_panel(head, 0, panel, given, logits, NONE, False)
+    for piece in prange(pieces(head)):
+        linear_panels(head, 0, piece, given, logits, NONE, False)
 
 
 def _copy(name):

@@ -24,7 +24,8 @@ RECORD = BLOCK * COLUMNS + 4 * COLUMNS  # bytes of a block of sixteen columns
 ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale and scaled sum
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
 WIDE, DOT_PRODUCTS = FEATURES.get("avx512f", False), FEATURES.get("avx512vnni", False)
-ROWS = 8 if WIDE else 4  # of a tile: eight vectors of sums hide the latency of one
+# of a tile: the vectors of sums hide the latency of one; two panels share what is loaded of a row
+ROWS, TOGETHER = (8, 2) if WIDE else (4, 1)
 
 HERE = Path(__file__).parent
 COMPILED = (
@@ -70,38 +71,45 @@ def _fetch(builder, place):
     builder.call(function, [place, *(ir.Constant(INT, one) for one in (0, 0, 1))])
 
 
-def _add_float32(builder, totals, place, rows):
+def _add_float32(builder, totals, places, rows):
     """Each row's number times the columns of one depth."""
-    weights = builder.load(builder.bitcast(place, FLOATS.as_pointer()), align=4)
-    for row, total in zip(rows, totals, strict=True):
-        value = _splat(builder, builder.load(builder.bitcast(row, FLOAT.as_pointer())), FLOATS)
-        builder.store(_fma(builder, value, weights, builder.load(total)), total)
+    weights = [builder.load(_at(builder, place, 0, FLOATS), align=4) for place in places]
+    for row, sums in zip(rows, totals, strict=True):
+        value = _splat(builder, builder.load(_at(builder, row, 0, FLOAT)), FLOATS)
+        for weight, total in zip(weights, sums, strict=True):
+            builder.store(_fma(builder, value, weight, builder.load(total)), total)
 
 
-def _add_block(builder, totals, place, rows):
+def _add_block(builder, totals, places, rows):
     """Each row's 32 numbers times those of the columns, times both steps, plus the row's sum times
     the lowest values.
     """
-    groups = [
-        builder.load(_at(builder, place, 4 * COLUMNS * one, BYTES), align=1)
-        for one in range(BLOCK // 4)
+    zeros = ir.Constant(INTS, [0] * COLUMNS)
+    found = [[zeros for _ in places] for _ in rows]
+    for one in range(0, BLOCK, 4):
+        groups = [
+            builder.load(_at(builder, place, COLUMNS * one, BYTES), align=1) for place in places
+        ]
+        for row, sums in zip(rows, found, strict=True):
+            four = _splat(builder, builder.load(_at(builder, row, one, INT)), INTS)
+            four = builder.bitcast(four, BYTES)
+            sums[:] = [_dot(builder, *pair, four) for pair in zip(sums, groups, strict=True)]
+    ends = [
+        [
+            builder.fpext(builder.load(_at(builder, place, offset, HALVES), align=1), FLOATS)
+            for offset in (BLOCK * COLUMNS, BLOCK * COLUMNS + 2 * COLUMNS)
+        ]
+        for place in places
     ]
-    step, low = (
-        builder.fpext(builder.load(_at(builder, place, offset, HALVES), align=1), FLOATS)
-        for offset in (BLOCK * COLUMNS, BLOCK * COLUMNS + 2 * COLUMNS)
-    )
-    for row, total in zip(rows, totals, strict=True):
-        found = ir.Constant(INTS, [0] * COLUMNS)
-        for one, group in enumerate(groups):
-            four = _splat(builder, builder.load(_at(builder, row, 4 * one, INT)), INTS)
-            found = _dot(builder, found, group, builder.bitcast(four, BYTES))
+    for row, sums, its in zip(rows, found, totals, strict=True):
         scale, scaled_sum = (
             _splat(builder, builder.load(_at(builder, row, BLOCK + offset, FLOAT)), FLOATS)
             for offset in (0, 4)
         )
-        scaled = builder.fmul(builder.sitofp(found, FLOATS), scale)
-        added = _fma(builder, scaled, step, builder.load(total))
-        builder.store(_fma(builder, scaled_sum, low, added), total)
+        for (step, low), whole, total in zip(ends, sums, its, strict=True):
+            scaled = builder.fmul(builder.sitofp(whole, FLOATS), scale)
+            added = _fma(builder, scaled, step, builder.load(total))
+            builder.store(_fma(builder, scaled_sum, low, added), total)
 
 
 def _dot(builder, total, weights, numbers):
@@ -126,45 +134,73 @@ and a row advance by.
 
 
 @no_type_check
-def _tile(rows):
-    """A compiled function that writes the products of so many rows and a panel."""
+@intrinsic
+def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_step):
+    """Write the sums of so many rows over so many adjoining panels of this depth: at most `ROWS`
+    rows and `TOGETHER` panels.
+    """
+    add, size, row_size = FORMATS[panels.dtype]
 
-    @intrinsic
-    def tile(typing, panel, depth, x, x_step, sums, sums_step):
-        add, size, row_size = FORMATS[panel.dtype]
+    def emit(context, builder, signature, args):
+        arrays = [
+            context.make_array(signature.args[one])(context, builder, args[one])
+            for one in (0, 3, 6)
+        ]
+        given = [builder.bitcast(one.data, BYTE.as_pointer()) for one in arrays]
+        stride = cgutils.unpack_tuple(builder, arrays[0].strides)[0]
+        together, depth, x_step, rows, sums_step = (args[one] for one in (1, 2, 4, 5, 7))
+        whole = depth.type
+        done = builder.append_basic_block("done")
+        case = builder.add(builder.mul(together, ir.Constant(whole, 16)), rows)
+        switch = builder.switch(case, done)
+        for panel_count in range(1, TOGETHER + 1):
+            for row_count in range(1, ROWS + 1):
+                block = builder.append_basic_block("tile")
+                switch.add_case(ir.Constant(whole, 16 * panel_count + row_count), block)
+                builder.position_at_end(block)
+                totals = _tile(
+                    builder,
+                    add,
+                    (size, row_size),
+                    (panel_count, row_count),
+                    given[:2],
+                    (stride, x_step),
+                    depth,
+                )
+                for row, its in enumerate(totals):
+                    first = builder.gep(given[2], [builder.mul(sums_step, ir.Constant(whole, row))])
+                    for panel, total in enumerate(its):
+                        place = _at(builder, first, 4 * COLUMNS * panel, FLOATS)
+                        builder.store(builder.load(total), place, align=4)
+                builder.branch(done)
+        builder.position_at_end(done)
+        return context.get_dummy_value()
 
-        def emit(context, builder, signature, args):
-            arrays = [
-                context.make_array(signature.args[one])(context, builder, args[one]).data
-                for one in (0, 2, 4)
-            ]
-            panel, source = (builder.bitcast(one, BYTE.as_pointer()) for one in arrays[:2])
-            depth, step, out_step = (args[one] for one in (1, 3, 5))
-            zeros = ir.Constant(FLOATS, [0.0] * COLUMNS)
-            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(rows)]
-            of = depth.type
-            starts = [
-                builder.gep(source, [builder.mul(step, ir.Constant(of, 4 * row))])
-                for row in range(rows)
-            ]
-            with cgutils.for_range(builder, depth) as loop:
-                place = builder.gep(panel, [builder.mul(loop.index, ir.Constant(of, size))])
-                next_panel = builder.mul(depth, ir.Constant(of, size))
-                for line in range(0, size, 64):
-                    ahead = builder.add(next_panel, ir.Constant(of, line))
-                    _fetch(builder, builder.gep(place, [ahead]))
-                along = builder.mul(loop.index, ir.Constant(of, row_size))
-                add(builder, totals, place, [builder.gep(start, [along]) for start in starts])
-            for row, total in enumerate(totals):
-                first = builder.gep(arrays[2], [builder.mul(out_step, ir.Constant(of, row))])
-                place = builder.bitcast(first, FLOATS.as_pointer())
-                builder.store(builder.load(total), place, align=4)
-            return context.get_dummy_value()
-
-        return types.void(panel, types.intp, x, types.intp, sums, types.intp), emit
-
-    return tile
+    number = types.intp
+    return types.void(panels, number, number, x, number, number, sums, number), emit
 
 
-TILES = tuple(_tile(rows) for rows in range(1, 9))
-tile1, tile2, tile3, tile4, tile5, tile6, tile7, tile8 = TILES
+def _tile(builder, add, sizes, counts, given, steps, depth):
+    """Emit the loop over the depth; the places of the sums, by row and panel."""
+    zeros, whole = ir.Constant(FLOATS, [0.0] * COLUMNS), depth.type
+
+    def places(base, step, count):
+        return [
+            builder.gep(base, [builder.mul(step, ir.Constant(whole, one))]) for one in range(count)
+        ]
+
+    panels, rows = (places(*each) for each in zip(given, steps, counts, strict=True))
+    totals = [[cgutils.alloca_once_value(builder, zeros) for _ in panels] for _ in rows]
+    for its in totals:
+        for total in its:
+            builder.store(zeros, total)
+    with cgutils.for_range(builder, depth) as loop:
+        offset, along = (builder.mul(loop.index, ir.Constant(whole, one)) for one in sizes)
+        here = [builder.gep(panel, [offset]) for panel in panels]
+        next_panels = builder.mul(steps[0], ir.Constant(whole, len(panels)))
+        for place in here:
+            for line in range(0, sizes[0], 64):
+                ahead = builder.add(next_panels, ir.Constant(whole, line))
+                _fetch(builder, builder.gep(place, [ahead]))
+        add(builder, totals, here, [builder.gep(row, [along]) for row in rows])
+    return totals
