@@ -168,7 +168,9 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
     of_four, of_eight = rng.integers(0, 16, (4, 5, 32)), rng.integers(-127, 128, (4, 5, 32))
     of_four[..., :2], of_eight[..., 0] = (0, 15), 127
     files = step * of_four.astype(np.float32) + low, step * of_eight.astype(np.float32)
-    for blocks, numbers, lowest in zip(files, (of_four, of_eight + 128), (low, -128 * step)):
+    for blocks, numbers, lowest in zip(
+        files, (of_four, of_eight + 128), (low, -128 * step), strict=True
+    ):
         found, steps, lows = block_steps(blocks)
         assert (found == numbers).all() and (steps == step[..., 0]).all()
         assert (lows.astype(np.float32) == lowest[..., 0]).all()
