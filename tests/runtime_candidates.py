@@ -77,8 +77,8 @@ def models(target: CachedModel) -> list[LanguageModel]:
     """The target as it is, and compiled by Numba with weights of 32 and 8 bits."""
     target.name = "pass: Hugging Face, float32"
     whole = FastModel(target.model, "pass: Numba, weights in float32")
-    name = "pass: Numba, weights in int8 (another distribution)"
-    return [target, whole, FastModel(target.model, name, stored="int8")]
+    name = "pass: Numba, int8 (another model)"
+    return [target, whole, FastModel(target.model, name, edition="int8")]
 
 
 def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:

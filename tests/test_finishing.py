@@ -97,7 +97,7 @@ def test_a_damaged_or_missing_file_is_refused(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "options,complaint",
     [
-        ({"runtime": "quick"}, "reference, fast, auto, got 'quick'"),
+        ({"runtime": "quick"}, "reference, fast, int8, auto, got 'quick'"),
         ({"runtime": "fast", "dtype": "bfloat16"}, "the fast runtime computes in float32"),
         ({"dtype": "int8"}, "float32, float64, bfloat16, got 'int8'"),
     ],

@@ -251,13 +251,13 @@ def test_the_roofline_is_the_slower_of_memory_and_arithmetic(tmp_path):
 
 
 def test_a_roofline_of_packed_weights_counts_their_bytes(ladder):
-    plain, packed = ladder.draft, FastModel(ladder.draft.model, "draft", stored="int8")
+    plain, packed = ladder.draft, FastModel(ladder.draft.model, "draft", edition="int8")
     seconds = {}
     for model in (plain, packed):
         rows = {"model": model.name, "runtime": model.runtime, "rows": [1], "context_tokens": 0}
         table = with_roofline(pd.DataFrame(rows), [model], Machine("m", 4.0, math.inf))
         seconds[model] = table.roofline_seconds[0]
-    assert seconds[packed] == pytest.approx(seconds[plain] / 4, rel=0.1)
+    assert seconds[packed] == pytest.approx(seconds[plain] * 9 / 32, rel=0.1)
 
 
 def test_peaks_are_bytes_and_operations_over_the_least_seconds(monkeypatch):

@@ -110,13 +110,13 @@ def test_logits_are_the_references(kind: str) -> None:
         assert (fast.score(context, tree) - reference.score(context, tree)).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize("stored", ["exact", "int8"])
+@pytest.mark.parametrize("edition", ["exact", "int8"])
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, stored: str) -> None:
+def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, edition: str) -> None:
     model = MODELS[kind]()
     fast, alone = (
-        FastModel(model, "fast", stored=stored, threads=1),
-        FastModel(model, "alone", stored=stored, threads=1),
+        FastModel(model, "fast", edition=edition, threads=1),
+        FastModel(model, "alone", edition=edition, threads=1),
     )
     for context, tree in walk(20, seed=2):
         together = fast.score(context, tree)
@@ -254,4 +254,4 @@ def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match="float32 on the CPU"):
         load_model("nowhere", "target", runtime="fast", dtype="bfloat16")
     with pytest.raises(ValueError, match="exact or int8"):
-        FastModel(gpt2(), "fast", stored="int4")
+        FastModel(gpt2(), "fast", edition="int4")

@@ -18,7 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.fast.weights import block_steps
+from specdec_lib.models.fast.weights import block_steps, in_float32
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 MATCH = MatchTable(
@@ -149,8 +149,8 @@ def _distance(model: PreTrainedModel) -> tuple[float, float]:
     """How far logits of the eight-bit edition are from the exact ones, and the spread of these."""
     context = Context.of([*range(1, 40)])
     exact, rounded = (
-        FastModel(model, stored, stored=stored).score(context, TokenTree.rooted(context))
-        for stored in ("exact", "int8")
+        FastModel(model, edition, edition=edition).score(context, TokenTree.rooted(context))
+        for edition in ("exact", "int8")
     )
     return (exact - rounded).abs().max().item(), exact.std().item()
 
@@ -175,8 +175,7 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
         assert (found == numbers).all() and (steps == step[..., 0]).all()
         assert (lows.astype(np.float32) == lowest[..., 0]).all()
     others = rng.standard_normal((4, 5, 32)).astype(np.float32)
-    found, steps, lows = (one.astype(np.float32) for one in block_steps(others))
-    back = found * steps[..., None] + lows[..., None]
+    back = in_float32(*block_steps(others))
     assert 0 < np.abs(back - others).max() < 0.02  # half a step, and the rounding of both ends
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
-RUNTIMES = ("reference", "fast", "auto")
+RUNTIMES = ("reference", "fast", "int8", "auto")
 READING_ERRORS = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, ImportError)
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 
@@ -43,8 +43,10 @@ def load_model(
 
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama
-                  models in float32 on the CPU; "auto" measures once per machine which is faster
-                  and on how many threads, and takes the reference where the fast one cannot run
+                  models in float32 on the CPU; "int8" does so with rows and weights of eight bits,
+                  which is another model, see `FastModel`; "auto" measures once per machine whether
+                  the reference or "fast" is faster and on how many threads, and takes the
+                  reference where the fast one cannot run
 
     Only weights in safetensors are read, and code that comes with a model is never run.
     Raises ValueError if the model cannot be read, or device, dtype or runtime are unknown or do not
@@ -53,12 +55,14 @@ def load_model(
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     suits_fast = device in ("auto", "cpu") and dtype == "float32"
-    if runtime == "fast" and not suits_fast:
+    if runtime in ("fast", "int8") and not suits_fast:
         raise ValueError(
             f"the fast runtime computes in float32 on the CPU, got device={device!r} and"
             f" dtype={dtype!r}"
         )
-    network = _load(AutoModelForCausalLM, source, "cpu" if runtime == "fast" else device, dtype)
+    network = _load(
+        AutoModelForCausalLM, source, "cpu" if runtime in ("fast", "int8") else device, dtype
+    )
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
     return on_runtime(CachedModel(network, name), runtime)
@@ -67,8 +71,8 @@ def load_model(
 def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
     """The same model on a runtime, see `load_model`."""
     network = model.model
-    if runtime == "fast":
-        return fast_model(model)
+    if runtime in ("fast", "int8"):
+        return fast_model(model, edition="exact" if runtime == "fast" else "int8")
     suits_fast = network.device.type == "cpu" and network.dtype == torch.float32
     return choose_runtime(model) if runtime == "auto" and suits_fast else model
 
@@ -89,14 +93,14 @@ def load_seq2seq(
 
 
 def fast_model(
-    model: "CachedModel | FastModel", *, name: str | None = None, stored: str = "exact"
+    model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
-    """The same model on the fast CPU runtime; `stored="int8"` gives a cheap draft for it, which
-    needs a name of its own.  Raises ValueError if the fast runtime does not know the model.
+    """The same model on the fast CPU runtime; `edition="int8"` gives another model, and
+    as a draft for the first one it needs a name of its own.  Raises ValueError if the fast runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
-    return FastModel(model.model, name or model.name, stored=stored)
+    return FastModel(model.model, name or model.name, edition=edition)
 
 
 def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
@@ -113,7 +117,7 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
             candidates[f"fast, {threads} thread{'s' if threads > 1 else ''}"] = candidate
     except ValueError:
         return model  # the fast runtime does not know it
-    identity = (candidate.edition, repr(model.model.config))
+    identity = (candidate.digest, repr(model.model.config))
     cache = cache or cache_folder() / "runtime.json"
     return candidates[fastest(candidates, identity=identity, cache=cache)]
 

@@ -111,11 +111,11 @@ class Ladder:
 
     @functools.cached_property
     def quantised(self) -> "FastModel":
-        """The target with weights of eight bits, on the fast runtime: a draft without training.
+        """The target's int8 edition, on the fast runtime: a draft without training.
 
         Raises ValueError where the fast runtime does not know the target.
         """
-        return fast_model(self.target, name="quantised", stored="int8")
+        return fast_model(self.target, name="quantised", edition="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt: as a user's turn where the tokenizer has a chat template, and

@@ -43,8 +43,9 @@ def load_ladder(
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
     runtime                  "reference"; "fast", several times faster in float32 on the CPU, where
-                             a row has the same bits whatever is computed beside it; or "auto",
-                             which measures once which is faster for each model
+                             a row has the same bits whatever is computed beside it; "int8", the
+                             fast one with rows and weights of eight bits, other models; or "auto",
+                             which measures once which of the first two is faster for each model
 
     Own models must share the target's tokenizer, which is compared token by token; rows that their
     embeddings have beyond it may differ, see `resize_vocabulary`. The stop tokens are those of the

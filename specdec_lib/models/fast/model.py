@@ -1,4 +1,4 @@
-"""A model on the fast CPU runtime: one compiled call per pass in float32."""
+"""A model on the fast CPU runtime: one compiled call per pass."""
 
 import functools
 import time
@@ -26,6 +26,10 @@ CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 SMALL = 16_000_000  # bytes of weights up to which one thread is best, and trees grow in one call
 MOST = 4096  # nodes of a tree that is grown in one call
+ARITHMETIC = {
+    "exact": "float32 sums over float32 weights",
+    "int8": "whole sums over rows and weights of 8 bits",
+}
 NO_BINS = np.empty(0), np.empty((0, 0))
 
 
@@ -34,8 +38,8 @@ class FastModel:
     the very bits that it has on its own, and forgetting changes none.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
-    stored     "exact", or "int8": weights of eight bits, which give other distributions and so a
-               cheap draft for the same model
+    edition    "exact": nothing but the order of sums differs from the reference; or "int8": weights
+               and rows of eight bits in blocks of 32, which is another model
     threads    None takes PyTorch's number for a large model and one for a small one
 
     Raises ValueError for a model that the compiled pass cannot run.
@@ -46,12 +50,12 @@ class FastModel:
         model: PreTrainedModel,
         name: str,
         *,
-        stored: str = "exact",
+        edition: str = "exact",
         threads: int | None = None,
     ) -> None:
-        self.weights = read_weights(model.eval(), stored)
+        self.weights = read_weights(model.eval(), edition)
         self.model = model
-        self.name = name
+        self.name, self.edition = name, edition
         head = model.get_output_embeddings()
         self.vocabulary = len(head.weight)
         self.max_positions = int(model.config.max_position_embeddings)
@@ -75,15 +79,15 @@ class FastModel:
             _start_threads()
 
     @property
-    def edition(self) -> str:
-        """A digest of the compiled code."""
+    def digest(self) -> str:
+        """Of the compiled code."""
         return tiles.DIGEST
 
     @property
     def runtime(self) -> str:
         """What computes the passes, in words."""
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"fast: float32 sums over {self.weights.stored} weights, {threads}"
+        return f"fast: {ARITHMETIC[self.edition]}, {threads}"
 
     def forget(self) -> None:
         """Drop everything remembered."""

@@ -21,7 +21,7 @@ from specdec_lib.models.fast.layouts import (
 )
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
 
-STORED = ("exact", "int8")
+EDITIONS = ("exact", "int8")
 LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
 
 Panels = tuple[np.ndarray, np.ndarray]
@@ -40,7 +40,7 @@ class Weights:
     tables: tuple[Numbers, Numbers, Numbers, Numbers]
     layers: tuple[Numbers, Panels, Panels, Panels, Panels]
     head: Panels
-    stored: str
+    edition: str
 
     @property
     def nbytes(self) -> int:
@@ -64,14 +64,14 @@ class Weights:
         return keys, np.zeros((layers, heads, size // COLUMNS, entries, COLUMNS), np.float32)
 
 
-def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
+def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
     """The weights of a model: "exact" in float32; or "int8", in blocks of 32 as `block_steps` has
     them, which the pass multiplies with rows of eight bits.
 
     Raises ValueError for a model that computes anything the compiled pass does not, and names it.
     """
-    if stored not in STORED:
-        raise ValueError(f"weights are stored {' or '.join(STORED)}, got {stored!r}")
+    if edition not in EDITIONS:
+        raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
     if kind not in LAYOUTS:
         raise ValueError(
@@ -86,25 +86,24 @@ def read_weights(model: PreTrainedModel, stored: str = "exact") -> Weights:
     check_attention(model)
     with torch.no_grad():
         layout = LAYOUTS[kind](model)
-    form = "float32" if stored == "exact" else stored
     return Weights(
         layout.shape,
         layout.tables,
-        (layout.norms, *(stack_panels(group, form) for group in layout.linears)),
-        stack_panels([layout.head], form),
-        form,
+        (layout.norms, *(stack_panels(group, edition) for group in layout.linears)),
+        stack_panels([layout.head], edition),
+        edition,
     )
 
 
 def replace_head(weights: Weights, rows: Tensor) -> Weights:
     """The same weights with an output matrix of these rows."""
-    return replace(weights, head=stack_panels([(numbers(rows), None)], weights.stored))
+    return replace(weights, head=stack_panels([(numbers(rows), None)], weights.edition))
 
 
-def stack_panels(layers: Sequence[Linear], form: str) -> Panels:
+def stack_panels(layers: Sequence[Linear], edition: str) -> Panels:
     """The panels of one linear layer of every decoder layer."""
     weights, biases = zip(*layers, strict=True)
-    panels = np.stack([FORMATS[form](weight) for weight in weights])
+    panels = np.stack([PANELS[edition](weight) for weight in weights])
     return panels, np.stack([_columns(bias, panels.shape[1]) for bias in biases])
 
 
@@ -127,32 +126,36 @@ def _bytes(weight: Matrix) -> np.ndarray:
 def block_steps(
     blocks: Float32[np.ndarray, "outs blocks 32"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those that
-    a file of 4 or 8 bits had, where they give the very weights back; else 255 steps a block.
+    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of a
+    file in 4 bits with a lowest value or in 8 bits with a sign (Q4_1 and Q8_0 in GGUF), where they
+    give the very weights back; else 255 steps from the lowest weight to the highest.
     """
-    low, high = blocks.min(2), blocks.max(2)
-    step = ((high - low) / 255).astype(np.float16)
-    lowest = low.astype(np.float16)
-    numbers = _numbers(blocks, step, lowest)
-    for steps, signed in ((15, False), (127, True)):
-        scale = (np.abs(blocks).max(2) if signed else high - low) / steps
-        scale = scale.astype(np.float16)
-        start = (scale * np.float16(-128)) if signed else low.astype(np.float16)
-        found = _numbers(blocks, scale, start)
-        wide = scale.astype(np.float32)[..., None]
-        shift = np.float32(128) if signed else np.float32(0)
-        base = np.float32(0) if signed else start.astype(np.float32)[..., None]
-        same = (wide * (found - shift) + base == blocks).all(2)
-        step, lowest = np.where(same, scale, step), np.where(same, start, lowest)
-        numbers = np.where(same[..., None], found, numbers)
-    return numbers, step, lowest
+    low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
+    found = _in_steps(blocks, (high - low) / 255, low)
+    for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
+        tried = _in_steps(blocks, step, start)
+        same = (in_float32(*tried) == blocks).all(2)
+        found = [
+            np.where(same.reshape(same.shape + (1,) * (new.ndim - 2)), new, old)
+            for new, old in zip(tried, found, strict=True)
+        ]
+    return tuple(found)
 
 
-def _numbers(blocks: np.ndarray, step: np.ndarray, low: np.ndarray) -> np.ndarray:
-    wide = step.astype(np.float32)[..., None]
-    apart = blocks - low.astype(np.float32)[..., None]
-    found = np.rint(np.divide(apart, wide, out=np.zeros_like(apart), where=wide > 0))
-    return np.clip(found, 0, 255).astype(np.uint8)
+def in_float32(numbers: np.ndarray, step: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """The weights of blocks in steps."""
+    wide, start = (one.astype(np.float32)[..., None] for one in (step, low))
+    return wide * numbers.astype(np.float32) + start
+
+
+def _in_steps(
+    blocks: np.ndarray, step: np.ndarray, low: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nearest whole numbers of steps of these sizes, which are rounded first."""
+    step, low = step.astype(np.float16), low.astype(np.float16)
+    wide, start = (one.astype(np.float32)[..., None] for one in (step, low))
+    numbers = np.divide(blocks - start, wide, out=np.zeros_like(blocks), where=wide > 0)
+    return np.clip(np.rint(numbers), 0, 255).astype(np.uint8), step, low
 
 
 def _panels(weight: Matrix) -> np.ndarray:
@@ -163,7 +166,7 @@ def _panels(weight: Matrix) -> np.ndarray:
     return np.ascontiguousarray(whole.reshape(-1, COLUMNS, ins).transpose(0, 2, 1))
 
 
-FORMATS = {"float32": _panels, "int8": _bytes}
+PANELS = {"exact": _panels, "int8": _bytes}
 
 
 def _columns(values: Numbers | None, panels: int) -> np.ndarray:
