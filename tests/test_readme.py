@@ -135,6 +135,18 @@ def test_what_the_guide_says_about_cascades_is_so():
     assert (table.query("sampling == 'greedy' and domain == 'summary'").ratio < 1).all()
 
 
+def test_what_the_guide_says_about_the_int8_edition_is_so():
+    exact, rounded = pd.read_csv(MEASURED / "editions.csv").to_dict("records")
+    guide = " ".join(PAGES["guide.md"].split())
+    assert (exact["divergence"], exact["same_choice"]) == (0, 1)
+    assert f"after {rounded['texts']} held-out prompts" in guide
+    assert (
+        f"loses {rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}" in guide
+    )
+    assert f"is {rounded['divergence']:.4f} nats" in guide
+    assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in guide
+
+
 def test_the_sizes_are_those_of_the_card():
     card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
     sizes = [card[name]["parameters"] / 1e6 for name in ("target", "middle", "draft")]

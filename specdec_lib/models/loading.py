@@ -95,8 +95,9 @@ def load_seq2seq(
 def fast_model(
     model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
-    """The same model on the fast CPU runtime; `edition="int8"` gives another model, and
-    as a draft for the first one it needs a name of its own.  Raises ValueError if the fast runtime does not know the model.
+    """The same model on the fast CPU runtime; `edition="int8"` gives another model, and as a draft
+    for the first one it needs a name of its own.  Raises ValueError if the fast runtime does not
+    know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
