@@ -50,6 +50,7 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04, in data/measu
 
 bench: $(TARGET) ## speed against what a user would pick instead, in data/measured; twelve quiet minutes (SMOKE=1: two, nothing kept)
 	$(SPECDEC) bench $(if $(SMOKE),--smoke) $(ARGS)
+	$(SPECDEC) bench --edition int8 $(if $(SMOKE),--smoke) $(ARGS)
 
 setup: $(TARGET) ## prepare the SmolLM2 target model, once: downloads 100 MB, takes 540 MB in data/cache; the other commands do it too
 

@@ -147,6 +147,9 @@ def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in (*OURS, *HF, "greedy", "T = 1, top-k 50"))
+    command.main(["--smoke", *HERE, "--edition", "int8"])
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
 
 def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
@@ -160,5 +163,5 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     main = pd.read_csv(place)
     assert set(main.prompt_set) <= {"all", "not looping"} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
-    assert len(pd.read_csv(per_prompt)) == 9 * 2
+    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 4) * 2
     assert isinstance(figures.versus(main, prompt_set="all"), go.Figure)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.files import replace_marked
-from specdec_lib.measure.race.readme import speeds
+from specdec_lib.measure.race.readme import MARKS, speeds
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -108,19 +108,14 @@ def test_the_table_is_the_stored_measurement(ladder):
     assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
 
 
-def test_the_speeds_are_the_stored_measurement():
-    [stored] = (path for path in MEASURED.glob("bench_*.csv") if "_prompts" not in path.name)
-    assert between("speeds") == speeds(pd.read_csv(stored))
+def raced(kind: str) -> pd.DataFrame:
+    [stored] = (path for path in MEASURED.glob(f"{kind}_*.csv") if "_prompts" not in path.name)
+    return pd.read_csv(stored)
 
 
-def test_what_is_said_about_the_speeds_is_so():
-    """Every method of ours is faster, interval and all, and the cascade is the fastest."""
-    [stored] = (path for path in MEASURED.glob("bench_*.csv") if "_prompts" not in path.name)
-    table = pd.read_csv(stored).query("prompt_set == 'all' and baseline == 'autoregressive'")
-    ours = table[table.runtime == "auto"].query("method != 'autoregressive'")
-    assert len(ours) == 10 and (ours.ratio_low > 1).all()
-    fastest = ours.loc[ours.groupby("temperature").ratio.idxmax()]
-    assert set(fastest.method) == {"cascade"} and fastest.setting.str.contains("else tree").all()
+@pytest.mark.parametrize("edition, kind", [("exact", "bench"), ("int8", "bench-int8")])
+def test_the_speeds_are_the_stored_measurement(edition, kind):
+    assert between(MARKS[edition]) == speeds(raced(kind))
 
 
 def test_what_the_guide_says_about_cascades_is_so():

@@ -14,11 +14,12 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, replace_marked
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.lineup import SMOKE, BenchPlan, benchmark
-from specdec_lib.measure.race.readme import MARK, speeds
+from specdec_lib.measure.race.readme import MARKS, speeds
 from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
 from specdec_lib.measure.sweep.ratios import sampling_of
-from specdec_lib.models.loading import RUNTIMES
-from specdec_lib.workload import load_ladder
+from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import RUNTIMES, fast_model
+from specdec_lib.workload import Ladder, load_ladder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,11 +36,14 @@ def main(arguments: list[str] | None = None) -> None:
     started = time.perf_counter()
     if given.threads:
         torch.set_num_threads(given.threads)
-    runtimes = given.runtimes.split(",") if given.runtimes else _runtimes(given.device)
+    runtimes = given.runtimes.split(",") if given.runtimes else _runtimes(given)
     ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
+    if runtimes[-1] in RUNTIMES[1:]:
+        ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
     plan = SMOKE if given.smoke else BenchPlan(repeats=given.repeats, seed=given.seed)
     plan = replace(
         plan,
+        hugging=given.edition == "exact",
         most=given.settings or plan.most,
         tokens=given.max_new_tokens or plan.tokens,
         prompts=tuple(given.limit or plan.prompts),
@@ -47,24 +51,38 @@ def main(arguments: list[str] | None = None) -> None:
     found = list(benchmark(ladders, plan, say=lambda line: print(line, flush=True)))
     timings = [timing for own, _ in found for timing in own]
     name = machine_name(str(ladders[runtimes[0]].target.model.device))
+    kind = "bench" if given.edition == "exact" else f"bench-{given.edition}"
     table = ratio_table(timings, {own[0].temperature: chosen for own, chosen in found})
     table = table.assign(machine=name, **where())
     _show(table)
     if not given.smoke:
-        place = given.out / f"bench_{name}.csv"
+        place = given.out / f"{kind}_{name}.csv"
         write_table(place, table, COLUMNS)
         if given.out == MEASURED:
-            replace_marked(MARK, speeds(table))
+            replace_marked(MARKS[given.edition], speeds(table))
         per_prompt = pd.DataFrame(map(asdict, timings))
         write_table(place.with_stem(f"{place.stem}_prompts"), per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
 
 
-def _runtimes(device: str) -> Sequence[str]:
-    """Our runtimes on a device, the reference first."""
-    on_cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
-    return RUNTIMES if on_cpu else ("reference",)
+def _runtimes(given: Namespace) -> Sequence[str]:
+    """Our runtimes of an edition on a device, the reference first."""
+    if given.edition == "int8":
+        return ("int8",)
+    on_cpu = given.device == "cpu" or (given.device == "auto" and not torch.cuda.is_available())
+    return ("reference", "fast") if on_cpu else ("reference",)
+
+
+def with_int8_drafts(ladder: Ladder) -> Ladder:
+    """The same ladder with its drafts in the int8 edition, which is quicker: they have no say in
+    the output.  Those that the fast runtime does not know stay as they are.
+    """
+    found = {}
+    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
+        if isinstance(model, FastModel):
+            found[name] = fast_model(model, edition="int8")
+    return replace(ladder, **found)
 
 
 def _parsed(arguments: list[str] | None) -> Namespace:
@@ -72,6 +90,8 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add = parser.add_argument
     add("--smoke", action="store_true", help="everything once, on a few prompts; nothing is kept")
     add("--threads", type=int, help="of torch; by default torch's own choice")
+    told = "of the models: exact beside Hugging Face, or int8, which is another model"
+    add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     runtimes = "ours, with commas, the reference first (default: all that run on the device)"
     add("--runtimes", help=f"{runtimes}; methods are tuned on the last")

@@ -10,7 +10,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.replay.recording import format_matrix
@@ -21,7 +21,8 @@ from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
 
-OURS = ("n-gram", "chain", "tree", "staged", "cascade")
+OURS = ("n-gram", "chain", "tree", "staged chain", "staged", "cascade", "comb", "copies first")
+ON_TREES = ("staged", "copies first")  # built on the best trees
 TOKEN_BY_TOKEN = "token by token"
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
 # of the middle model, which is right more often and costs twice as much
@@ -57,10 +58,13 @@ def drafts(
         raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
-    if method in ("staged", "cascade"):
+    if method in ON_TREES:
         built_on = trees(ladder, sampler) if best is None else best
-        return {"staged": _staged, "cascade": _cascades}[method](ladder, sampler, built_on)
-    return {"n-gram": _ngrams, "chain": _chains, "tree": trees}[method](ladder, sampler)
+        return {"staged": _staged, "copies first": _copies_first}[method](ladder, sampler, built_on)
+    if method in ("cascade", "comb"):
+        return _cascades(ladder, sampler, width=3 if method == "comb" else 1)
+    makers = {"n-gram": _ngrams, "chain": _chains, "tree": trees, "staged chain": _staged_chains}
+    return makers[method](ladder, sampler)
 
 
 def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
@@ -105,17 +109,8 @@ def _chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 def _staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
     """Trees fed by a scout, alone and beside a chain of copies."""
-    copies = MaxGram(None, 4, least=2)
-    scouts: dict[str, Draft] = {"Max-Gram scout": copies}
-    if ladder.katz is not None:
-        small, large = (scout(ladder, sampler, budget=budget, depth=5) for budget in (4, 8))
-        scouts |= {
-            "n-gram scout of 4": small,
-            "n-gram scout of 8": large,
-            "n-gram scout of 4 and copies": MergedDraft((copies, small)),
-        }
     found: dict[str, Draft] = {}
-    for (tree_name, tree), (name, guide) in product(best.items(), scouts.items()):
+    for (tree_name, tree), (name, guide) in product(best.items(), _scouts(ladder, sampler).items()):
         label, alone = f"tree of {tree_name}; {name}", StagedTree(tree, guide, guided=1)
         found[label] = alone
         for length in (3, 8):
@@ -124,20 +119,52 @@ def _staged(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> 
     return found
 
 
-def _cascades(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
-    """K matrices over Max-Gram, as chains and combs; the best trees with tails of copies; copies
-    first, and the best trees where there are none.
-    """
+def _scouts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
+    copies = MaxGram(None, 4, least=2)
+    if ladder.katz is None:
+        return {"Max-Gram scout": copies}
+    small, large = (scout(ladder, sampler, budget=budget, depth=5) for budget in (4, 8))
+    return {
+        "Max-Gram scout": copies,
+        "n-gram scout of 4": small,
+        "n-gram scout of 8": large,
+        "n-gram scout of 4 and copies": MergedDraft((copies, small)),
+    }
+
+
+def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
+    """The paper's second stage taken literally: a chain that a model decodes speculatively."""
+    return {
+        f"{name}, {length} tokens; {guide}": StagedChain(
+            model, its, length, match=ladder.match(name, sampler)
+        )
+        for (name, model), length, (guide, its) in product(
+            _guessers(ladder).items(), (2, 3, 4, 6), _scouts(ladder, sampler).items()
+        )
+    }
+
+
+def _cascades(ladder: Ladder, sampler: Sampler, *, width: int) -> Drafts:
+    """K matrices whose models review what Max-Gram, or a smaller model over it, guesses."""
     copies = MaxGram(None, 4)
+    comb = f", combs of {width}" if width > 1 else ""
     found: dict[str, Draft] = {}
-    for (name, model), matrix, width in product(_guessers(ladder).items(), MATRICES, (1, 3)):
-        if name == "draft" or width == 1:
-            comb, match = f", combs of {width}" if width > 1 else "", ladder.match(name, sampler)
-            cascade = from_matrix((model, copies), matrix, width=width, match=match)
-            found[f"{name}, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
+    for (name, model), matrix in product(_guessers(ladder).items(), MATRICES):
+        match = ladder.match(name, sampler)
+        cascade = from_matrix((model, copies), matrix, width=width, match=match)
+        found[f"{name}, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
     for matrix in DEEPER if ladder.middle is not None else ():
-        parts = (ladder.middle, ladder.draft, copies)
-        found[f"middle, draft, Max-Gram: {format_matrix(matrix)}"] = from_matrix(parts, matrix)
+        parts, match = (ladder.middle, ladder.draft, copies), ladder.match("middle", sampler)
+        cascade = from_matrix(parts, matrix, width=width, match=match)
+        found[f"middle, draft, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
+    return found
+
+
+def _copies_first(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
+    """Horizontal cascades over the best trees: copies first, and a tree where there are none; or a
+    tree with a tail of copies.
+    """
+    found: dict[str, Draft] = {}
     for (name, tree), length, least in product(best.items(), (4, 8), (2, 3)):
         first = FirstDraft((MaxGram(None, length, least=least), tree), 2)
         found[f"Max-Gram, {length} tokens after {least} or more, else tree of {name}"] = first

@@ -22,6 +22,7 @@ from specdec_lib.workload import DOMAINS, Ladder, load_prompts
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 KEPT = 1 / 3  # of the settings, from stage to stage; two at the least
 BUILT_ON = 3  # of the best trees
+FINALISTS = ("staged", "cascade", "copies first")
 CALIBRATION = 12  # tokens that settle which precision Hugging Face is faster in
 REPEATS = 2
 Say = Callable[[str], None]
@@ -38,6 +39,7 @@ class BenchPlan:
     stages         prompts that each stage of the tuning adds
     most           settings per method that are tried, spread over its grid; None is all
     repeats        of every contender on each held-out prompt
+    hugging        race Hugging Face's ways too: they run the exact edition only
     """
 
     prompts: tuple[int, ...] = (10, 10)
@@ -47,6 +49,7 @@ class BenchPlan:
     most: int | None = None
     repeats: int = 1
     seed: int = 0
+    hugging: bool = True
 
 
 SMOKE = BenchPlan(prompts=(1, 1), development=1, tokens=20, stages=(1, 1), most=4)
@@ -66,8 +69,8 @@ class Tried:
 def benchmark(
     ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say
 ) -> Iterator[tuple[list[Timing], str]]:
-    """Under one sampler after the other: the timings of every method, and which of staged and
-    cascade was faster on development prompts.
+    """Under one sampler after the other: the timings of every method, and which of `FINALISTS` was
+    fastest on development prompts.
 
     ladders    by runtime, the reference first; methods are tuned on the last one
     say        called with a line when something is settled
@@ -92,8 +95,8 @@ def lineup(
     plan: BenchPlan,
     say: Say,
 ) -> tuple[list[Contender], str]:
-    """Every method at its best setting on these texts of development prompts, and which of staged
-    and cascade was faster there.
+    """Every method at its best setting on these texts of development prompts, and which of
+    `FINALISTS` was fastest there.
     """
     plain, (runtime, ladder) = next(iter(ladders.values())), list(ladders.items())[-1]
     best: dict[str, list[Tried]] = {}
@@ -114,15 +117,17 @@ def lineup(
         labels = {"method": method, "runtime": runtime}
         grid = drafts(ladder, sampler, method, built_on)
         settle(method, [ours(ladder.target, grid[n], sampler, setting=n, **labels) for n in grid])
-    network, note = calibrate(plain, sampler, texts[0])
-    models = (network, as_precise(plain.draft.model, network.dtype))
-    for method in (ASSIST, LOOKUP):
-        settle(method, hugging_contenders(method, *models, sampler))
-    finalists = [best[method][0].contender for method in ("staged", "cascade")]
+    noted = []
+    if plan.hugging:
+        network, note = calibrate(plain, sampler, texts[0])
+        models = (network, as_precise(plain.draft.model, network.dtype))
+        for method in (ASSIST, LOOKUP):
+            settle(method, hugging_contenders(method, *models, sampler))
+        [generate] = hugging_contenders(GENERATE, *models, sampler)
+        noted.append(_noted(generate, note))
+    finalists = [best[method][0].contender for method in FINALISTS]
     stages = (sum(plan.stages),)
     final = tune_contenders(finalists, texts, ladder.target, stages=stages, seed=plan.seed)
-    [generate] = hugging_contenders(GENERATE, *models, sampler)
-    noted = [_noted(generate, note)]
     for first, *_ in best.values():
         words = f"the best of {first.tried} on development prompts, {first.ms_per_token:.2f} ms"
         noted.append(_noted(first.contender, f"{words} per token there"))

@@ -7,19 +7,21 @@ from specdec_lib.measure.sweep.ratios import sampling_of
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-MARK = "speeds"
-HF = "Hugging Face"  # followed by its precision
-NAMES = {  # of the methods and runtimes of `ratio_table`
-    ("hf_generate", HF): "Hugging Face `generate`",
-    ("hf_assisted", HF): "Hugging Face assisted, same draft",
-    ("hf_prompt_lookup", HF): "Hugging Face prompt lookup",
-    ("autoregressive", "reference"): "plain decoding, reference runtime",
-    ("autoregressive", "fast"): "plain decoding, fast runtime",
-    ("n-gram", "auto"): "n-grams and copies alone",
-    ("chain", "auto"): "chain",
-    ("tree", "auto"): "tree",
-    ("staged", "auto"): "staged tree",
-    ("cascade", "auto"): "cascade",
+HF = "Hugging Face"  # a runtime, followed by its precision
+MARKS = {"exact": "speeds", "int8": "speeds-int8"}  # by edition
+NAMES = {  # of the methods of `ratio_table`
+    "hf_generate": "Hugging Face `generate`",
+    "hf_assisted": "Hugging Face assisted, same draft",
+    "hf_prompt_lookup": "Hugging Face prompt lookup",
+    "autoregressive": "plain decoding",
+    "n-gram": "n-grams and copies alone",
+    "chain": "chain",
+    "tree": "tree",
+    "staged chain": "staged chain",
+    "staged": "staged tree",
+    "cascade": "cascade with reviewers",
+    "comb": "the same as a comb",
+    "copies first": "copies first, else a tree",
 }
 
 
@@ -27,16 +29,15 @@ def speeds(table: "DataFrame") -> str:
     """Milliseconds per token of every method, and its speed ÷ plain decoding's in the fastest
     runtime, by sampler.
 
-    table    as `ratio_table` makes it
+    table    as `ratio_table` makes it, of one edition
     """
     whole = table[(table.prompt_set == "all") & (table.baseline == "autoregressive")]
-    precision = whole.runtime[whole.runtime.str.startswith(HF)].iloc[0].removeprefix(HF).strip()
-    whole = whole.assign(runtime=whole.runtime.replace(f"{HF} {precision}", HF))
+    arithmetic = _arithmetic(whole)
+    foreign = whole.runtime.str.startswith(HF)
+    whole = whole.assign(runtime=whole.runtime.mask(foreign, HF))
     samplers = dict.fromkeys(zip(whole.temperature, whole.top_k, strict=True))
     parts = {
-        sampling_of(heat, top_k or None): whole[whole.temperature == heat].set_index(
-            ["method", "runtime"]
-        )
+        sampling_of(heat, top_k or None): whole[whole.temperature == heat]
         for heat, top_k in samplers
     }
     first = whole.iloc[0]
@@ -46,16 +47,36 @@ def speeds(table: "DataFrame") -> str:
         f"Measured by `make bench` on {counts} held-out prompts, a quarter of each domain,"
         f" {first.machine}. Every method is tuned on development prompts and timed on"
         " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
-        f" Hugging Face runs in {precision}, which is its faster one here, all else in float32.",
+        f" {arithmetic}",
         "",
         f"| method | {' | '.join(heads)} |",
         f"|---|{'---|---|---|' * len(parts)}",
     ]
-    for key, name in NAMES.items():
-        if all(key in part.index for part in parts.values()):
-            cells = " | ".join(_cells(part.loc[key]) for part in parts.values())
-            lines.append(f"| {name} | {cells} |")
+    for method, name in NAMES.items():
+        runtimes = dict.fromkeys(whole[whole.method == method].runtime)
+        for runtime in runtimes:
+            own = [
+                part[(part.method == method) & (part.runtime == runtime)] for part in parts.values()
+            ]
+            if all(map(len, own)):
+                cells = " | ".join(_cells(one.iloc[0]) for one in own)
+                said = f", {runtime} runtime" if len(runtimes) > 1 else ""
+                lines.append(f"| {name}{said} | {cells} |")
     return "\n".join(lines)
+
+
+def _arithmetic(table: "DataFrame") -> str:
+    """What the target and its drafts compute in."""
+    if "int8" in set(table.runtime):
+        return (
+            "The target is the int8 edition: another model, whose plain decoding is the baseline."
+        )
+    own = "The target is in float32, and our drafts are in the int8 edition."
+    foreign = table.runtime[table.runtime.str.startswith(HF)]
+    if foreign.empty:
+        return own
+    precision = foreign.iloc[0].removeprefix(HF).strip()
+    return f"{own} Hugging Face runs in {precision}, which is its faster one here."
 
 
 def _cells(row: "Series") -> str:

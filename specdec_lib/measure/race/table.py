@@ -37,7 +37,7 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[float, str]) -> "Data
     """A row per method, runtime, baseline, sampler and prompt set; of the autoregressive contenders
     the fastest, of whatever runtime, is that baseline.
 
-    chosen    per temperature, which of staged and cascade was faster on development prompts
+    chosen    per temperature, which of the finalists was fastest on development prompts
 
     Raises ValueError if a contender lacks a prompt that another has.
     """
