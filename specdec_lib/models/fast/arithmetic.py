@@ -97,6 +97,25 @@ def quantise(x):
 
 
 @no_type_check
+@njit(cache=True, error_model="numpy")
+def count_steps(blocks, steps, lows, numbers, same):
+    """Write the nearest whole numbers from 0 to 255 of steps above the lowest values of blocks, and
+    whether these give the very weights of a block back.
+    """
+    for row in range(blocks.shape[0]):
+        for block in range(blocks.shape[1]):
+            step, low = steps[row, block], lows[row, block]
+            inverse = np.float32(1.0) / step if step > 0 else np.float32(0.0)
+            wrong = 0
+            for one in range(blocks.shape[2]):
+                weight = blocks[row, block, one]
+                number = min(max(np.rint((weight - low) * inverse), 0.0), 255.0)
+                numbers[row, block, one] = np.uint8(number)
+                wrong += np.float32(step * np.float32(number)) + low != weight
+            same[row, block] = wrong == 0
+
+
+@no_type_check
 def prepared(x, panels):
     """Rows as the tiles of these panels read them: as they are, or of eight bits for bytes."""
 

@@ -25,7 +25,7 @@ ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
 WIDE, DOT_PRODUCTS = FEATURES.get("avx512f", False), FEATURES.get("avx512vnni", False)
 # of a tile: the vectors of sums hide the latency of one; two panels share what is loaded of a row
-ROWS, TOGETHER = (8, 2) if WIDE else (4, 1)
+ROWS, TOGETHER = (8, 2) if WIDE and DOT_PRODUCTS else (4, 1)
 
 HERE = Path(__file__).parent
 COMPILED = (

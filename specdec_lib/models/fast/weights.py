@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.models.cached.model import check_attention
+from specdec_lib.models.fast.arithmetic import count_steps
 from specdec_lib.models.fast.layouts import (
     Linear,
     Matrix,
@@ -131,31 +132,24 @@ def block_steps(
     give the very weights back; else 255 steps from the lowest weight to the highest.
     """
     low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
-    found = _in_steps(blocks, (high - low) / 255, low)
+    found = _in_steps(blocks, (high - low) / 255, low)[:3]
     for step, start in (((high - low) / 15, low), (size / 127, size / 127 * -128)):
-        tried = _in_steps(blocks, step, start)
-        same = (in_float32(*tried) == blocks).all(2)
-        found = [
-            np.where(same.reshape(same.shape + (1,) * (new.ndim - 2)), new, old)
-            for new, old in zip(tried, found, strict=True)
-        ]
-    return tuple(found)
-
-
-def in_float32(numbers: np.ndarray, step: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """The weights of blocks in steps."""
-    wide, start = (one.astype(np.float32)[..., None] for one in (step, low))
-    return wide * numbers.astype(np.float32) + start
+        *tried, same = _in_steps(blocks, step, start)
+        for old, new in zip(found, tried, strict=True):
+            old[same] = new[same]
+    return found
 
 
 def _in_steps(
     blocks: np.ndarray, step: np.ndarray, low: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest whole numbers of steps of these sizes, which are rounded first."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The nearest whole numbers of steps of these sizes, which are rounded first, and whether each
+    block comes back exactly.
+    """
     step, low = step.astype(np.float16), low.astype(np.float16)
-    wide, start = (one.astype(np.float32)[..., None] for one in (step, low))
-    numbers = np.divide(blocks - start, wide, out=np.zeros_like(blocks), where=wide > 0)
-    return np.clip(np.rint(numbers), 0, 255).astype(np.uint8), step, low
+    numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)
+    count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)
+    return numbers, step, low, same
 
 
 def _panels(weight: Matrix) -> np.ndarray:
