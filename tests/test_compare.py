@@ -196,7 +196,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
     given += ["--csv", str(csv), "--limit", "2", "--max-new-tokens", "5", "--device", "cpu"]
     command.main(given)
     said = capsys.readouterr().out
-    assert "2 prompts of" in said and said.count("yes") == len(pd.read_csv(csv))
+    assert "prompts: 2 of" in said and said.count("yes") == len(pd.read_csv(csv))
     assert not re.search(r"\d–\d", said)  # no interval from two prompts
     assert re.search("Speculate|not speculate|No clear gain", said.strip().splitlines()[-1])
 

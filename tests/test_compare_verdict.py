@@ -40,7 +40,7 @@ def test_the_faster_plain_decoder_is_what_has_to_be_beaten():
         ((2.0, 3.0, 1.0), {}, "Speculate: chain of 2 is 2.00 times"),
         ((1.0, 3.0, 2.0), {}, "Do not speculate: the best method, chain of 2, is 0.50 times"),
         ((1.0, 3.0, (0.2, 0.2, 0.2, 1.0, 3.0)), {}, "No clear gain"),
-        (((2.0,) * 3, (3.0,) * 3, (1.0,) * 3), {}, "3 prompts are too few"),
+        (((2.0,) * 3, (3.0,) * 3, (1.0,) * 3), {}, "Too few prompts to rely on (3)"),
         ((2.0, 3.0, 1.0), {"loops": True}, "5 of 5 texts repeat themselves"),
         # the clock's noise is no gain
         ((2.0, 3.0, 1.9), {"rounds": 10, "accepted": 0}, "hardly a guess of any method was"),

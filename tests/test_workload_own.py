@@ -6,6 +6,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
+from safetensors.torch import load_file, save_file
 from transformers import T5Config, T5ForConditionalGeneration
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -123,6 +124,7 @@ def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
         (alone, bare): r"alone has no tokenizer.*tokenizer\.json",
         (target, bare): "no tokenizer",
         (small, folders["draft"]): "tokenizer knows 4,096 tokens, and the target embeds 4,000",
+        (target, small): "tokenizer knows 4,096 tokens, and the draft embeds 4,000",
         (target, None): r"a target and a draft at least, got target=.* and draft=None",
     }.items():
         with pytest.raises(ValueError, match=complaint):
@@ -134,6 +136,25 @@ def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
     assert ladder.max_positions == 16 and ladder.encode("def f(x):")
     with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, and draft reads"):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
+
+
+def test_a_folder_that_lacks_a_weight_is_refused_in_one_line(tmp_path, folders):
+    partial, unknown, empty = (
+        shutil.copytree(folders["target"], tmp_path / name) for name in ("partial", "unknown", "e")
+    )
+    weights = load_file(partial / "model.safetensors")
+    del weights["model.layers.0.mlp.up_proj.weight"]
+    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+    (unknown / "config.json").write_text('{"model_type": "unheard-of"}', encoding="utf-8")
+    (empty / "model.safetensors").unlink()
+    for folder, complaint in {
+        partial: r"^folder .*partial cannot be read .*: 1 of its weights are missing,.*up_proj",
+        unknown: r"^folder .*unknown cannot be read .*`unheard-of`.*$",
+        empty: r"^folder .* cannot be read .*no file named model\.safetensors",
+    }.items():
+        with pytest.raises(ValueError, match=complaint) as refused:
+            load_ladder(folder, folders["draft"], device="cpu")
+        assert len(str(refused.value).splitlines()) == 1
 
 
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}

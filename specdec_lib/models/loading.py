@@ -1,6 +1,6 @@
 """A model from a folder or from the hub: device, dtype and runtime are decided here, once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +37,12 @@ def load_model(
     device: str = "auto",
     dtype: str = "float32",
     runtime: str = "reference",
+    tokens: int = 0,
     vocabulary: int | None = None,
 ) -> "CachedModel | FastModel":
     """A decoder-only model from a local folder in hub format, or from the hub.
 
+    tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama
                   models in float32 on the CPU; "int8" does so with rows and weights of eight bits,
@@ -49,8 +51,8 @@ def load_model(
                   reference where the fast one cannot run
 
     Only weights in safetensors are read, and code that comes with a model is never run.
-    Raises ValueError if the model cannot be read, or device, dtype or runtime are unknown or do not
-    go together.
+    Raises ValueError if the model cannot be read or lacks weights or tokens, or device, dtype or
+    runtime are unknown or do not go together.
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
@@ -63,6 +65,12 @@ def load_model(
     network = _load(
         AutoModelForCausalLM, source, "cpu" if runtime in ("fast", "int8") else device, dtype
     )
+    rows = len(network.get_input_embeddings().weight)
+    if rows < tokens:
+        raise ValueError(
+            f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}: they do not"
+            " belong together"
+        )
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
     return on_runtime(CachedModel(network, name), runtime)
@@ -168,15 +176,23 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     try:
         config = AutoConfig.from_pretrained(str(source), **options)
         _check_kind(kind, config)
-        return kind.from_pretrained(
-            str(source), config=config, dtype=DTYPES[dtype], use_safetensors=True, **options
-        ).to(device)
+        network, found = kind.from_pretrained(
+            str(source),
+            config=config,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            output_loading_info=True,
+            **options,
+        )
+        _check_complete(found["missing_keys"])
+        return network.to(device)
     except READING_ERRORS as error:
-        reason = _pickled(Path(source)) if where.local else str(error)
+        reason = _pickled(Path(source)) if where.local else ""
+        first_line = str(error).partition("\n")[0]
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
         raise ValueError(
-            f"{where.name} cannot be read as a model on {device}: {reason or error}"
+            f"{where.name} cannot be read as a model on {device}: {reason or first_line}"
         ) from error
 
 
@@ -190,6 +206,15 @@ def _check_kind(kind: AutoModel, config: PretrainedConfig) -> None:
         raise ValueError(
             f"it is not an encoder-decoder model ({config.model_type}): a decoder-only one is read"
             " by `load_model`"
+        )
+
+
+def _check_complete(missing: Collection[str]) -> None:
+    """Raises ValueError if weights were missing: the network has random numbers in their place."""
+    if missing:
+        raise ValueError(
+            f"{len(missing)} of its weights are missing, {min(missing)!r} among them; they would be"
+            " random numbers"
         )
 
 

@@ -25,8 +25,8 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
     """
     where = locate(source)
     remedy = (
-        "it needs a tokenizer.json (`tokenizer.save_pretrained` writes one), or say where it is:"
-        " tokenizer=…"
+        "it needs a tokenizer.json (`tokenizer.save_pretrained` writes one), or name another folder"
+        " with one as `tokenizer`"
     )
     options = {"local_files_only": where.files_only}
     try:
@@ -36,9 +36,10 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
         kind = PreTrainedTokenizerFast if plain else AutoTokenizer
         found = kind.from_pretrained(str(source), trust_remote_code=False, **options)
     except Exception as error:  # of whichever parser the files need
+        found_none = where.local and not any(Path(source).glob("*token*"))
+        reason = "no such file there" if found_none else str(error).partition("\n")[0]
         raise ValueError(
-            f"{where.name} has no tokenizer that can be read; {remedy}"
-            f" ({where.offline or str(error).splitlines()[0]})"
+            f"{where.name} has no tokenizer that can be read; {remedy} ({where.offline or reason})"
         ) from error
     # from a configuration alone, an empty tokenizer is made
     if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:

@@ -73,12 +73,7 @@ def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str
     models: dict[str, LanguageModel] = {}
     for name, source in sources.items():
         rows = None if name == "target" else models["target"].vocabulary
-        models[name] = load_model(source, name, vocabulary=rows, **options)
-        if models[name].vocabulary < len(own):
-            raise ValueError(
-                f"the tokenizer knows {len(own):,} tokens, and the {name} embeds"
-                f" {models[name].vocabulary:,}: they do not belong together"
-            )
+        models[name] = load_model(source, name, tokens=len(own), vocabulary=rows, **options)
     return Ladder(
         target=models["target"],
         middle=models.get("middle"),

@@ -82,7 +82,7 @@ def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -
     lines = [
         f"parameters: {', '.join(sizes)}; {ladder.target.runtime}; {torch.get_num_threads()}"
         " threads",
-        f"{prompts} prompts of {given.prompts}, at most {given.max_new_tokens} tokens each,"
+        f"prompts: {prompts} of {given.prompts}, at most {given.max_new_tokens} tokens each,"
         f" {sampling_of(sampler.temperature, sampler.top_k)}",
     ]
     penalty = ladder.target.model.generation_config.repetition_penalty

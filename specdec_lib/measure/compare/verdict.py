@@ -87,7 +87,7 @@ def verdict(table: "DataFrame") -> str:
         best = fair.loc[fair.gain.idxmax()]
         said = [_advice(best)]
         said.append(
-            f"{best.prompts} prompts are too few to rely on: ask for {LEAST} or more."
+            f"Too few prompts to rely on ({best.prompts}): ask for {LEAST} or more."
             if best.prompts < LEAST
             else "The winner was picked on the prompts it is judged on, so expect a little less."
         )

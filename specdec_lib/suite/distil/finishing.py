@@ -1,6 +1,6 @@
 """`specdec distil finish`: puts trained drafts and their n-gram table into the ladder's folder.
 
-`--export DIR` writes a draft of the ladder as an ordinary model folder instead.
+`--export DIR` writes the drafts of the ladder as ordinary model folders instead.
 """
 
 import json
@@ -26,9 +26,12 @@ CARD = "card.json"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser("distil finish", "put trained drafts into data/ladder, or export one")
-    parser.add_argument("--drafts", type=Path, default=cache_folder() / "drafts")
-    parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+    parser = Parser("distil finish", "put trained drafts into data/ladder, or export them")
+    for name, meaning in (("drafts", "the trained drafts"), ("lessons", "what they learnt from")):
+        folder = cache_folder() / name
+        parser.add_argument(
+            f"--{name}", type=Path, default=folder, help=f"the folder of {meaning} ({folder})"
+        )
     parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
