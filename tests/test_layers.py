@@ -4,6 +4,7 @@ round in a circle.
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -118,6 +119,16 @@ def test_the_library_itself_exports_nothing() -> None:
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text
     assert set(top_level(text)) <= set(sys.stdlib_module_names)
+
+
+def test_a_public_function_or_class_is_defined_once() -> None:
+    defined = Counter(
+        node.name
+        for text in sources().values()
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, times in defined.items() if times > 1} == {"main"}
 
 
 @pytest.mark.parametrize(

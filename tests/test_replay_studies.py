@@ -2,6 +2,7 @@
 and the measuring of a whole domain.
 """
 
+from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,11 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.cascades.command import kept, write
+from specdec_lib.core.commandline import write_csv
+from specdec_lib.measure.cascades import command
 from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
-from specdec_lib.measure.cascades.tables import price_lists, unit
-from specdec_lib.measure.cascades.walltime import drafts
+from specdec_lib.measure.cascades.tables import domain_tables, price_lists
+from specdec_lib.measure.cascades.walltime import paper_drafts
 from specdec_lib.measure.replay import (
     MAX_GRAM,
     CascadeSetting,
@@ -111,7 +113,7 @@ def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
 
 
 def test_a_whole_domain_is_measured(unchecked):
-    tables = unit(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
+    tables = domain_tables(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
     assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == {
         " + ".join(one) for one in (*ALONE, *CASCADES)
     }
@@ -122,37 +124,38 @@ def test_a_whole_domain_is_measured(unchecked):
     )
 
 
-def test_a_table_is_made_once_and_whole(tmp_path):
+def test_the_tables_of_a_domain_are_made_once(ladder, tmp_path, monkeypatch):
     made = []
 
-    def make():
-        made.append(1)
-        return pd.DataFrame({"a": [1, 2]})
+    def make(held_out, development, lists):
+        made.append(lists)
+        return {name: pd.DataFrame({"a": [1, 2]}) for name in command.TABLES}
 
-    for _ in range(2):
-        assert kept(tmp_path / "new" / "table.csv", make).a.tolist() == [1, 2]
-    assert len(made) == 1
-    with pytest.raises(ZeroDivisionError):
-        kept(tmp_path / "failing.csv", lambda: 1 / 0)
-    assert not list(tmp_path.glob("failing*"))
+    monkeypatch.setattr(command, "record", lambda *texts, **options: [])
+    monkeypatch.setattr(command, "domain_tables", make)
+    lists = {"measured": PRICES, "reported": PRICES}
+    given = Namespace(cache=tmp_path / "new", limit=(1, 1), tokens=4)
+    for sampling in ("greedy", "greedy", "T = 1"):
+        found = command.kept_tables(sampling, "chat", ladder, lists, given)
+        assert tuple(found) == command.TABLES
+        assert all(table.a.tolist() == [1, 2] for table in found.values())
+    assert made == [lists, {"measured": PRICES}]
+    (given.cache / "greedy-chat-studies.csv").unlink()  # as after an interruption
+    command.kept_tables("greedy", "chat", ladder, lists, given)
+    assert len(made) == 3
 
 
-def test_tables_are_written_by_name(tmp_path):
-    write(
-        {
-            "one": [pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})],
-            "two": [pd.DataFrame({"b": [0.1234567]})],
-        },
-        tmp_path,
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.csv", "two.csv"]
-    assert pd.read_csv(tmp_path / "one.csv").a.tolist() == [1, 2] and pd.read_csv(
-        tmp_path / "two.csv"
-    ).b.tolist() == [0.12346]
+def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):
+    table, place = pd.DataFrame({"a": [0.1234567]}), tmp_path / "new" / "one.csv"
+    write_csv(table, place, 5)
+    assert pd.read_csv(place).a.tolist() == [0.12346]
+    write_csv(table, place)
+    assert place.read_text(encoding="utf-8") == "a\n0.1234567\n"
+    assert [path.name for path in place.parent.iterdir()] == ["one.csv"]
 
 
 def test_the_clock_is_read_for_the_papers_methods(ladder):
-    found = drafts(ladder)
+    found = paper_drafts(ladder)
     assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
     assert found["cascade + tree"].parts[0].width == 8 and found["cascade, K00 = 2"].lengths == (
         2,

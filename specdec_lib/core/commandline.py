@@ -1,7 +1,15 @@
-"""What all commands share: the parser, and one word and meaning for each common option."""
+"""What all commands share: the parser, one word and meaning for each common option, and how a
+table is written.
+"""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specdec_lib.core.files import write_whole
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 OPTIONS: dict[str, tuple[type, str]] = {
     "--prompts": (str, "a prompt set by name, or a file FILE.jsonl"),
@@ -32,3 +40,10 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             name, type=kind, default=default, help=f"{meaning}{'; ' if note else ''}{note}{shown}"
         )
+
+
+def write_csv(table: "DataFrame", path: Path, digits: int | None = None) -> None:
+    """Write a table as CSV, whole or not at all, its numbers rounded; the folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rounded = table if digits is None else table.round(digits)
+    write_whole(path, rounded.to_csv(index=False).encode())

@@ -8,8 +8,8 @@ round of every fixed tree (see `replay.shape_rounds`).
 import torch
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.prediction import (
@@ -63,5 +63,4 @@ def main(arguments: list[str] | None = None) -> None:
         tables.append(compared.assign(temperature=temperature))
     table = pd.concat(tables)
     print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))
-    PLACE.parent.mkdir(exist_ok=True)
-    write_whole(PLACE, table[COLUMNS].round(6).to_csv(index=False).encode())
+    write_csv(table[COLUMNS], PLACE, 6)

@@ -19,6 +19,7 @@ from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
 from specdec_lib.measure.replay.recording import TARGET, format_matrix
 from specdec_lib.measure.replay.replays import swi_table
+from specdec_lib.measure.replay.tuning import Tuned
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, load_prompts, seeds
@@ -61,7 +62,11 @@ CHECKED = tuple(  # K matrices of all kinds; lenience and exemption go round
 CHECKED_DOMAINS = ("chat", "code")
 ENTRY = 10  # the tail of copies that the paper always adds
 
-Prices = Mapping[str, Mapping[str, float]]
+RATIOS = ("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept")
+
+Best = Mapping[tuple[str, ...], Tuned]
+Costs = Mapping[str, float]
+Prices = Mapping[str, Costs]
 Tables = dict[str, "DataFrame"]
 
 
@@ -85,7 +90,9 @@ def price_lists(ladder: Ladder, seconds: "DataFrame") -> Prices:
     }
 
 
-def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists: Prices) -> Tables:
+def domain_tables(
+    held_out: Sequence[Recording], development: Sequence[Recording], lists: Prices
+) -> Tables:
     """All tables of one domain and sampler: `swi`, `versus`, `position`, and the `studies` at
     measured prices.
 
@@ -94,120 +101,105 @@ def unit(held_out: Sequence[Recording], development: Sequence[Recording], lists:
     """
     import pandas as pd
 
-    swi, against, found = [], [], {}
     calm = [recording for recording in held_out if repetition(recording.tokens) < LOOPING]
-    repeated = sum(repetition(one.tokens) * len(one.tokens) for one in held_out) / sum(
-        len(one.tokens) for one in held_out
-    )
+    best = {name: tune_stacks(development, costs, progress=False) for name, costs in lists.items()}
+    swi, against = [], []
     for name, costs in lists.items():
-        best = tune_stacks(development, costs, progress=False)
-        settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
-        rows = swi_table(held_out, settings, costs).assign(repetition=repeated)
-        if calm:
-            rows["swi_kept"] = swi_table(calm, settings, costs).swi
-        chosen = {
-            "development_swi": [one.swi for one in best.values()],
-            "tried": [one.tried for one in best.values()],
-        }
-        swi.append(rows.assign(prices=name, texts_kept=len(calm), **chosen))
-        alone, cascade = (
-            max(stacks, key=lambda drafters, best=best: best[drafters].swi)
-            for stacks in (ALONE, CASCADES)
-        )
-        for drafters in CASCADES:
-            ratio, low, high = swi_ratio(
-                held_out, best[drafters].setting, best[alone].setting, costs
-            )
-            labels = {
-                "prices": name,
-                "cascade": " + ".join(drafters),
-                "alone": " + ".join(alone),
-                "chosen": drafters == cascade,
-            }
-            kept_ratio = (
-                swi_ratio(calm, best[drafters].setting, best[alone].setting, costs)
-                if calm
-                else (math.nan,) * 3
-            )
-            against.append(
-                labels
-                | dict(
-                    zip(
-                        ("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept"),
-                        (ratio, low, high, *kept_ratio),
-                        strict=True,
-                    )
-                )
-            )
-        found[name] = best
-    best = found["measured"]
-    studies = study(held_out, best[THREE].setting, best[CASCADES[1]].setting, lists["measured"])
-    position = pd.concat(
-        [survival(held_out, name).assign(drafter=name) for name in ("middle", "draft", MAX_GRAM)]
-    )
+        rows = _swi(held_out, calm, best[name], costs)
+        swi.append(rows.assign(prices=name, texts_kept=len(calm), **_tuning(best[name])))
+        against += [{"prices": name} | row for row in _versus(held_out, calm, best[name], costs)]
+    three, two = (best["measured"][drafters].setting for drafters in (THREE, CASCADES[1]))
+    position = [survival(held_out, name).assign(drafter=name) for (name,) in ALONE]
     return {
         "swi": pd.concat(swi),
         "versus": pd.DataFrame(against),
-        "position": position,
-        "studies": studies,
+        "position": pd.concat(position),
+        "studies": study(held_out, three, two, lists["measured"]),
     }
 
 
+def _swi(
+    held_out: Sequence[Recording], calm: Sequence[Recording], best: Best, costs: Costs
+) -> "DataFrame":
+    """A row per stack of drafters at its best setting, on all texts and on the calm ones."""
+    settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
+    tokens = sum(len(one.tokens) for one in held_out)
+    looping = sum(repetition(one.tokens) * len(one.tokens) for one in held_out)
+    rows = swi_table(held_out, settings, costs).assign(repetition=looping / tokens)
+    if calm:
+        rows["swi_kept"] = swi_table(calm, settings, costs).swi
+    return rows
+
+
+def _tuning(best: Best) -> dict[str, list]:
+    """What each setting reached on the development texts, and how many were tried."""
+    tuned = best.values()
+    return {"development_swi": [one.swi for one in tuned], "tried": [one.tried for one in tuned]}
+
+
+def _versus(
+    held_out: Sequence[Recording], calm: Sequence[Recording], best: Best, costs: Costs
+) -> list[dict]:
+    """A row per cascade: its SWI against that of the best single drafter."""
+    alone, chosen = (
+        max(stacks, key=lambda drafters: best[drafters].swi) for stacks in (ALONE, CASCADES)
+    )
+    rows = []
+    for drafters in CASCADES:
+        pair = best[drafters].setting, best[alone].setting
+        ratios = swi_ratio(held_out, *pair, costs)
+        kept = swi_ratio(calm, *pair, costs) if calm else (math.nan,) * 3
+        labels = {"cascade": " + ".join(drafters), "alone": " + ".join(alone)}
+        labels |= {"chosen": drafters == chosen}
+        rows.append(labels | dict(zip(RATIOS, (*ratios, *kept), strict=True)))
+    return rows
+
+
 def study(
-    recordings: Sequence[Recording],
-    three: CascadeSetting,
-    two: CascadeSetting,
-    costs: Mapping[str, float],
+    recordings: Sequence[Recording], three: CascadeSetting, two: CascadeSetting, costs: Costs
 ) -> "DataFrame":
     """Ablations and lenience of the cascade of three, the paper's K00, and a surface over the
     target's row of the cascade of two.
     """
     import pandas as pd
 
-    lenient = {f"{lenience:g}": replace(three, lenience=lenience) for lenience in LENIENCES}
-    bold = {
-        f"{lenience:g}": replace(three, lenience=lenience, exempt_max_gram=False)
-        for lenience in LENIENCES
-    }
-    first = {
-        str(k00): CascadeSetting(two.drafters, ((k00, ENTRY), (0, ENTRY))) for k00 in range(1, 9)
-    }
-    surface = {
-        f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1]))
-        for k1, k2 in product(ACROSS, DOWN)
-        if k1 or k2
-    }
-    parts = {
-        "ablation": ablations(three),
-        "lenience": lenient,
-        "lenience, no exemption": bold,
-        "K00": first,
-        "surface": surface,
-    }
+    parts = _studied(three, two)
     tables = [
         swi_table(recordings, settings, costs).assign(study=name)
         for name, settings in parts.items()
     ]
-    for name in ("no horizontal", "no vertical", "no Max-Gram", "no lenience"):
-        if name in parts["ablation"]:
-            ratio, low, high = swi_ratio(recordings, parts["ablation"][name], three, costs)
-            tables.append(
-                pd.DataFrame(
-                    [
-                        {
-                            "study": "ablation, relative",
-                            "name": name,
-                            "swi": ratio,
-                            "low": low,
-                            "high": high,
-                        }
-                    ]
-                )
-            )
+    ratios = {
+        name: swi_ratio(recordings, setting, three, costs)
+        for name, setting in parts["ablation"].items()
+        if name != "full"
+    }
+    rows = [("ablation, relative", name, *ratio) for name, ratio in ratios.items()]
+    tables.append(pd.DataFrame(rows, columns=["study", "name", "swi", "low", "high"]))
     return pd.concat(tables, ignore_index=True)
 
 
-def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
+def _studied(three: CascadeSetting, two: CascadeSetting) -> dict[str, dict[str, CascadeSetting]]:
+    """The settings of each study, by name."""
+    lenient = {f"{lenience:g}": replace(three, lenience=lenience) for lenience in LENIENCES}
+    return {
+        "ablation": ablations(three),
+        "lenience": lenient,
+        "lenience, no exemption": {
+            name: replace(one, exempt_max_gram=False) for name, one in lenient.items()
+        },
+        "K00": {
+            str(k00): CascadeSetting(two.drafters, ((k00, ENTRY), (0, ENTRY)))
+            for k00 in range(1, 9)
+        },
+        "surface": {
+            f"{k1},{k2}": replace(two, matrix=((k1, k2), two.matrix[1]))
+            for k1, k2 in product(ACROSS, DOWN)
+            if k1 or k2
+        },
+    }
+
+
+def check_replays(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
     """Replays beside runs of the drafters themselves, of `CHECKED` settings on a held-out prompt
     per sampler and domain of CHECKED_DOMAINS: whether every round is equal, and passes.
     """
@@ -225,17 +217,10 @@ def check(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
             rounds = run.rounds
             played = replay_cascade(recording, setting)
-            labels = {
-                "sampling": sampling,
-                "domain": domain,
-                "drafters": " + ".join(setting.drafters),
-                "matrix": format_matrix(setting.matrix),
-            }
-            labels |= {
-                "lenience": setting.lenience,
-                "exempt": setting.exempt_max_gram,
-                "rounds": len(rounds),
-            }
+            labels = {"sampling": sampling, "domain": domain}
+            labels |= {"drafters": " + ".join(setting.drafters)}
+            labels |= {"matrix": format_matrix(setting.matrix), "lenience": setting.lenience}
+            labels |= {"exempt": setting.exempt_max_gram, "rounds": len(rounds)}
             counts = {"equal": played.emitted == tuple(len(one.emitted) for one in rounds)}
             for name, replayed_passes in played.passes.items():
                 real = sum(

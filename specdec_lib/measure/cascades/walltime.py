@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
@@ -29,7 +29,7 @@ DOMAINS = ("chat", "code")
 GREEDY = Sampler(0)
 
 
-def drafts(ladder: Ladder) -> Mapping[str, Draft]:
+def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
     """The paper's methods with our draft: Table 3's, Table 4's K00 and the ablation, and
     speculative decoding at lengths of its own.
     """
@@ -54,7 +54,7 @@ def time_cascades(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) ->
     found = []
     contenders = [
         ours(ladder.target, draft, GREEDY, method="cascade", setting=name)
-        for name, draft in drafts(ladder).items()
+        for name, draft in paper_drafts(ladder).items()
     ]
     for domain in DOMAINS:
         chosen = load_prompts(domain, "held-out", prompts)
@@ -75,5 +75,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--limit", 8, "of each domain")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    table = time_cascades(load_ladder(device="cpu", runtime="fast"), given.limit).round(5)
-    write_whole(PLACE, table.to_csv(index=False).encode())
+    write_csv(time_cascades(load_ladder(device="cpu", runtime="fast"), given.limit), PLACE, 5)

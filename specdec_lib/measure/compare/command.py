@@ -13,8 +13,8 @@ import torch
 from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import check_writable, write_whole
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import check_writable
 from specdec_lib.measure.compare.timing import compare_methods
 from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(_format(table))
     print(f"\n{verdict(table)}", flush=True)
     if given.csv:
-        write_whole(given.csv, table.round(6).to_csv(index=False).encode())
+        write_csv(table, given.csv, 6)
 
 
 def _format(table: "DataFrame") -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder, replace_marked, write_whole
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA, cache_folder, replace_marked
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -39,12 +39,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_common("--limit", 60, "of each domain")
     given, jobs = parse_jobs(parser, arguments)
     prompts = held_out(given.limit)
-    rows, checks = count(prompts, jobs), check(prompts[::EVERY], jobs)
+    rows, checks = count_texts(prompts, jobs), check_counts(prompts[::EVERY], jobs)
     table = summarise_domains(rows, checks)
     text = markdown(table)
     print(text)
-    PLACE.parent.mkdir(exist_ok=True)
-    write_whole(PLACE, table.round(6).to_csv(index=False).encode())
+    write_csv(table, PLACE, 6)
     replace_marked(MARK, text)
 
 
@@ -64,7 +63,7 @@ def held_out(limit: int | None) -> list[Prompt]:
     return [one for domain in DOMAINS for one in load_prompts(domain, "held-out", limit)]
 
 
-def count(
+def count_texts(
     prompts: list[Prompt], jobs: int, *, study: str = "table", max_new_tokens: int = 256
 ) -> "DataFrame":
     """The rows of `stacks:…_settings`, counted along the stored texts and kept in the cache."""
@@ -76,7 +75,7 @@ def count(
     return with_sampling(table).assign(domain=table.prompt.str.partition("/")[0])
 
 
-def check(prompts: list[Prompt], jobs: int) -> "DataFrame":
+def check_counts(prompts: list[Prompt], jobs: int) -> "DataFrame":
     """Whether decoding the first tokens gives the counts of the replay: sampling, draft, domain,
     prompt, agrees.
     """
@@ -84,7 +83,7 @@ def check(prompts: list[Prompt], jobs: int) -> "DataFrame":
     with cluster_for(jobs) as client:
         keep = {"keep": cache_folder() / "decoded", "client": client}
         real = sweep(settings, prompts, LADDER, max_new_tokens=DECODED_TOKENS, **keep)
-    replayed = count(prompts, jobs, max_new_tokens=DECODED_TOKENS)
+    replayed = count_texts(prompts, jobs, max_new_tokens=DECODED_TOKENS)
     counts = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
     return replayed[["sampling", "draft", "domain", "prompt"]].assign(agrees=counts)
 

@@ -46,7 +46,7 @@ class Level:
         return number if number < stop and self.tokens[number] == token else None
 
 
-def count(
+def count_ngrams(
     streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int
 ) -> tuple[Level, ...]:
     """The levels of all n-grams up to `order` tokens, each within one stream."""
@@ -64,7 +64,7 @@ def count(
     return _linked(sizes)
 
 
-def kept(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
+def above_thresholds(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
     """The levels without the n-grams whose count is below their level's threshold.
 
     thresholds    one per level from 1 on, not descending, so that the beginning and the ending of

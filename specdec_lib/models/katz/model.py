@@ -19,7 +19,7 @@ from specdec_lib.core.protocols import check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.backoff import DISCOUNTED, back_off, taken_counts
-from specdec_lib.models.katz.counts import Level, count, kept
+from specdec_lib.models.katz.counts import Level, above_thresholds, count_ngrams
 from specdec_lib.models.katz.ranking import Ranking, merge
 
 
@@ -53,7 +53,7 @@ class Katz:
         Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
         1.
         """
-        levels = count(streams, vocabulary, order)
+        levels = count_ngrams(streams, vocabulary, order)
         taken = [taken_counts(level.counts) for level in levels[1:]]
         return cls(levels, np.array(taken).reshape(order - 1, DISCOUNTED + 2))
 
@@ -160,7 +160,7 @@ class Katz:
         """The table below thresholds raised this many times in turn, the longest n-grams' first."""
         lengths = self.order - 1
         thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
-        return replace(self, levels=kept(self.levels, thresholds))
+        return replace(self, levels=above_thresholds(self.levels, thresholds))
 
     def _file_bytes(self) -> int:
         stream = io.BytesIO()

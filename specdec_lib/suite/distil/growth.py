@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.commandline import Parser
+from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
-from specdec_lib.core.files import DATA, cache_folder, write_whole
+from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.replay.recording import chain_of
@@ -148,5 +148,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     stored = dict(zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True))
     table = grow(ladder, [np.load(path) for path in pieces], given.sizes, prompts, stored)
-    write_whole(PLACE, table.round(4).to_csv(index=False).encode())
+    write_csv(table, PLACE, 4)
     print(table.to_string())
