@@ -7,16 +7,17 @@ from collections import Counter
 
 import pytest
 from fakes import (
+    ALPHA,
     PROMPT,
     Scripted,
     deviation,
     distance,
     first_round,
     fixed_model,
+    pairs_p_value,
     speculative_distribution,
     table_model,
 )
-from scipy import stats
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.context import Context
@@ -184,12 +185,6 @@ def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
         )
 
 
-# At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a
-# total-variation distance of .05 with power over .95 (test_verify).
-SAMPLES, ALPHA = 5_000, 1e-4
-WANTED = (0.5, 0.3, 0.2)
-
-
 class WithoutInner(Chance):
     """The bug of one stream of coins and draws for all levels."""
 
@@ -197,27 +192,13 @@ class WithoutInner(Chance):
         return self
 
 
-def p_value(chance_class) -> float:
-    """Of a G-test of pairs of neighbouring tokens under a two-level cascade; every distribution is
-    the same everywhere, so pairs are independent.
-    """
+def test_the_real_coins_of_two_levels_pass_a_joint_test_and_shared_ones_do_not(unchecked):
     middle, small = fixed_model((0.2, 0.5, 0.3), "middle"), fixed_model((0.3, 0.2, 0.5), "small")
     cascade = Reviewed(middle, ChainDraft(small, 1, siblings="iid"), siblings="iid")
-    target, counts, length = fixed_model(WANTED, "target"), Counter(), 100
-    for seed in range(2 * SAMPLES // length):
-        tokens = decode(
-            target, cascade, (0,), chance_class(seed, T1), max_new_tokens=length, rule=reject
-        ).tokens
-        counts.update(zip(tokens[::2], tokens[1::2], strict=True))
-    cells = list(itertools.product(range(3), repeat=2))
-    expected = [SAMPLES * WANTED[one] * WANTED[two] for one, two in cells]
-    return stats.power_divergence(
-        [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
-    ).pvalue
-
-
-def test_the_real_coins_of_two_levels_pass_a_joint_test_and_shared_ones_do_not(unchecked):
-    assert p_value(WithoutInner) < ALPHA < p_value(Chance)
+    without, right = (
+        pairs_p_value(kind, cascade, (0.5, 0.3, 0.2), length=100) for kind in (WithoutInner, Chance)
+    )
+    assert without < ALPHA < right
 
 
 def test_enumeration_catches_levels_that_share_their_keys(monkeypatch):

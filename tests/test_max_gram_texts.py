@@ -145,7 +145,7 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
         *((number, 2) for number in range(0, CHUNKS, 4)),
     ],
 )
-def test_the_index_finds_what_a_plain_search_finds(number, loose, monkeypatch):
+def test_the_index_finds_what_a_plain_search_finds(number, loose, monkeypatch, unchecked):
     monkeypatch.setattr(suffixes, "LOOSE", loose)
     for draft, context in chunk(number):
         assert guessed(draft, context) == expected(context, draft), (draft, context)

@@ -92,7 +92,7 @@ def test_every_notebook_is_in_the_map():
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
-def test_the_python_examples_run_one_after_the_other(name):
+def test_the_python_examples_run_one_after_the_other(name, unchecked):
     printed: list = []
     names = {"print": lambda *values, sep=" ": printed.extend(values), "__name__": "example"}
     for example in re.findall(r"```python\n(.*?)```", WITH_CODE[name], re.S):

@@ -2,17 +2,16 @@
 
 import functools
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
 import torch
-from fakes import fixed_model
+from fakes import ALPHA, SAMPLES, fixed_model, pairs_p_value
 from scipy import optimize, stats
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode, rounds
+from specdec_lib.core.decode import rounds
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -195,34 +194,11 @@ def test_a_missing_target_row_is_refused(rule):
         rule(tree, torch.zeros(3, 2), Chance(0))
 
 
-class SiblingKeyForTheBonus(Chance):
+class BonusLikeSibling(Chance):
     """The bug of drawing the correction or bonus with the uniform of a sibling."""
 
     def draw(self, use, distribution, committed, slots):
         return super().draw("sibling", distribution, committed, slots or (0,))
-
-
-def pair_counts(chance_class, guesser, target, samples: int) -> Counter:
-    """Two generated tokens, each sample with a seed of its own."""
-    runs = (
-        decode(target, guesser, (0,), chance_class(seed, T1), max_new_tokens=3, rule=reject)
-        for seed in range(samples)
-    )
-    return Counter(run.tokens[:2] for run in runs)
-
-
-def g_test(counts: Counter, distribution: tuple[float, ...]) -> float:
-    """The p-value of the pair counts under independent draws of `distribution`."""
-    cells = [(one, two) for one in range(len(distribution)) for two in range(len(distribution))]
-    expected = [sum(counts.values()) * distribution[one] * distribution[two] for one, two in cells]
-    return stats.power_divergence(
-        [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
-    ).pvalue
-
-
-# At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a
-# total-variation distance of .05 with power over .95.
-SAMPLES, ALPHA = 5_000, 1e-4
 
 
 def test_the_sample_size_has_the_stated_power():
@@ -242,7 +218,9 @@ def test_the_real_coins_and_draws_pass_a_joint_test_and_a_bonus_by_a_siblings_ke
     name, unchecked
 ):
     wanted, offered = PAIRS["three"]
-    target, draft = fixed_model(wanted), DRAFTS[name](fixed_model(offered, "draft"))
-    assert g_test(pair_counts(Chance, draft, target, SAMPLES), wanted) > ALPHA
-    if "bonus" in name:
-        assert g_test(pair_counts(SiblingKeyForTheBonus, draft, target, SAMPLES), wanted) < ALPHA
+    draft = DRAFTS[name](fixed_model(offered, "draft"))
+    assert (
+        pairs_p_value(Chance, draft, wanted)
+        > ALPHA
+        > pairs_p_value(BonusLikeSibling, draft, wanted)
+    )

@@ -1,8 +1,11 @@
 """The models and drafts inside a draft, found by one traversal of its attributes."""
 
 from collections.abc import Iterator, Mapping
+from types import NoneType
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel
+
+PLAIN = (int, float, str, NoneType)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
@@ -10,6 +13,8 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
     lists, tuples and dictionaries with names as keys; maybe more than once.
     """
     for part in parts:
+        if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
+            continue
         if isinstance(part, LanguageModel):
             yield part
         elif isinstance(part, Draft):
@@ -19,7 +24,7 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
             if isinstance(next(iter(part), None), str):
                 yield from parts_of(*part.values())
         elif isinstance(part, list | tuple):
-            yield from parts_of(*(one for one in part if not isinstance(one, int | float | str)))
+            yield from parts_of(*part)
 
 
 def _attributes(draft: Draft) -> list[object]:
