@@ -6,9 +6,11 @@ import threading
 import time
 from pathlib import Path
 
+import dask
 import pandas as pd
 import pytest
 from distributed import Client
+from distributed.utils import get_mp_context
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -22,6 +24,12 @@ from specdec_lib.measure.sweep.running import sweep
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 LENGTH = {"max_new_tokens": 5, "progress": False}
+IMPORTED = (
+    "distributed",
+    "transformers.models.llama.modeling_llama",
+    "specdec_lib.suite.distil.finishing",
+    "specdec_lib.measure.sweep.running",
+)
 SETTINGS = Recipe("test_sweep_cluster:settings")
 
 
@@ -66,10 +74,12 @@ def noting(folder):
 
 @pytest.fixture(scope="module")
 def two():
-    """A client of two workers."""
-    with local_cluster(2) as client:
-        client.wait_for_workers(2, timeout=60)
-        yield client
+    """A client of two workers, forked from a process that has imported what takes them long."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload([*IMPORTED])
+        with local_cluster(2) as client:
+            client.wait_for_workers(2, timeout=60)
+            yield client
 
 
 @pytest.fixture(scope="module")
@@ -91,32 +101,6 @@ def test_two_workers_and_none_give_the_same_table_and_load_the_ladder_once_each(
     for _ in range(2):
         same(sweep(SETTINGS, prompts[:8], noted_ladder, client=two, **LENGTH), undisturbed)
     assert sorted(processes(noted_ladder)) == sorted(two.run(os.getpid).values())
-
-
-def killer(worker, folder, seen):
-    """Kills a worker as soon as two of eight prompts are kept, and writes down how many were."""
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob("*/*.json"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.002)
-    os.kill(worker, signal.SIGKILL)
-    seen.append(len(list(folder.glob("*/*.json"))))
-
-
-def test_a_worker_that_is_killed_loses_no_row(two, undisturbed, prompts, noted_ladder, tmp_path):
-    seen, lost = [], next(iter(two.run(os.getpid).values()))
-    thread = threading.Thread(target=killer, args=(lost, tmp_path, seen))
-    thread.start()
-    asked = (SETTINGS, prompts[:8], noted_ladder)
-    table = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
-    thread.join()
-    same(table, undisturbed)
-    assert 2 <= seen[0] < 8
-    with pytest.raises(AssertionError, match="differ"):  # a lost row would be seen
-        same(table.drop(index=13).reset_index(drop=True), undisturbed)
-    two.wait_for_workers(2, timeout=60)
-    assert lost not in two.run(os.getpid).values()
-    again = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
-    pd.testing.assert_frame_equal(again, table)
 
 
 def test_what_is_kept_here_is_kept_for_a_cluster_and_the_other_way_round(
@@ -171,3 +155,29 @@ def test_workers_that_differ_are_refused(two, prompts, tmp_path):
     unlike = Recipe("test_sweep_cluster:unlike", {"log": str(tmp_path / "log")})
     with pytest.raises(ValueError, match="workers differ in models, code, versions"):
         sweep(SETTINGS, prompts[:8], unlike, client=two, **LENGTH)
+
+
+def killer(worker, folder, seen):
+    """Kills a worker as soon as two of eight prompts are kept, and writes down how many were."""
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("*/*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.kill(worker, signal.SIGKILL)
+    seen.append(len(list(folder.glob("*/*.json"))))
+
+
+def test_a_worker_that_is_killed_loses_no_row(two, undisturbed, prompts, noted_ladder, tmp_path):
+    seen, lost = [], next(iter(two.run(os.getpid).values()))
+    thread = threading.Thread(target=killer, args=(lost, tmp_path, seen))
+    thread.start()
+    asked = (SETTINGS, prompts[:8], noted_ladder)
+    table = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
+    thread.join()
+    same(table, undisturbed)
+    assert 2 <= seen[0] < 8
+    with pytest.raises(AssertionError, match="differ"):  # a lost row would be seen
+        same(table.drop(index=13).reset_index(drop=True), undisturbed)
+    two.wait_for_workers(2, timeout=60)
+    assert lost not in two.run(os.getpid).values()
+    again = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
+    pd.testing.assert_frame_equal(again, table)
