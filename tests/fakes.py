@@ -99,21 +99,20 @@ def speculative_distribution(
     """The exact joint distribution of `length` tokens: each round enumerated whole, rounds
     composed by what is committed.
     """
-    distribution: dict[tuple[int, ...], float] = {}
-    one = every_outcome(
-        functools.partial(first_round, target, draft, prompt, rule=rule, room=length), sampler
-    )
-    for emitted, probability in one.items():
-        rest = {(): 1.0}
-        if len(emitted) < length:
-            rest = speculative_distribution(
-                target, draft, sampler, rule, prompt=prompt + emitted, length=length - len(emitted)
-            )
-        for more, after in rest.items():
-            distribution[emitted + more] = (
-                distribution.get(emitted + more, 0.0) + probability * after
-            )
-    return distribution
+
+    @functools.cache
+    def after(begun: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        left = length - len(begun)
+        if left == 0:
+            return {(): 1.0}
+        play = functools.partial(first_round, target, draft, prompt + begun, rule=rule, room=left)
+        distribution: dict[tuple[int, ...], float] = Counter()
+        for emitted, probability in every_outcome(play, sampler).items():
+            for more, rest in after(begun + emitted).items():
+                distribution[emitted + more] += probability * rest
+        return distribution
+
+    return after(())
 
 
 # At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from types import NoneType
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel
+from specdec_lib.core.tree import MatchTable, Shape
 
-PLAIN = (int, float, str, NoneType)
+PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
