@@ -4,6 +4,7 @@ what the real loop draws.
 
 import functools
 import itertools
+import random
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,9 @@ import torch
 from scipy import stats
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode, rounds
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.models.table import TableModel, joint_distribution
 
@@ -55,6 +58,19 @@ def table_model(
     return TableModel(
         random_distributions(vocabulary, seed, support), vocabulary, name, max_positions
     )
+
+
+def random_tree(
+    context: Context, guesses: int, chance: random.Random, vocabulary: int
+) -> TokenTree:
+    """A random tree, twins included."""
+    tree = TokenTree.rooted(context)
+    for _ in range(guesses):
+        parent = chance.randrange(len(tree))
+        tree = tree.grown(
+            [chance.randrange(vocabulary)], [parent], source="draft", scores=[tree.scores[parent]]
+        )
+    return tree
 
 
 class Table:

@@ -7,6 +7,7 @@ import random
 
 import pytest
 import torch
+from fakes import random_tree
 from transformers import (
     BartConfig,
     BartForCausalLM,
@@ -64,17 +65,6 @@ def network(kind: str, positions: int = POSITIONS) -> torch.nn.Module:
     return MAKERS[kind](positions).double().eval()
 
 
-def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
-    """A random tree, twins included."""
-    tree = TokenTree.rooted(context)
-    for _ in range(guesses):
-        parent = chance.randrange(len(tree))
-        tree = tree.grown(
-            [chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]]
-        )
-    return tree
-
-
 @torch.no_grad()
 def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
     """One plain forward per node."""
@@ -91,7 +81,7 @@ def largest_error(model, cached: CachedModel, cases: int) -> float:
     for _ in range(cases):
         tail = [chance.randrange(2) for _ in range(chance.randrange(4))]
         context = Context.of(committed[: chance.randrange(1, 40)] + tail)
-        tree = grown(context, chance.randrange(12), chance)
+        tree = random_tree(context, chance.randrange(12), chance, VOCABULARY)
         error = (cached.score(context, tree) - uncached(model, context, tree)).abs().max()
         worst = max(worst, float(error))
     return worst
@@ -108,7 +98,7 @@ def test_the_cache_is_pure(kind):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_tree_has_the_same_logits_on_a_gpu(kind):
     context = Context.of([1, 2, 3])
-    tree = grown(context, 10, random.Random(2))
+    tree = random_tree(context, 10, random.Random(2), VOCABULARY)
     made = CachedModel(network(kind).cuda(), "target").score(context, tree)
     assert (made.cpu() - uncached(network(kind), context, tree)).abs().max() < 1e-6
 
@@ -205,7 +195,7 @@ def test_dead_branches_do_not_pile_up():
     cached, chance = CachedModel(network("gpt2"), "target"), random.Random(0)
     context = Context.of([1])
     for _ in range(30):
-        cached.score(context, grown(context, 12, chance))
+        cached.score(context, random_tree(context, 12, chance, VOCABULARY))
         context = context.extended([chance.randrange(VOCABULARY)])
     assert cached._cache.used <= len(context) + 32 + 13
 
@@ -241,7 +231,7 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     setattr(cached._cache, where, break_once)
     for number in range(30):
         context = Context.of([chance.randrange(3) for _ in range(3 + number)])
-        tree = grown(context, 8, chance)
+        tree = random_tree(context, 8, chance, VOCABULARY)
         try:
             found = cached.score(context, tree)
         except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from fakes import random_tree
 from t5s import KINDS, START, VOCABULARY, network, sources, started
 from transformers import (
     BartConfig,
@@ -25,17 +26,6 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models import seq2seq
 from specdec_lib.models.seq2seq import Seq2SeqModel
-
-
-def grown(context: Context, guesses: int, chance: random.Random) -> TokenTree:
-    """A random tree, twins included."""
-    tree = TokenTree.rooted(context)
-    for _ in range(guesses):
-        parent = chance.randrange(len(tree))
-        tree = tree.grown(
-            [chance.randrange(VOCABULARY)], [parent], source="draft", scores=[tree.scores[parent]]
-        )
-    return tree
 
 
 @torch.no_grad()
@@ -62,7 +52,7 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
         context = Context(
             tuple(committed[: chance.randrange(1, 30)] + tail), 1, asked[chance.random() < 0.2]
         )
-        tree = grown(context, chance.randrange(12), chance)
+        tree = random_tree(context, chance.randrange(12), chance, VOCABULARY)
         for part in (tree.above([len(tree) // 2])[0], tree):
             worst = max(
                 worst,
@@ -163,7 +153,7 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
         context = Context(
             (START, *(chance.randrange(3) for _ in range(3 + number))), 1, sources(2)[number > 15]
         )
-        tree = grown(context, 8, chance)
+        tree = random_tree(context, 8, chance, VOCABULARY)
         cases.append((context, tree, uncached(model, context, tree)))
     setattr(part, name, break_once)
     for context, tree, wanted in cases:

@@ -12,9 +12,9 @@ import torch
 from tqdm import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import Parser
+from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.intervals import bootstrap, named_interval
@@ -44,15 +44,14 @@ def main(arguments: list[str] | None = None) -> None:
     rows = [
         row
         for prompt in tqdm(prompts, desc="editions", unit="prompt")
-        for row in distances(models, ladder.encode(prompt), texts.of(prompt))
+        for row in edition_sums(models, ladder.encode(prompt), texts.of(prompt))
     ]
     table = summarise_editions(pd.DataFrame(rows)).round(6)
     print(table.to_string(index=False))
-    PLACE.parent.mkdir(exist_ok=True)
-    write_whole(PLACE, table.to_csv(index=False).encode())
+    write_csv(table, PLACE)
 
 
-def distances(
+def edition_sums(
     models: Sequence[LanguageModel], prompt: tuple[int, ...], text: tuple[int, ...]
 ) -> list[dict]:
     """Sums over a text for each edition, the exact one first: tokens, loss, divergence from the

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
 
 
-def replayed_tokens(
-    trees: Mapping[str, Shape], texts: Sequence[Taken], *, seed: int = 0
-) -> "DataFrame":
+def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> "DataFrame":
     """`tokens` of each tree along the texts, a prompt each, with its interval: draft,
     tokens_per_round, _low and _high, rounds, prompts.
     """
@@ -31,7 +29,7 @@ def replayed_tokens(
     rows = []
     for name, shape in trees.items():
         rounds = _rounds(shape, texts)
-        ratio = bootstrap_of_many(map(len, texts), rounds, seed=seed)
+        ratio = bootstrap_of_many(map(len, texts), rounds)
         counts = {"rounds": sum(rounds), "prompts": len(texts)}
         rows.append({"draft": name} | named_interval("tokens_per_round", ratio) | counts)
     return pd.DataFrame(rows)
@@ -58,7 +56,7 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> "DataFrame":
     return pd.DataFrame(rows, columns=["prompt", "depth", "rank", "parent_rank", "accepted"])
 
 
-def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0) -> "DataFrame":
+def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> "DataFrame":
     """How often each rank was taken, over all positions of the texts, wherever rounds start: rank,
     at_risk, rate, low, high.
     """
@@ -69,7 +67,7 @@ def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS, seed: int = 0)
         raise ValueError("rates need at least 1 position, got none")
     rows = []
     for rank in range(ranks):
-        found = bootstrap_of_many([taken.count(rank) for taken in texts], lengths, seed=seed)
+        found = bootstrap_of_many([taken.count(rank) for taken in texts], lengths)
         rows.append((rank, sum(lengths), *found))
     return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
 

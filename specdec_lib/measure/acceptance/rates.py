@@ -15,9 +15,7 @@ OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in the
 DIGITS = 12  # a confidence is a quotient of products: equal ones differ in the last digits
 
 
-def rates(
-    table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess", seed: int = 0
-) -> "DataFrame":
+def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess") -> "DataFrame":
     """How often a guess is accepted, per group of the rows of guesses: the columns of `by`,
     at_risk, accepted, rate, low, high, prompts.
 
@@ -39,10 +37,10 @@ def rates(
         )
     counted = table.assign(at_risk=table["rank"].eq(0) if per == "node" else True)
     groups = _by_prompt(counted, by, ["at_risk", "accepted"])
-    return pd.DataFrame([group | _rate(sums, seed) for group, sums in groups])
+    return pd.DataFrame([group | _rate(sums) for group, sums in groups])
 
 
-def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
+def hazards(table: "DataFrame", by: Sequence[str] = ()) -> "DataFrame":
     """`rates` per node by depth: P(a guess at this depth is accepted | there was one to look at),
     and `survival`, their product so far.
 
@@ -50,13 +48,13 @@ def hazards(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Da
     tree that ends where it is unsure is not.
     Source: Kaplan and Meier 1958, with a tree's end as censoring.
     """
-    found = rates(table, [*by, "depth"], per="node", seed=seed)
+    found = rates(table, [*by, "depth"], per="node")
     groups = found.groupby(list(by), dropna=False) if by else found
     return found.assign(survival=groups["rate"].cumprod())
 
 
 def rates_by_confidence(
-    table: "DataFrame", *, bins: int = 10, by: Sequence[str] = (), seed: int = 0
+    table: "DataFrame", *, bins: int = 10, by: Sequence[str] = ()
 ) -> "DataFrame":
     """Acceptance rates of guesses of similar confidence: `by`, low_edge, high_edge, the mean
     confidence, and the columns of `rates` per guess.
@@ -77,7 +75,7 @@ def rates_by_confidence(
     rows = []
     for group, sums in _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"]):
         mean = {"confidence": sums.confidence.sum() / sums.at_risk.sum()}
-        rows.append(group | mean | _rate(sums, seed))
+        rows.append(group | mean | _rate(sums))
     return pd.DataFrame(rows)
 
 
@@ -116,7 +114,7 @@ def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) ->
     return counted
 
 
-def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "DataFrame":
+def tokens(table: "DataFrame", by: Sequence[str] = ()) -> "DataFrame":
     """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from
     the rows of rounds: `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with
     _low and _high.
@@ -127,7 +125,7 @@ def tokens(table: "DataFrame", by: Sequence[str] = (), *, seed: int = 0) -> "Dat
     for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
         row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
         for name, counts in {"tokens": sums.emitted, "accepted": sums.accepted}.items():
-            ratio = bootstrap_of_many(counts, sums.rounds, seed=seed)
+            ratio = bootstrap_of_many(counts, sums.rounds)
             row |= named_interval(f"{name}_per_round", ratio)
         rows.append(row)
     return pd.DataFrame(rows)
@@ -165,8 +163,8 @@ def _order(column: "Series") -> "Series":
     return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
 
 
-def _rate(sums: "DataFrame", seed: int) -> dict[str, float]:
+def _rate(sums: "DataFrame") -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
-    rate, low, high = bootstrap_of_many(at_risk.accepted, at_risk.at_risk, seed=seed)
+    rate, low, high = bootstrap_of_many(at_risk.accepted, at_risk.at_risk)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}

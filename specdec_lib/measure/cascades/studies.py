@@ -53,20 +53,16 @@ def swi_ratio(
     setting: CascadeSetting,
     other: CascadeSetting,
     prices: Mapping[str, float],
-    *,
-    seed: int = 0,
 ) -> Interval:
     """How many times one setting's SWI is the other's on the same texts, and the interval."""
     ours, theirs = (
         costs_of([replay_cascade(recording, one) for recording in recordings], prices)
         for one in (setting, other)
     )
-    return paired_bootstrap(*ours, *theirs, seed=seed)
+    return paired_bootstrap(*ours, *theirs)
 
 
-def survival(
-    recordings: Sequence[Recording], drafter: str, *, length: int = 30, seed: int = 0
-) -> "DataFrame":
+def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> "DataFrame":
     """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
     position, at_risk, rate, low, high.
 
@@ -90,7 +86,7 @@ def survival(
     rows = []
     for position in range(length):
         accepted, tried = ([text[side][position] for text in found] for side in (0, 1))
-        rows.append((position + 1, sum(tried), *bootstrap(accepted, tried, seed=seed)))
+        rows.append((position + 1, sum(tried), *bootstrap(accepted, tried)))
     return pd.DataFrame(rows, columns=["position", "at_risk", "rate", "low", "high"])
 
 

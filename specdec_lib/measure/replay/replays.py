@@ -147,8 +147,6 @@ def swi_table(
     recordings: Sequence[Recording],
     settings: Mapping[str, CascadeSetting],
     prices: Mapping[str, float],
-    *,
-    seed: int = 0,
 ) -> "DataFrame":
     """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and
     `swi` with `low` and `high`.
@@ -160,7 +158,7 @@ def swi_table(
     rows = []
     for name, setting in settings.items():
         rounds = [replay_cascade(recording, setting) for recording in recordings]
-        swi, low, high = bootstrap(*costs_of(rounds, prices), seed=seed)
+        swi, low, high = bootstrap(*costs_of(rounds, prices))
         passes = [one.every_pass for one in rounds]
         row = {
             "name": name,

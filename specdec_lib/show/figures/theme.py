@@ -96,9 +96,9 @@ def tint(colour: str) -> str:
     return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in _parts(colour))
 
 
-def faint(colour: str, alpha: float = 0.18) -> str:
+def faint(colour: str) -> str:
     """The colour as a veil: bands in it may overlap, on a light page and on a dark one."""
-    return f"rgba({','.join(map(str, _parts(colour)))},{alpha})"
+    return f"rgba({','.join(map(str, _parts(colour)))},0.18)"
 
 
 def _parts(colour: str) -> list[int]:
