@@ -17,6 +17,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.fast.weights import block_steps
 
@@ -33,6 +34,15 @@ SHAPES = [
 ]
 
 
+NETWORKS = {"gpt2": gpt2, "cut": lambda: cut(gpt2()), "llama, cut": lambda: cut(llama())}
+
+
+def cut(network: PreTrainedModel) -> PreTrainedModel:
+    """The network with a head that scores every third token and the prompt's."""
+    cut_head(network, range(1, 61, 3))
+    return network
+
+
 def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
     """The same draft over a model that cannot grow trees itself."""
 
@@ -47,11 +57,12 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+@pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
+@pytest.mark.parametrize("network", NETWORKS)
 def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
-    sampler: Sampler, shape: dict
+    network: str, sampler: Sampler, shape: dict
 ) -> None:
-    grown, slow = FastModel(gpt2(), "draft", threads=1), FastModel(gpt2(), "draft", threads=1)
+    grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
     quick = TreeDraft(grown, match=MATCH, **shape)
     for number, (context, _) in enumerate(walk(30, seed=4)):
         chance = Chance(number, sampler)
@@ -67,6 +78,31 @@ def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
         assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
         grown.score(context, tree)  # what was read on the way is known, and right
     assert grown.usage.passes > 30
+
+
+def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> None:
+    """Most of 3,000 tokens lose by the bits of their noise alone."""
+    network = gpt2(vocab_size=3000, n_layer=1)
+    grown, slow = (FastModel(network, "draft", threads=1) for _ in range(2))
+    for number, temperature in enumerate((0.3, 1.0, 3.0, 30.0) * 8):
+        context = Context.of([number, 5, 1000 + number])
+        draft, chance = (
+            TreeDraft(grown, widths=(6,), match=MATCH),
+            Chance(number, Sampler(temperature)),
+        )
+        tree, wanted = (
+            draft.propose(context, chance),
+            long_way(draft, slow).propose(context, chance),
+        )
+        assert tree.tokens == wanted.tokens
+
+
+def test_growth_on_two_threads_is_that_on_one() -> None:
+    one, two = (FastModel(gpt2(), "draft", threads=threads) for threads in (1, 2))
+    for context, _ in walk(5, seed=9):
+        drafts = (TreeDraft(model, budget=9, depth=4) for model in (one, two))
+        tree, same = (draft.propose(context, Chance(0)) for draft in drafts)
+        assert tree == same
 
 
 def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
@@ -119,7 +155,9 @@ def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.M
     keys = Chance.noise_key
     monkeypatch.setattr(Chance, "noise_key", lambda self, position: keys(self, position + 1))
     with pytest.raises(AssertionError):
-        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(SAMPLERS[1], SHAPES[3])
+        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
+            "cut", SAMPLERS[1], SHAPES[3]
+        )
 
 
 def test_what_was_read_while_growing_is_remembered_rightly() -> None:

@@ -42,13 +42,12 @@ def sum_exponentials(values, highest):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def gumbel(key, token):
-    """The noise of `core.chance` for a token, up to the last place of the logarithms."""
+def noise_bits(key, token):
+    """The 52 bits that give the noise of `core.chance` for a token."""
     state = key + (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    bits = (state ^ (state >> np.uint64(31))) >> np.uint64(12)
-    return -np.log(-np.log((np.float64(bits) + 0.5) * 2.0**-52))
+    return (state ^ (state >> np.uint64(31))) >> np.uint64(12)
 
 
 @no_type_check
@@ -69,39 +68,69 @@ def choose_likeliest(logits, k, tokens, factors):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def top_k_tokens(logits, top_k):
-    """The tokens, rising, of the k largest logits and of ties with the last, and their logits."""
-    places, found = np.empty(top_k, np.int64), np.empty(top_k, np.float32)
-    count = find_largest(logits, top_k, places, found)
+def top_k_columns(logits, top_k):
+    """The columns, rising, of the k largest logits and of ties with the last, of all finite ones
+    for a k of 0; none where a logit is NaN or infinite or none is finite.
+    """
+    places, found = np.empty(max(1, top_k), np.int64), np.empty(max(1, top_k), np.float32)
+    count = find_largest(logits, len(places), places, found)
     if count < 1 or not np.isfinite(found[0]):
-        return np.empty(0, np.int64), found
-    allowed = np.flatnonzero(logits >= found[count - 1])
-    return allowed, logits[allowed]
+        return places[:0]
+    if top_k:
+        return np.flatnonzero(logits >= found[count - 1])
+    return np.flatnonzero(logits > -np.inf)
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def choose_ranked(logits, k, places, factors, sampling, key):
-    """Write the k tokens that rank best with the noise, and the match table's rate of each; return
-    how many, −1 if no logit is finite.
+def find_noisiest(scaled, tokens, key, places, found):
+    """Write the largest sums of a number of at most 0 and its token's noise, and their places, as
+    `find_largest` does; return how many there are.
 
-    sampling    temperature, top-k, and the match table's edges and bins
+    The noise of a u in (0, 1) is −log(−log u) ≤ −log(1 − u), by which most tokens lose: only the
+    others are worth two logarithms.
+    """
+    count, k, bar = 0, len(places), 0.0
+    for place in range(len(scaled)):
+        bits = np.float64(noise_bits(key, tokens[place])) + 0.5
+        weight = exponential(np.float32(scaled[place]))  # with an error far below 1 in 10,000
+        if count == k and (1.0 - bits * 2.0**-52) * bar > weight * 1.0001:
+            continue
+        value = scaled[place] - np.log(-np.log(bits * 2.0**-52))
+        if count == k and value <= found[count - 1]:
+            continue
+        at = count if count < k else k - 1
+        while at and found[at - 1] < value:
+            found[at], places[at] = found[at - 1], places[at - 1]
+            at -= 1
+        found[at], places[at] = value, place
+        count = min(count + 1, k)
+        bar = np.exp(found[count - 1])
+    return count
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def choose_ranked(logits, k, places, factors, sampling, key, ids):
+    """Write the columns of the k tokens that rank best with the noise, and the match table's rate
+    of each; return how many, −1 if no logit is finite.
+
+    sampling    temperature, top-k (0 for none), and the match table's edges and bins
+    ids         the token of each column, rising
     """
     temperature, top_k, edges, binned = sampling
-    tokens, noisy = top_k_tokens(logits, top_k)
-    if not len(tokens):
+    columns = top_k_columns(logits, top_k)
+    if not len(columns):
         return -1
-    scaled = (noisy.astype(np.float64) - noisy.max()) / temperature
-    total = np.log(np.exp(scaled).sum())
-    for one in range(len(tokens)):
-        scaled[one] += gumbel(key, tokens[one]) - total
+    allowed = logits[columns].astype(np.float64)
+    scaled = (allowed - allowed.max()) / temperature
     wanted = max(2, k)
     order, best = np.empty(wanted, np.int64), np.empty(wanted, np.float64)
-    count = find_largest(scaled, wanted, order, best)
+    count = find_noisiest(scaled, ids[columns], key, order, best)
     for rank in range(min(k, count)):
         gap = best[0] - best[rank] if rank else (best[0] - best[1] if count > 1 else np.inf)
         row = binned[np.searchsorted(edges, gap, side="right")]
         last = len(row) - 1
-        places[rank] = tokens[order[rank]]
+        places[rank] = columns[order[rank]]
         factors[rank] = row[rank] if rank <= last else row[last] * 0.5 ** (rank - last)
     return min(k, count)

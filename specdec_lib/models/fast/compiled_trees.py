@@ -2,26 +2,16 @@
 the work around a level costs more than a small draft's pass.
 """
 
+from types import FunctionType
 from typing import no_type_check
 
 import numpy as np
 from numba import njit
 
 from specdec_lib.models.fast.choices import choose_likeliest, choose_ranked
-from specdec_lib.models.fast.kernels import one_thread
+from specdec_lib.models.fast.kernels import many_threads, one_thread
 
 TOKEN, PARENT, DEPTH, ENTRY = range(4)  # rows of the array of nodes
-
-
-@no_type_check
-@njit(cache=True, error_model="numpy")
-def compute_logits(rows, keep, network, buffers, columns):
-    """The logits of the last `keep` rows of one pass on one thread; see `kernels`."""
-    shape, tables, layers, head = network
-    keys, values = buffers
-    logits = np.empty((keep, columns), np.float32)
-    one_thread(rows, keep, shape, tables, layers, head, keys, values, logits)
-    return logits
 
 
 @no_type_check
@@ -97,8 +87,7 @@ def root_alone(token, entry, most):
 
 
 @no_type_check
-@njit(cache=True, error_model="numpy")
-def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes):
+def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
     rows read beyond `rest`; and the passes, −1 if logits were not finite.
 
@@ -106,10 +95,12 @@ def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes
                committed, and the entries of the root's path beyond these
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
-    sampling   temperature, top-k, and a match table's edges and bins
-    sizes      tokens of the vocabulary; the width of a row of logits; and the most nodes and rows
+    sampling   temperature, top-k (0 for none), and a match table's edges and bins
+    noise      the key of each depth's noise, and the tokens, rising, that the head scores
+    sizes      the width of a row of logits; and the most nodes and rows
     """
-    (widths, budget, floor), (vocabulary, columns, most) = limits, sizes
+    (widths, budget, floor), (noise_keys, ids), (columns, most) = limits, noise, sizes
+    (shape, tables, layers, head), (keys, values) = network, buffers
     nodes, scores, reads = root_alone(rest[-1], begun[3][-1], most)
     found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
     known, count, passes = 0, 1, 0
@@ -126,21 +117,34 @@ def grow_tree(begun, rest, limits, sampling, noise_keys, network, buffers, sizes
                 reads[1, known] = nodes[ENTRY, nodes[PARENT, node]]
                 known += 1
             rows = level_rows(begun, rest, frontier, level, first, nodes)
-            logits = compute_logits(rows, len(frontier), network, buffers, columns)
         else:
-            logits = compute_logits(root_rows(begun, rest), 1, network, buffers, columns)
+            rows = root_rows(begun, rest)
+        logits = np.empty((len(frontier), columns), np.float32)
+        run_pass(rows, len(frontier), shape, tables, layers, head, keys, values, logits)
         passes += 1
         for row, node in enumerate(frontier):
-            line, width = logits[row, :vocabulary], widths[level]
+            line, width = logits[row, : len(ids)], widths[level]
             if sampling[0] == 0.0:
                 chosen = choose_likeliest(line, width, found, factors)
             else:
-                chosen = choose_ranked(line, width, found, factors, sampling, noise_keys[level])
+                key = noise_keys[level]
+                chosen = choose_ranked(line, width, found, factors, sampling, key, ids)
             if chosen < 0:
                 return nodes[:2, :1], scores[:1], reads[:, :0], -1
             count = append_children(
-                found[:chosen], factors, node, level, floor, worst, nodes, scores, count
+                ids[found[:chosen]], factors, node, level, floor, worst, nodes, scores, count
             )
         if budget and count - 1 > budget:
             count = keep_best(count, budget, nodes, scores)
     return nodes[:2, :count], scores[:count], reads[:, :known], passes
+
+
+def _copy(name, run_pass):
+    """The growth with one of the passes, under a name of its own: Numba's cache goes by names."""
+    copy = FunctionType(_grow.__code__.replace(co_name=name), globals() | {"run_pass": run_pass})
+    copy.__qualname__ = name
+    return njit(cache=True, error_model="numpy")(copy)
+
+
+grow_on_one_thread = _copy("grow_on_one_thread", one_thread)
+grow_on_many_threads = _copy("grow_on_many_threads", many_threads)

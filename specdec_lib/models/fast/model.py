@@ -24,7 +24,7 @@ from specdec_lib.models.fast.weights import COLUMNS, read_weights, replace_head
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
-SMALL = 16_000_000  # bytes of weights up to which one thread is best, and trees grow in one call
+SMALL = 16_000_000  # bytes of weights up to which one thread is best
 MOST = 4096  # nodes of a tree that is grown in one call
 ARITHMETIC = {
     "exact": "float32 sums over float32 weights",
@@ -65,6 +65,7 @@ class FastModel:
         self.usage = Usage()
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
+        self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
         self._memory = BranchMemory()
         self._capacity = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._keys, self._values = self.weights.buffers(self._capacity)
@@ -74,8 +75,9 @@ class FastModel:
         if threads < 1:
             raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
-        self._pass = kernels.many_threads if self.threads > 1 else kernels.one_thread
+        self._pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
         if self.threads > 1:
+            self._pass, self._grow = kernels.many_threads, compiled_trees.grow_on_many_threads
             _start_threads()
 
     @property
@@ -129,14 +131,13 @@ class FastModel:
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
         most = 2 + ((budget + 1) * budget if budget else sum(accumulate(short, mul)))
-        ranked = sampler.temperature == 0 or (
-            match.edges and sampler.top_p == 1 and sampler.top_k is not None
-        )
-        too_large = max(most, *short, 0) > MOST or self.weights.nbytes > SMALL
-        if not ranked or not short or too_large or self._cut is not None:
+        ranked = sampler.temperature == 0 or (match.edges and sampler.top_p == 1)
+        if not ranked or not short or max(most, *short) > MOST:
             return None
         root = TokenTree.rooted(context)
         check_root(context, root, self.vocabulary, self.max_positions)
+        if self._cut is not None:
+            self._score_prompt_of(context, self._cut)
         try:
             self._commit(context)
             plan = self._memory.plan(context, root)
@@ -167,16 +168,16 @@ class FastModel:
         keys = [chance.noise_key(length + depth) if noisy else 0 for depth in depths]
         bins = (np.array(match.edges), np.array(match.binned)) if noisy else NO_BINS
         root_path = np.array(memory.paths(plan.parents, start)[-1])
-        began = time.perf_counter()
-        nodes, scores, reads, passes = compiled_trees.grow_tree(
+        began = self._start()
+        nodes, scores, reads, passes = self._grow(
             (plan.positions[0], start, len(memory.committed), root_path),
             np.array(plan.tokens),
             limits,
-            (float(sampler.temperature), min(sampler.top_k or 0, self.vocabulary), *bins),
-            np.array(keys, np.uint64),
+            (float(sampler.temperature), min(sampler.top_k or 0, len(self._ids)), *bins),
+            (np.array(keys, np.uint64), self._ids),
             (weights.shape, weights.tables, weights.layers, weights.head),
             (self._keys, self._values),
-            (self.vocabulary, weights.columns, most),
+            (weights.columns, most),
         )
         if passes < 0:
             raise ValueError(
@@ -195,7 +196,7 @@ class FastModel:
         if head.ids is not self._scored:
             self._memory.ready.clear()
             self.weights = replace_head(self.weights, head.rows)
-            self._scored = head.ids
+            self._scored, self._ids = head.ids, head.places.numpy()
 
     def _commit(self, context: Context) -> None:
         """Make the known beginning of a context contiguous, and read a long rest in chunks."""
@@ -227,9 +228,7 @@ class FastModel:
         committed = len(self._memory.committed)
         rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
         logits = np.empty((keep, weights.columns), np.float32)
-        began = time.perf_counter()
-        if 1 < self.threads != numba.get_num_threads():
-            numba.set_num_threads(self.threads)
+        began = self._start()
         self._pass(
             *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
             *(self._keys, self._values, logits),
@@ -237,6 +236,12 @@ class FastModel:
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
         scored = torch.from_numpy(logits)
         return scored[:, : self.vocabulary] if self._cut is None else self._cut.spread(scored)
+
+    def _start(self) -> float:
+        """The time at which a compiled call on this model's threads begins."""
+        if 1 < self.threads != numba.get_num_threads():
+            numba.set_num_threads(self.threads)
+        return time.perf_counter()
 
     def _reserve(self, entries: int) -> None:
         if entries > self._capacity:
