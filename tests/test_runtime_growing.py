@@ -52,7 +52,13 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
         score, forget = staticmethod(model.score), staticmethod(model.forget)
 
     return TreeDraft(
-        Plain(), draft.widths, draft.budget, draft.depth, draft.floor, match=draft.match
+        Plain(),
+        draft.widths,
+        draft.budget,
+        draft.depth,
+        draft.floor,
+        match=draft.match,
+        shape=draft.shape,
     )
 
 
@@ -77,24 +83,9 @@ def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
         )
         assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
         grown.score(context, tree)  # what was read on the way is known, and right
-    assert grown.usage.passes > 30
-
-
-def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> None:
-    """Most of 3,000 tokens lose by the bits of their noise alone."""
-    network = gpt2(vocab_size=3000, n_layer=1)
-    grown, slow = (FastModel(network, "draft", threads=1) for _ in range(2))
-    for number, temperature in enumerate((0.3, 1.0, 3.0, 30.0) * 8):
-        context = Context.of([number, 5, 1000 + number])
-        draft, chance = (
-            TreeDraft(grown, widths=(6,), match=MATCH),
-            Chance(number, Sampler(temperature)),
-        )
-        tree, wanted = (
-            draft.propose(context, chance),
-            long_way(draft, slow).propose(context, chance),
-        )
-        assert tree.tokens == wanted.tokens
+        slow.score(context, tree)
+    assert 30 < grown.usage.passes == slow.usage.passes
+    assert grown.usage.rows == slow.usage.rows
 
 
 def test_growth_on_two_threads_is_that_on_one() -> None:
@@ -137,6 +128,7 @@ def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way
         model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses
         == 3
     )
+    model.forget()  # else what is known is not read again, and the tree is grown level by level
     assert (
         model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses
         == 14

@@ -117,10 +117,10 @@ def test_rows_of_the_wrong_path_are_caught(monkeypatch):
     real = staged._Reading.children
 
     def confused(self, tree, widths):
-        self.rows |= {
-            tree.path_tokens(node): self.rows[path]
+        self.known |= {
+            tree.path_tokens(node): self.known[path]
             for node in widths
-            for path in list(self.rows)
+            for path in list(self.known)
             if path[-2:] == tree.path_tokens(node)[-2:]
         }
         return real(self, tree, widths)

@@ -83,9 +83,15 @@ class SourceReader(Protocol):
         ...
 
 
+Ranked = tuple[Sequence[int], Sequence[float]]
+"""Children of a node, best first: their tokens, and the factors of their scores."""
+
+
 @runtime_checkable
 class TreeGrower(Protocol):
-    """A language model that can also grow a whole tree of its own guesses in one call."""
+    """A language model that can also choose children for its nodes, and grow a whole tree of them
+    in one call.
+    """
 
     def grow(
         self,
@@ -104,6 +110,15 @@ class TreeGrower(Protocol):
         budget    the maximum number of guesses; the best-scored are kept; None keeps all
         floor     lowest score of a guess
         match     turns ranks and gaps into scores above temperature 0
+        """
+        ...
+
+    def rank(
+        self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
+    ) -> Sequence[Ranked] | None:
+        """Read a tree as `score` does, and return the first `width` "ranked" children that a
+        `TreeDraft` would choose from each row, up to rounding of factors; None where the model
+        cannot.
         """
         ...
 

@@ -5,7 +5,7 @@ open, and these are our two readings.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.children import Child, add_children
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
 
@@ -64,19 +64,19 @@ class StagedTree:
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
             if not reading.missing:
-                return tree
+                return reading.named(tree)
             reading.read()
 
 
 @dataclass
 class _Reading:
-    """What has been read during one `propose`: rows by path, and which paths the scout guessed."""
+    """What has been read during one `propose`, by path, and which paths the scout guessed."""
 
     staged: StagedTree
     draft: TreeDraft
     context: Context
     chance: Chance
-    rows: dict[Path, Tensor] = field(default_factory=dict)
+    known: dict[Path, Known] = field(default_factory=dict)
     scouted: dict[Path, str] = field(default_factory=dict)
     made: dict[tuple[Path, Slots, int], list[Child]] = field(default_factory=dict)
     missing: dict[Path, tuple[float, Slots]] = field(default_factory=dict)
@@ -86,18 +86,24 @@ class _Reading:
         found = {}
         for node, width in widths.items():
             path = tree.path_tokens(node)
-            if path not in self.rows:
+            if path not in self.known:
                 self.missing.setdefault(path, (tree.scores[node], tree.slots(node)))
                 continue
             key = (path, tree.slots(node), width)
             if key not in self.made:
-                children = self.draft.children(tree, node, self.rows[path], self.chance, width)
-                self.made[key] = [
-                    child._replace(source=self.scouted.get((*path, child.token), child.source))
-                    for child in children
-                ]
+                self.made[key] = self.draft.children(
+                    tree, node, self.known[path], self.chance, width
+                )
             found[node] = self.made[key]
         return found
+
+    def named(self, tree: TokenTree) -> TokenTree:
+        """The tree with the nodes that the scout guessed too named after its source."""
+        paths: list[Path] = [()]
+        for node in range(1, len(tree)):
+            paths.append((*paths[tree.parents[node]], tree.tokens[node]))
+        sources = [self.scouted.get(*named) for named in zip(paths, tree.sources, strict=True)]
+        return replace(tree, sources=tuple(sources))
 
     def read(self) -> None:
         """One pass over all missing nodes and what the scout guesses below the best of them."""
@@ -114,8 +120,8 @@ class _Reading:
                 self.scouted.setdefault(below, guessed.sources[node])
                 paths[below] = None
         tree = TokenTree.of_paths(self.context, paths)
-        logits = self.draft.model.score(self.context, tree)
-        self.rows |= {tree.path_tokens(node): logits[node] for node in range(len(tree))}
+        found = self.draft.read(self.context, tree, self.chance)
+        self.known |= {tree.path_tokens(node): found[node] for node in range(len(tree))}
         self.missing = {}
 
 

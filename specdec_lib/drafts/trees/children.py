@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from specdec_lib.core.chance import Slots
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.tree.growth import Slot, grow_best_first
 
 
 class Child(NamedTuple):
@@ -26,34 +24,20 @@ known yet and stays a leaf.
 
 
 def add_children(
-    tree: TokenTree, children: Mapping[int, Sequence[Child]], *, floor: float = 0.0
+    tree: TokenTree,
+    children: Mapping[int, Sequence[Child]],
+    *,
+    floor: float = 0.0,
+    above: float = -1.0,
 ) -> TokenTree:
-    """The tree with these children at its end, except those that score below `floor`."""
+    """The tree with those children at its end that score at least `floor` and more than `above`."""
     found, scores = [], []
     for node, its in children.items():
         for child in its:
             score = tree.scores[node] * min(1.0, child.factor)  # rounding may give more than 1
-            if score >= floor:
+            if score >= floor and score > above:
                 found.append((node, child))
                 scores.append(score)
-    return _grown(tree, found, scores)
-
-
-def _tree_of(
-    root: TokenTree, places: Sequence[Slots], known: Mapping[Slots, Sequence[Child]]
-) -> TokenTree:
-    """The tree of the children at these places, parents first; the root's place is ()."""
-    number = {ranks: node for node, ranks in enumerate(places)}
-    found = [(number[ranks[:-1]], known[ranks[:-1]][ranks[-1]]) for ranks in places[1:]]
-    scores = [1.0]
-    for parent, child in found:
-        scores.append(scores[parent] * min(1.0, child.factor))
-    return _grown(root, found, scores[1:])
-
-
-def _grown(
-    tree: TokenTree, found: Sequence[tuple[int, Child]], scores: Sequence[float]
-) -> TokenTree:
     return tree.grown(
         [child.token for _, child in found],
         [parent for parent, _ in found],
@@ -66,28 +50,19 @@ def _grown(
 def grow_best(
     root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The tree of the `budget` best guesses: `expand` is asked for children until none that is not
-    known could enter it.
+    """The tree of the `budget` best guesses, a tie to the earlier node: `expand` is asked once per
+    level, for children of the nodes below which a guess could still enter the tree.
     """
-    known: dict[Slots, Sequence[Child]] = {}
-
-    def factors(slot: Slot) -> list[float]:
-        return [min(1.0, child.factor) for child in known.get(slot.ranks, ())]
-
-    while True:
-        slots = list(grow_best_first(factors, budget, depth=depth, floor=floor))
-        slots.sort(key=lambda slot: (len(slot.ranks), slot.ranks))
-        places = [(), *(slot.ranks for slot in slots)]
-        tree = _tree_of(root, places, known)
-        full, worst = len(slots) == budget, min(tree.scores)
-        missing = {
+    tree = root
+    for level in range(depth):
+        worst = min(tree.scores) if tree.guesses == budget else -1.0
+        widths = {
             node: budget
-            for node, ranks in enumerate(places)
-            if ranks not in known
-            and len(ranks) < depth
-            and not (full and tree.scores[node] <= worst)  # its children would fall out
+            for node, its in enumerate(tree.depths)
+            if its == level and tree.scores[node] > worst
         }
-        if not missing:
-            return tree
-        found = expand(tree, missing)
-        known |= {places[node]: found.get(node, ()) for node in missing}
+        if not widths:
+            break
+        tree = add_children(tree, expand(tree, widths), floor=floor, above=worst)
+        tree = tree.truncated(budget)
+    return tree

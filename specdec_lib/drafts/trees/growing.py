@@ -9,11 +9,12 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import LanguageModel, TreeGrower
+from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
 from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, slots_of
 
+Known = Float[Tensor, " vocab"] | Ranked  # the logits after a node, or its ranked children
 SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 
@@ -73,9 +74,9 @@ class TreeDraft:
 
         def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             part, number = tree.above(list(widths))  # other nodes need not be read
-            logits = self.model.score(context, part)
+            known = self.read(context, part, chance)
             return {
-                node: self.children(tree, node, logits[number[node]], chance, width)
+                node: self.children(tree, node, known[number[node]], chance, width)
                 for node, width in widths.items()
             }
 
@@ -84,12 +85,22 @@ class TreeDraft:
 
     @functools.cached_property
     def _grower(self) -> TreeGrower | None:
-        """The model, if it can grow this kind of tree itself, which is faster."""
-        able = self.siblings == "ranked" and self.shape is None
-        return self.model if able and isinstance(self.model, TreeGrower) else None
+        """The model, if it can choose this kind of children itself, which is faster."""
+        ranked = self.siblings == "ranked"
+        return self.model if ranked and isinstance(self.model, TreeGrower) else None
+
+    def read(
+        self, context: Context, tree: TokenTree, chance: Chance
+    ) -> Float[Tensor, "nodes vocab"] | Sequence[Ranked]:
+        """Read a tree in one pass: per node, what `children` needs to know."""
+        ranked = None
+        if self._grower is not None:
+            most = self.budget or max(self.widths or (max(self.shape.ranks) + 1,))
+            ranked = self._grower.rank(context, tree, chance, width=most, match=self.match)
+        return self.model.score(context, tree) if ranked is None else ranked
 
     def _grown_by_model(self, context: Context, chance: Chance) -> TokenTree | None:
-        if self._grower is None:
+        if self._grower is None or self.shape is not None:
             return None
         reach = self.reach(context)
         widths = (self.budget,) * reach if self.widths is None else self.widths[:reach]
@@ -148,30 +159,31 @@ class TreeDraft:
         return tree
 
     def children(
-        self,
-        tree: TokenTree,
-        node: int,
-        logits: Float[Tensor, " vocab"],
-        chance: Chance,
-        width: int,
+        self, tree: TokenTree, node: int, known: Known, chance: Chance, width: int
     ) -> list[Child]:
         """Up to `width` children of a node, the best first; drawn ones in the order of drawing."""
-        if self.siblings in ("iid", "distinct"):
-            return self._drawn(tree, node, logits, chance, width)
-        if self.siblings == "ranked" and chance.sampler.temperature > 0:
-            tokens, gaps = leading(
-                *chance.rank(logits, tree.position(node) + 1, max(2, width)), width
-            )
-            factors = [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
-        elif chance.sampler.temperature == 0:
-            tokens, factors = likeliest(logits, width)
+        if isinstance(known, tuple):
+            tokens, factors = (column[:width] for column in known)
         else:
-            tokens, factors = best(chance.sampler.probs(logits), width)
+            if self.siblings in ("iid", "distinct"):
+                return self._drawn(tree, node, known, chance, width)
+            tokens, factors = self._chosen(known, tree.position(node) + 1, chance, width)
         return [
             Child(token, factor, None, self.model.name)
             for token, factor in zip(tokens, factors, strict=True)
             if factor > 0
         ]
+
+    def _chosen(
+        self, logits: Float[Tensor, " vocab"], position: int, chance: Chance, width: int
+    ) -> Ranked:
+        """The tokens that are chosen for a position without being drawn, and their factors."""
+        if self.siblings == "ranked" and chance.sampler.temperature > 0:
+            tokens, gaps = leading(*chance.rank(logits, position, max(2, width)), width)
+            return tokens, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        if chance.sampler.temperature == 0:
+            return likeliest(logits, width)
+        return best(chance.sampler.probs(logits), width)
 
     def _drawn(
         self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int

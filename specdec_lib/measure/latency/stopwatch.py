@@ -20,6 +20,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import (
     Draft,
     LanguageModel,
+    Ranked,
     Rule,
     SourceReader,
     TreeGrower,
@@ -138,6 +139,15 @@ class TimedModel:
             return self._model.grow(
                 context, chance, widths=widths, budget=budget, floor=floor, match=match
             )
+
+    def rank(
+        self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
+    ) -> Sequence[Ranked] | None:
+        """As the model's, None if it ranks none."""
+        if not isinstance(self._model, TreeGrower):
+            return None
+        with self._timed((TREE, ""), context):
+            return self._model.rank(context, tree, chance, width=width, match=match)
 
     @contextmanager
     def _timed(self, around: Part, context: Context) -> Iterator[None]:

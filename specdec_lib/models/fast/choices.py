@@ -5,7 +5,36 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_LANES, exponential
+
+Sampling = tuple[float, int, np.ndarray, np.ndarray]
+"""Temperature, top-k (0 for none), and a match table's edges and bins."""
+
+
+def sampling_of(sampler: Sampler, match: MatchTable, scored: int) -> Sampling | None:
+    """What the compiled choices take, for a head of so many tokens; None for a top-p."""
+    if sampler.temperature > 0 and sampler.top_p < 1:
+        return None
+    bins = np.array(match.binned or (match.rates,))
+    top_k = sampler.top_k if sampler.top_k is not None and sampler.top_k < scored else 0
+    return float(sampler.temperature), top_k, np.array(match.edges, np.float64), bins
+
+
+def noise_keys(chance: Chance, first: int, count: int) -> np.ndarray:
+    """The keys of the noise at positions from `first` on; zeros for temperature 0."""
+    if chance.sampler.temperature == 0:
+        return np.zeros(count, np.uint64)
+    return np.array([chance.noise_key(first + one) for one in range(count)], np.uint64)
+
+
+def check_finite(count: int, name: str) -> None:
+    """Raise ValueError for the negative number by which compiled calls report bad logits."""
+    if count < 0:
+        raise ValueError(
+            f"logits must hold no NaN or +inf and at least one finite value; those of {name} do not"
+        )
 
 
 @no_type_check
@@ -115,8 +144,7 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
     """Write the columns of the k tokens that rank best with the noise, and the match table's rate
     of each; return how many, −1 if no logit is finite.
 
-    sampling    temperature, top-k (0 for none), and the match table's edges and bins
-    ids         the token of each column, rising
+    ids    the token of each column, rising
     """
     temperature, top_k, edges, binned = sampling
     columns = top_k_columns(logits, top_k)
@@ -134,3 +162,26 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
         places[rank] = columns[order[rank]]
         factors[rank] = row[rank] if rank <= last else row[last] * 0.5 ** (rank - last)
     return min(k, count)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def rank_rows(logits, width, sampling, keys, ids):
+    """Tokens and factors of the best children after each row of logits, [rows, width], and how many
+    each row has, −1 if its logits are not finite.
+
+    keys    the key of each row's noise
+    ids     the token of each column, rising
+    """
+    count = len(logits)
+    tokens, factors = np.empty((count, width), np.int64), np.empty((count, width))
+    counts = np.empty(count, np.int64)
+    for row in range(count):
+        line, places, rates = logits[row], tokens[row], factors[row]
+        if sampling[0] == 0.0:
+            counts[row] = choose_likeliest(line, width, places, rates)
+        else:
+            counts[row] = choose_ranked(line, width, places, rates, sampling, keys[row], ids)
+        for one in range(counts[row]):
+            places[one] = ids[places[one]]
+    return tokens, factors, counts

@@ -79,29 +79,31 @@ def keep_best(count, budget, nodes, scores):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def root_alone(token, entry, most):
-    """Arrays for so many nodes, their scores and their rows, which hold the root."""
+    """Arrays for so many nodes and their scores, which hold the root."""
     nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
     nodes[TOKEN, 0], nodes[PARENT, 0], nodes[ENTRY, 0] = token, -1, entry
     scores[0] = 1.0
-    return nodes, scores, np.zeros((2, most), np.int64)
+    return nodes, scores
 
 
 @no_type_check
 def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; and the passes, −1 if logits were not finite.
+    rows read beyond `rest`; the logits after the root and these rows; and the passes, −1 if logits
+    were not finite.
 
     begun      the position and the entry of the first token of `rest`, how many entries are
                committed, and the entries of the root's path beyond these
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
-    sampling   temperature, top-k (0 for none), and a match table's edges and bins
+    sampling   see `choices.Sampling`
     noise      the key of each depth's noise, and the tokens, rising, that the head scores
-    sizes      the width of a row of logits; and the most nodes and rows
+    sizes      the width of a row of logits; the most nodes; and the most rows with logits
     """
-    (widths, budget, floor), (noise_keys, ids), (columns, most) = limits, noise, sizes
+    (widths, budget, floor), (noise_keys, ids), (columns, most, longest) = limits, noise, sizes
     (shape, tables, layers, head), (keys, values) = network, buffers
-    nodes, scores, reads = root_alone(rest[-1], begun[3][-1], most)
+    nodes, scores = root_alone(rest[-1], begun[3][-1], most)
+    reads, kept = np.zeros((2, longest), np.int64), np.empty((longest, columns), np.float32)
     found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
     known, count, passes = 0, 1, 0
     for level in range(len(widths)):
@@ -119,7 +121,7 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
             rows = level_rows(begun, rest, frontier, level, first, nodes)
         else:
             rows = root_rows(begun, rest)
-        logits = np.empty((len(frontier), columns), np.float32)
+        logits = kept[known + 1 - len(frontier) : known + 1]
         run_pass(rows, len(frontier), shape, tables, layers, head, keys, values, logits)
         passes += 1
         for row, node in enumerate(frontier):
@@ -130,13 +132,13 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
                 key = noise_keys[level]
                 chosen = choose_ranked(line, width, found, factors, sampling, key, ids)
             if chosen < 0:
-                return nodes[:2, :1], scores[:1], reads[:, :0], -1
+                return nodes[:2, :1], scores[:1], reads[:, :0], kept[:0], -1
             count = append_children(
                 ids[found[:chosen]], factors, node, level, floor, worst, nodes, scores, count
             )
         if budget and count - 1 > budget:
             count = keep_best(count, budget, nodes, scores)
-    return nodes[:2, :count], scores[:count], reads[:, :known], passes
+    return nodes[:2, :count], scores[:count], reads[:, :known], kept[: known + 1], passes
 
 
 def _copy(name, run_pass):

@@ -1,12 +1,10 @@
 """A model on the fast CPU runtime: one compiled call per pass."""
 
-import functools
 import time
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import mul
 
-import numba
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -15,22 +13,21 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import Usage, check_root
+from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast import attention, compiled_trees, kernels, tiles
+from specdec_lib.models.fast import attention, choices, tiles
 from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
+from specdec_lib.models.fast.threads import Threads
 from specdec_lib.models.fast.weights import COLUMNS, read_weights, replace_head
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
-SMALL = 16_000_000  # bytes of weights up to which one thread is best
 MOST = 4096  # nodes of a tree that is grown in one call
 ARITHMETIC = {
     "exact": "float32 sums over float32 weights",
     "int8": "whole sums over rows and weights of 8 bits",
 }
-NO_BINS = np.empty(0), np.empty((0, 0))
 
 
 class FastModel:
@@ -54,31 +51,22 @@ class FastModel:
         threads: int | None = None,
     ) -> None:
         self.weights = read_weights(model.eval(), edition)
-        self.model = model
-        self.name, self.edition = name, edition
+        self.model, self.name, self.edition = model, name, edition
         head = model.get_output_embeddings()
         self.vocabulary = len(head.weight)
         self.max_positions = int(model.config.max_position_embeddings)
-        if threads is None:
-            threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
         self.set_threads(threads)
-        self.usage = Usage()
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self._memory = BranchMemory()
+        self.usage, self._memory = Usage(), BranchMemory()
         self._capacity = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._keys, self._values = self.weights.buffers(self._capacity)
 
-    def set_threads(self, threads: int) -> None:
+    def set_threads(self, threads: int | None) -> None:
         """Compute on so many threads, or as many as the machine has; no bit of a result changes."""
-        if threads < 1:
-            raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
-        self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
-        self._pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
-        if self.threads > 1:
-            self._pass, self._grow = kernels.many_threads, compiled_trees.grow_on_many_threads
-            _start_threads()
+        self._calls = Threads.of(threads, self.weights.nbytes)
+        self.threads = self._calls.count
 
     @property
     def digest(self) -> str:
@@ -98,6 +86,27 @@ class FastModel:
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
+        scored = self._read(context, tree)
+        return scored.clone() if self._cut is None else self._cut.spread(scored)
+
+    def rank(
+        self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
+    ) -> list[Ranked] | None:
+        """The children that `TreeDraft` would choose; see `TreeGrower.rank`."""
+        sampling = choices.sampling_of(chance.sampler, match, self.vocabulary)
+        if sampling is None:
+            return None
+        check_root(context, tree, self.vocabulary, self.max_positions)
+        scored = self._read(context, tree).numpy()
+        keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
+        width = min(width, len(self._ids))
+        found = choices.rank_rows(np.ascontiguousarray(scored), width, sampling, keys, self._ids)
+        choices.check_finite(int(found[2].min()), self.name)
+        rows = zip(*(column.tolist() for column in found), strict=True)
+        return [(tokens[:count], factors[:count]) for tokens, factors, count in rows]
+
+    def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
+        """The logits of the tokens that the head scores, not to be changed."""
         if self._cut is not None:
             self._score_prompt_of(context, self._cut)
         memory = self._memory
@@ -107,10 +116,8 @@ class FastModel:
             if tokens:
                 block = self._run(tokens, positions, memory.paths(parents, memory.used), keep)
                 memory.add(parents, tokens)
-                new = range(memory.used - keep, memory.used)
-                memory.ready.update((entry, (block, row)) for row, entry in enumerate(new))
-                if nodes == [*new]:
-                    return block.clone()
+                if nodes == [*memory.keep(block)]:
+                    return block
             return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
         except BaseException:
             self.forget()  # an interrupted pass leaves entries half filled
@@ -126,13 +133,14 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow; its logits are not kept.  See `TreeGrower.grow`."""
-        sampler = chance.sampler
+        """The tree that `TreeDraft` would grow.  See `TreeGrower.grow`."""
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
-        most = 2 + ((budget + 1) * budget if budget else sum(accumulate(short, mul)))
-        ranked = sampler.temperature == 0 or (match.edges and sampler.top_p == 1)
-        if not ranked or not short or max(most, *short) > MOST:
+        levels = [1, *([budget] * len(short) if budget else accumulate(short, mul))]
+        most = 2 + ((budget + 1) * budget if budget else sum(levels))
+        sampling = choices.sampling_of(chance.sampler, match, self.vocabulary)
+        fixed = budget and chance.sampler.temperature > 0 and not match.edges
+        if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
         root = TokenTree.rooted(context)
         check_root(context, root, self.vocabulary, self.max_positions)
@@ -144,7 +152,9 @@ class FastModel:
             if not plan.tokens:
                 return None
             limits = np.array(short), budget or 0, float(floor)
-            nodes, scores = self._grow_compiled(len(context), chance, plan, limits, match, most)
+            keys = choices.noise_keys(chance, len(context), len(short))
+            sizes = self.weights.columns, most, sum(levels[:-1])
+            nodes, scores = self._grow_compiled(plan, limits, sampling, keys, sizes)
         except BaseException:
             self.forget()  # an interrupted pass leaves entries half filled
             raise
@@ -153,41 +163,34 @@ class FastModel:
 
     def _grow_compiled(
         self,
-        length: int,
-        chance: Chance,
         plan: PassPlan,
         limits: tuple[np.ndarray, int, float],
-        match: MatchTable,
-        most: int,
+        sampling: choices.Sampling,
+        keys: np.ndarray,
+        sizes: tuple[int, int, int],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and parents of a tree's nodes, and their scores, after `length` tokens."""
-        memory, weights, sampler = self._memory, self.weights, chance.sampler
-        start, noisy = memory.used, sampler.temperature > 0
-        self._reserve(start + len(plan.tokens) + most)
-        depths = range(len(limits[0]))
-        keys = [chance.noise_key(length + depth) if noisy else 0 for depth in depths]
-        bins = (np.array(match.edges), np.array(match.binned)) if noisy else NO_BINS
+        """Tokens and parents of a tree's nodes, and their scores."""
+        memory, weights = self._memory, self.weights
+        start = memory.used
+        self._reserve(start + len(plan.tokens) + sizes[2])
         root_path = np.array(memory.paths(plan.parents, start)[-1])
-        began = self._start()
-        nodes, scores, reads, passes = self._grow(
+        began = self._calls.start()
+        nodes, scores, reads, logits, passes = self._calls.grow(
             (plan.positions[0], start, len(memory.committed), root_path),
             np.array(plan.tokens),
             limits,
-            (float(sampler.temperature), min(sampler.top_k or 0, len(self._ids)), *bins),
-            (np.array(keys, np.uint64), self._ids),
+            sampling,
+            (keys, self._ids),
             (weights.shape, weights.tables, weights.layers, weights.head),
             (self._keys, self._values),
-            (weights.columns, most),
+            sizes,
         )
-        if passes < 0:
-            raise ValueError(
-                "logits must hold no NaN or +inf and at least one finite value; those of"
-                f" {self.name} do not"
-            )
+        choices.check_finite(passes, self.name)
         rows = len(plan.tokens) + reads.shape[1]
         self.usage += Usage(passes, rows, time.perf_counter() - began)
         memory.add(plan.parents, plan.tokens)
         memory.add(reads[1].tolist(), reads[0].tolist())
+        memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 
     def _score_prompt_of(self, context: Context, head: CutHead) -> None:
@@ -219,8 +222,10 @@ class FastModel:
         positions: Sequence[int],
         paths: Sequence[Sequence[int]],
         keep: int,
-    ) -> Float[Tensor, "keep vocab"]:
-        """One pass over new rows, in the next entries; the logits of the last `keep` of them."""
+    ) -> Float[Tensor, "keep scored"]:
+        """One pass over new rows, in the next entries; the logits of the last `keep` of them for
+        the tokens that the head scores.
+        """
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))
         counts = [len(path) for path in paths]
@@ -228,20 +233,13 @@ class FastModel:
         committed = len(self._memory.committed)
         rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
         logits = np.empty((keep, weights.columns), np.float32)
-        began = self._start()
-        self._pass(
+        began = self._calls.start()
+        self._calls.run_pass(
             *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
             *(self._keys, self._values, logits),
         )
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
-        scored = torch.from_numpy(logits)
-        return scored[:, : self.vocabulary] if self._cut is None else self._cut.spread(scored)
-
-    def _start(self) -> float:
-        """The time at which a compiled call on this model's threads begins."""
-        if 1 < self.threads != numba.get_num_threads():
-            numba.set_num_threads(self.threads)
-        return time.perf_counter()
+        return torch.from_numpy(logits)[:, : len(self._ids)]
 
     def _reserve(self, entries: int) -> None:
         if entries > self._capacity:
@@ -250,11 +248,3 @@ class FastModel:
                 self._capacity *= 2
             self._keys, self._values = self.weights.buffers(self._capacity)
             self._keys[:, :, : old[0].shape[2]], self._values[:, :, :, : old[1].shape[3]] = old
-
-
-@functools.cache
-def _start_threads() -> None:
-    """Start Numba's threads, which sets the number of PyTorch's, and restore that."""
-    threads = torch.get_num_threads()
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    torch.set_num_threads(threads)

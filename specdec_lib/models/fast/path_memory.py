@@ -96,6 +96,12 @@ class BranchMemory:
             self._parents[self.used] = parent
             self.used += 1
 
+    def keep(self, block: Tensor) -> range:
+        """Keep the logits after the last entries, one row for each; returns these entries."""
+        last = range(self.used - len(block), self.used)
+        self.ready.update((entry, (block, row)) for row, entry in enumerate(last))
+        return last
+
     def append(self, tokens: Sequence[int]) -> None:
         """Commit tokens that were read while there was no branch."""
         self.committed.extend(tokens)
