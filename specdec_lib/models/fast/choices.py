@@ -13,7 +13,7 @@ Sampling = tuple[float, int, np.ndarray, np.ndarray]
 """Temperature, top-k (0 for none), and a match table's edges and bins."""
 
 
-def sampling_of(sampler: Sampler, match: MatchTable, scored: int) -> Sampling | None:
+def compiled_sampling(sampler: Sampler, match: MatchTable, scored: int) -> Sampling | None:
     """What the compiled choices take, for a head of so many tokens; None for a top-p."""
     if sampler.temperature > 0 and sampler.top_p < 1:
         return None

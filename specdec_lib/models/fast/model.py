@@ -93,7 +93,7 @@ class FastModel:
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> list[Ranked] | None:
         """The children that `TreeDraft` would choose; see `TreeGrower.rank`."""
-        sampling = choices.sampling_of(chance.sampler, match, self.vocabulary)
+        sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         if sampling is None:
             return None
         check_root(context, tree, self.vocabulary, self.max_positions)
@@ -138,7 +138,7 @@ class FastModel:
         short = [min(width, self.vocabulary) for width in widths[:room]]
         levels = [1, *([budget] * len(short) if budget else accumulate(short, mul))]
         most = 2 + ((budget + 1) * budget if budget else sum(levels))
-        sampling = choices.sampling_of(chance.sampler, match, self.vocabulary)
+        sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         fixed = budget and chance.sampler.temperature > 0 and not match.edges
         if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
