@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.files import replace_marked
+from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.readme import MARKS, speeds
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
@@ -116,6 +117,20 @@ def raced(kind: str) -> pd.DataFrame:
 @pytest.mark.parametrize("edition, kind", [("exact", "bench"), ("int8", "bench-int8")])
 def test_the_speeds_are_the_stored_measurement(edition, kind):
     assert between(MARKS[edition]) == speeds(raced(kind))
+
+
+def test_what_is_said_about_the_speeds_is_so():
+    """In float32 all methods gain, interval and all; copies first gain most, in int8 greedily."""
+    tables = [
+        raced(kind).query("prompt_set == 'all' and baseline == 'autoregressive'")
+        for kind in ("bench", "bench-int8")
+    ]
+    own, rounded = (table[table.method.isin(OURS)] for table in tables)
+    assert len(own) == len(rounded) == 2 * len(OURS) and (own.ratio_low > 1).all()
+    best = [one.loc[one.groupby("temperature").ratio.idxmax()] for one in (own, rounded)]
+    assert set(best[0].method) == {"copies first"}
+    greedy, sampled = best[1].ratio
+    assert best[1].method.iloc[0] == "copies first" and greedy > 1.5 > 1.2 > sampled
 
 
 def test_what_the_guide_says_about_cascades_is_so():
