@@ -59,7 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
         place = given.out / f"{kind}_{name}.csv"
         write_table(place, table, COLUMNS)
         if given.out == MEASURED:
-            replace_marked(MARKS[given.edition], speeds(table))
+            mark, page = MARKS[given.edition]
+            replace_marked(mark, speeds(table), page)
         per_prompt = pd.DataFrame(map(asdict, timings))
         write_table(place.with_stem(f"{place.stem}_prompts"), per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"

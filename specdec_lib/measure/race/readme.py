@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from specdec_lib.core.files import README
 from specdec_lib.measure.sweep.ratios import sampling_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 HF = "Hugging Face"  # a runtime, followed by its precision
-MARKS = {"exact": "speeds", "int8": "speeds-int8"}  # by edition
+GUIDE = README.parent / "docs" / "guide.md"
+MARKS = {"exact": ("speeds", README), "int8": ("speeds_int8", GUIDE)}  # and their pages
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
     "hf_assisted": "Hugging Face assisted, same draft",
