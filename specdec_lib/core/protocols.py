@@ -1,6 +1,6 @@
 """The protocols of models, drafts and rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -115,10 +115,10 @@ class TreeGrower(Protocol):
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
-    ) -> Sequence[Ranked] | None:
-        """Read a tree as `score` does, and return the first `width` "ranked" children that a
-        `TreeDraft` would choose from each row, up to rounding of factors; None where the model
-        cannot.
+    ) -> Callable[[int], Ranked] | None:
+        """Read a tree as `score` does; returns a function that gives the first `width` "ranked"
+        children of a node as a `TreeDraft` would choose them from its row, up to rounding of
+        factors; None where the model cannot.
         """
         ...
 

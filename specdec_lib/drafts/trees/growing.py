@@ -1,7 +1,7 @@
 """Trees and chains of guesses grown from one model, with at most one pass per level."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
 from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, slots_of
 
-Known = Float[Tensor, " vocab"] | Ranked  # the logits after a node, or its ranked children
+Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
+"""The logits after a node, or a function that gives its ranked children."""
 SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 
@@ -89,15 +90,15 @@ class TreeDraft:
         ranked = self.siblings == "ranked"
         return self.model if ranked and isinstance(self.model, TreeGrower) else None
 
-    def read(
-        self, context: Context, tree: TokenTree, chance: Chance
-    ) -> Float[Tensor, "nodes vocab"] | Sequence[Ranked]:
+    def read(self, context: Context, tree: TokenTree, chance: Chance) -> Sequence[Known]:
         """Read a tree in one pass: per node, what `children` needs to know."""
         ranked = None
         if self._grower is not None:
             most = self.budget or max(self.widths or (max(self.shape.ranks) + 1,))
             ranked = self._grower.rank(context, tree, chance, width=most, match=self.match)
-        return self.model.score(context, tree) if ranked is None else ranked
+        if ranked is None:
+            return self.model.score(context, tree).unbind()
+        return [functools.partial(ranked, node) for node in range(len(tree))]
 
     def _grown_by_model(self, context: Context, chance: Chance) -> TokenTree | None:
         if self._grower is None or self.shape is not None:
@@ -162,8 +163,8 @@ class TreeDraft:
         self, tree: TokenTree, node: int, known: Known, chance: Chance, width: int
     ) -> list[Child]:
         """Up to `width` children of a node, the best first; drawn ones in the order of drawing."""
-        if isinstance(known, tuple):
-            tokens, factors = (column[:width] for column in known)
+        if not isinstance(known, Tensor):
+            tokens, factors = (column[:width] for column in known())
         else:
             if self.siblings in ("iid", "distinct"):
                 return self._drawn(tree, node, known, chance, width)

@@ -142,7 +142,7 @@ class TimedModel:
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
-    ) -> Sequence[Ranked] | None:
+    ) -> Callable[[int], Ranked] | None:
         """As the model's, None if it ranks none."""
         if not isinstance(self._model, TreeGrower):
             return None

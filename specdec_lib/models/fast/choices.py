@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.protocols import Ranked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_LANES, exponential
 
@@ -166,22 +167,24 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
-def rank_rows(logits, width, sampling, keys, ids):
-    """Tokens and factors of the best children after each row of logits, [rows, width], and how many
-    each row has, −1 if its logits are not finite.
+def rank_row(logits, width, sampling, key, ids):
+    """Tokens and factors of the best children after a row of logits, and how many, −1 if the logits
+    are not finite.
 
-    keys    the key of each row's noise
-    ids     the token of each column, rising
+    ids    the token of each column, rising
     """
-    count = len(logits)
-    tokens, factors = np.empty((count, width), np.int64), np.empty((count, width))
-    counts = np.empty(count, np.int64)
-    for row in range(count):
-        line, places, rates = logits[row], tokens[row], factors[row]
-        if sampling[0] == 0.0:
-            counts[row] = choose_likeliest(line, width, places, rates)
-        else:
-            counts[row] = choose_ranked(line, width, places, rates, sampling, keys[row], ids)
-        for one in range(counts[row]):
-            places[one] = ids[places[one]]
-    return tokens, factors, counts
+    columns, factors = np.empty(width, np.int64), np.empty(width)
+    if sampling[0] == 0.0:
+        count = choose_likeliest(logits, width, columns, factors)
+    else:
+        count = choose_ranked(logits, width, columns, factors, sampling, key, ids)
+    return ids[columns[: max(count, 0)]], factors[: max(count, 0)], count
+
+
+def ranked(
+    name: str, logits: np.ndarray, width: int, sampling: Sampling, key: np.uint64, ids: np.ndarray
+) -> Ranked:
+    """The best children after a row of the logits of the model of this name."""
+    tokens, factors, count = rank_row(logits, width, sampling, key, ids)
+    check_finite(count, name)
+    return tokens.tolist(), factors.tolist()

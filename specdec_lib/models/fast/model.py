@@ -1,7 +1,7 @@
 """A model on the fast CPU runtime: one compiled call per pass."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import mul
 
@@ -91,7 +91,7 @@ class FastModel:
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
-    ) -> list[Ranked] | None:
+    ) -> Callable[[int], Ranked] | None:
         """The children that `TreeDraft` would choose; see `TreeGrower.rank`."""
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         if sampling is None:
@@ -99,11 +99,12 @@ class FastModel:
         check_root(context, tree, self.vocabulary, self.max_positions)
         scored = self._read(context, tree).numpy()
         keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
-        width = min(width, len(self._ids))
-        found = choices.rank_rows(np.ascontiguousarray(scored), width, sampling, keys, self._ids)
-        choices.check_finite(int(found[2].min()), self.name)
-        rows = zip(*(column.tolist() for column in found), strict=True)
-        return [(tokens[:count], factors[:count]) for tokens, factors, count in rows]
+        width, ids = min(width, len(self._ids)), self._ids
+
+        def ranked(node: int) -> Ranked:
+            return choices.ranked(self.name, scored[node], width, sampling, keys[node], ids)
+
+        return ranked
 
     def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits of the tokens that the head scores, not to be changed."""
@@ -142,8 +143,7 @@ class FastModel:
         fixed = budget and chance.sampler.temperature > 0 and not match.edges
         if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
-        root = TokenTree.rooted(context)
-        check_root(context, root, self.vocabulary, self.max_positions)
+        check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
         if self._cut is not None:
             self._score_prompt_of(context, self._cut)
         try:
