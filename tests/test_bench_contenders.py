@@ -147,7 +147,7 @@ def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in (*OURS, *HF, "greedy", "T = 1, top-k 50"))
-    command.main(["--smoke", *HERE, "--edition", "int8"])
+    command.main(["--smoke", "--device", "cpu", "--edition", "int8"])
     shown = capsys.readouterr().out
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
@@ -165,3 +165,9 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     assert set(main.baseline) == {"autoregressive", *HF}
     assert len(pd.read_csv(per_prompt)) == (len(OURS) + 4) * 2
     assert isinstance(figures.versus(main, prompt_set="all"), go.Figure)
+
+
+@pytest.mark.parametrize("given", [("--edition", "int8", *HERE), ("--runtimes", "fast,int8")])
+def test_an_edition_is_never_timed_under_the_name_of_another(given: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="runtime of its own"):
+        command.main([*given])

@@ -211,7 +211,7 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
 
 
 def test_products_of_eight_bits_are_whole_numbers_without_their_instruction_too() -> None:
-    """The instruction and the plain way give the same bits; with other weights they do not."""
+    """The instruction and the plain way give the same bits."""
     code = (
         "import sys; import numpy as np; from specdec_lib.models.fast import tiles;"
         " tiles.DOT_PRODUCTS &= sys.argv[1] == 'with'; tiles.ROWS, tiles.TOGETHER = 2, 1;"

@@ -18,7 +18,7 @@ from specdec_lib.measure.race.readme import MARKS, speeds
 from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import RUNTIMES, fast_model
+from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder, load_ladder
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
         torch.set_num_threads(given.threads)
     runtimes = given.runtimes.split(",") if given.runtimes else _runtimes(given)
     ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
-    if runtimes[-1] in RUNTIMES[1:]:
-        ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
+    ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
     plan = SMOKE if given.smoke else BenchPlan(repeats=given.repeats, seed=given.seed)
     plan = replace(
         plan,
@@ -81,7 +80,7 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
     """
     found = {}
     for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
-        if isinstance(model, FastModel):
+        if isinstance(model, FastModel) and model.edition == "exact":
             found[name] = fast_model(model, edition="int8")
     return replace(ladder, **found)
 
@@ -104,7 +103,10 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add("--repeats", type=int, default=1, help="of every method on each prompt")
     parser.add_common("--seed", 0)
     parser.add_common("--out", MEASURED)
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    if given.runtimes and (given.edition == "int8" or "int8" in given.runtimes.split(",")):
+        parser.error("--edition int8 races on a runtime of its own: give it without --runtimes")
+    return given
 
 
 def _show(table: "DataFrame") -> None:

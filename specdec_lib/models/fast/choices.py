@@ -40,6 +40,22 @@ def check_finite(count: int, name: str) -> None:
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
+def insert(value, place, count, k, places, found):
+    """Put a value and its place behind those of `count` that are not smaller, where it is among the
+    k largest; return how many there are then.
+    """
+    if count == k and value <= found[count - 1]:
+        return count
+    at = count if count < k else k - 1
+    while at and found[at - 1] < value:
+        found[at], places[at] = found[at - 1], places[at - 1]
+        at -= 1
+    found[at], places[at] = value, place
+    return min(count + 1, k)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
 def find_largest(values, k, places, found):
     """Write the k largest values above −inf to `found` and their places to `places`, best first, a
     tie to the lower place; return how many there are, or −1 if one is NaN.
@@ -49,14 +65,8 @@ def find_largest(values, k, places, found):
         value = values[place]
         if value != value:
             return -1
-        if value == -np.inf or (count == k and value <= found[count - 1]):
-            continue
-        at = count if count < k else k - 1
-        while at and found[at - 1] < value:
-            found[at], places[at] = found[at - 1], places[at - 1]
-            at -= 1
-        found[at], places[at] = value, place
-        count = min(count + 1, k)
+        if value > -np.inf:
+            count = insert(value, place, count, k, places, found)
     return count
 
 
@@ -127,14 +137,7 @@ def find_noisiest(scaled, tokens, key, places, found):
         if count == k and (1.0 - bits * 2.0**-52) * bar > weight * 1.0001:
             continue
         value = scaled[place] - np.log(-np.log(bits * 2.0**-52))
-        if count == k and value <= found[count - 1]:
-            continue
-        at = count if count < k else k - 1
-        while at and found[at - 1] < value:
-            found[at], places[at] = found[at - 1], places[at - 1]
-            at -= 1
-        found[at], places[at] = value, place
-        count = min(count + 1, k)
+        count = insert(value, place, count, k, places, found)
         bar = np.exp(found[count - 1])
     return count
 
