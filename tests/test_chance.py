@@ -208,16 +208,3 @@ def test_a_draw_never_returns_a_token_without_probability():
 def test_a_draw_for_an_unknown_use_is_refused():
     with pytest.raises(ValueError, match="sibling"):
         Chance(0).draw("bonus", torch.ones(2) / 2, 0, ())
-
-
-@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
-def test_ranks_among_a_few_tokens_are_those_of_the_distribution_that_only_they_have(temperature):
-    tokens, few = [7, 3, 11, 0], torch.tensor([0.5, 1.5, -0.3, 1.0], dtype=torch.float64)
-    dense = torch.full((12,), -torch.inf, dtype=torch.float64)
-    dense[tokens] = few
-    for seed in range(20):
-        chance = Chance(seed, Sampler(temperature))
-        warped = few if temperature == 0 else chance.sampler.log_probs(few)
-        found, gaps = chance.rank_among(tokens, warped.tolist(), 5, 3)
-        wanted, wanted_gaps = chance.rank(dense, 5, 3)
-        assert found == wanted and gaps == pytest.approx(wanted_gaps)

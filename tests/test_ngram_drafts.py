@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance.enumerated import EveryBranch
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.ngram import NgramDraft
@@ -61,12 +62,23 @@ def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
     assert tree.scores[1:7] == (0.75, 0.16, 0.04, 0.03, 0.015, 0.0075) and tree.scores[7] == 0.75**2
 
 
-def test_a_draft_ranks_as_its_sharpened_distribution_would(small):
-    chance, draft = Chance(7, Sampler(1.0)), NgramDraft(small, (1,), counted_at=1.5)
+@pytest.mark.parametrize(
+    "sampler", [Sampler(1.0), Sampler(0.7, top_k=3), Sampler(1.3, top_p=0.7), Sampler(1.0, 5, 0.9)]
+)
+def test_a_draft_ranks_as_its_sharpened_distribution_would(small, sampler):
+    chance, draft = Chance(7, sampler), NgramDraft(small, (1,), counted_at=1.5)
     for position in range(20):
         tokens, gaps = chance.rank(torch.from_numpy(small.probs([1, 0]) ** 1.5).log(), position, 4)
         ranked, found = draft.rank((1, 0), 4, chance, position)
-        assert ranked == tokens and found == pytest.approx([gaps[1], *gaps[1:]])
+        assert ranked == tokens
+        assert found == pytest.approx([gaps[1] if len(gaps) > 1 else math.inf, *gaps[1:]])
+
+
+def test_a_branching_chance_refuses_noise_for_ngrams(small):
+    chance = EveryBranch(0, Sampler(1.0))
+    assert NgramDraft(small, (2,), siblings="top").propose(Context.of([3]), chance).guesses == 2
+    with pytest.raises(ValueError, match="noise cannot be enumerated"):
+        NgramDraft(small, (2,)).propose(Context.of([3]), chance)
 
 
 def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there_are(large):

@@ -1,20 +1,17 @@
 """Trees of guesses from an n-gram table, without a network."""
 
-import functools
 import math
 from dataclasses import dataclass
 
-import torch
+import numpy as np
 
-from specdec_lib.core.chance import Chance, Sampler, Slots
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
-from specdec_lib.core.tree.growth import Slot, by_parent, grow_best_first
+from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import check_budget
+from specdec_lib.models.fast.choices import match_arrays, noise_keys
 from specdec_lib.models.katz.model import Katz
-
-CONSIDERED = 16  # ranked with the shared noise; the rest is too flat to be worth a dense row
-REMEMBERED = 50_000  # lookups
+from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
 
 
 @dataclass(frozen=True)
@@ -65,57 +62,24 @@ class NgramDraft:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Guess how `context` goes on, with fewer guesses where the table knows fewer tokens."""
-        tree, window = TokenTree.rooted(context), context.tokens[-self.table.order :]
-        grow = self._fill if self.widths is None else self._widen
-        return grow(tree, window, chance)
-
-    def _widen(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
-        frontier = [ROOT]
-        for width in self.widths:
-            tokens, parents, scores = [], [], []
-            for node in frontier:
-                children, factors = self._children(
-                    window + tree.path_tokens(node), width, chance, tree.position(node) + 1
-                )
-                tokens += children
-                parents += [node] * len(children)
-                scores += [tree.scores[node] * factor for factor in factors]
-            frontier = list(range(len(tree), len(tree) + len(tokens)))
-            tree = tree.grown(tokens, parents, source=self.source, scores=scores)
-        return tree
-
-    def _fill(self, tree: TokenTree, window: tuple[int, ...], chance: Chance) -> TokenTree:
-        paths: dict[Slots, tuple[int, ...]] = {(): ()}  # tokens on the way to each slot
-
-        def factors(slot: Slot) -> list[float]:
-            path = paths[slot.ranks]
-            position = tree.root_position + len(path) + 1
-            tokens, found = self._children(window + path, self.budget, chance, position)
-            for rank, token in enumerate(tokens):
-                paths[(*slot.ranks, rank)] = (*path, token)
-            return found
-
-        limits = {"depth": self.depth, "floor": math.ulp(0.0), "tie": by_parent}
-        slots = list(grow_best_first(factors, self.budget, **limits))
-        return tree.grown(
-            [paths[slot.ranks][-1] for slot in slots],
-            [slot.parent for slot in slots],
-            source=self.source,
-            scores=[slot.score for slot in slots],
+        widths = self.widths if self.budget is None else (self.budget,) * self.depth
+        warp, table = self._warp(chance), self.table
+        nodes, scores = grow_guesses(
+            table.trie,
+            table.vocabulary,
+            table.window(context.tokens),
+            table.order,
+            (np.array(widths), self.budget or 0),
+            warp,
+            match_arrays(self.match),
+            noise_keys(chance, len(context), len(widths))
+            if warp.temperature
+            else np.zeros(len(widths), np.uint64),
         )
-
-    def _children(
-        self, tokens: tuple[int, ...], width: int, chance: Chance, position: int
-    ) -> tuple[list[int], list[float]]:
-        if chance.sampler.temperature > 0 and self.siblings == "ranked":
-            ranked, gaps = self.rank(tokens, width, chance, position)
-            return ranked, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
-        if self.counted_at == 1:
-            likely, factors = self._likely(tokens, width, None)
-        else:
-            likely, log_probs = self._likely(tokens, width, Sampler(1.0))
-            factors = [math.exp(value) for value in log_probs]
-        return likely[:width], factors[:width]
+        tokens, parents = nodes[:, 1:].tolist()
+        return TokenTree.rooted(context).grown(
+            tokens, parents, source=self.source, scores=scores[1:].tolist()
+        )
 
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
@@ -123,30 +87,18 @@ class NgramDraft:
         """The k best under the shared noise of the max(k, 16) likeliest continuations of `tokens`,
         the best first, and their gaps as `MatchTable` has them; others never compete.
         """
-        sampler = chance.sampler if chance.sampler.temperature > 0 else Sampler(1.0)
-        likely, log_probs = self._likely(tokens, k, sampler)
-        return leading(*chance.rank_among(likely, log_probs, position, max(2, k)), k)
+        table, [key] = self.table, noise_keys(chance, position, 1)
+        window, warp = table.window(tokens), self._warp(chance)
+        found, gaps = rank_continuations(table.trie, table.vocabulary, window, k, warp, key)
+        return found.tolist(), gaps.tolist()
 
-    def _likely(
-        self, tokens: tuple[int, ...], width: int, sampler: Sampler | None
-    ) -> tuple[list[int], list[float]]:
-        """The likeliest continuations and their log-probabilities, sharpened and warped as if there
-        were no others; for None, bare probabilities.
-        """
-        key = (tokens[-self.table.order + 1 :], width, sampler)
-        if key not in self._known:
-            if len(self._known) > REMEMBERED:
-                self._known.clear()
-            likely, values = self.table.top(tokens, max(width, CONSIDERED))
-            if sampler is not None:
-                logits = self.counted_at * torch.tensor(values, dtype=torch.float64).log()
-                values = sampler.log_probs(logits).tolist()
-            self._known[key] = likely, values
-        return self._known[key]
-
-    @functools.cached_property
-    def _known(
-        self,
-    ) -> dict[tuple[tuple[int, ...], int, Sampler | None], tuple[list[int], list[float]]]:
-        """What has been looked up: texts repeat themselves, and so do trees."""
-        return {}
+    def _warp(self, chance: Chance) -> Warp:
+        """How compiled code ranks the likeliest continuations."""
+        sampler = chance.sampler
+        noisy = sampler.temperature > 0 and self.siblings == "ranked"
+        return Warp(
+            float(self.counted_at),
+            float(sampler.temperature) if noisy else 0.0,
+            sampler.top_k or self.table.vocabulary,
+            float(sampler.top_p),
+        )

@@ -59,12 +59,10 @@ class EveryBranch(Chance):
 
     branches: Branches = field(default_factory=lambda: Branches([]))
 
-    def rank_among(
-        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int
-    ) -> tuple[list[int], list[float]]:
-        """Return the k likeliest of these tokens.  Raises ValueError at a temperature above 0."""
+    def noise_key(self, position: int) -> int:
+        """Refuse noise: raises ValueError at a temperature above 0."""
         self._refuse_noise()
-        return super().rank_among(tokens, log_probs, position, k)
+        return super().noise_key(position)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Return True in one run and False in another, where both are possible."""

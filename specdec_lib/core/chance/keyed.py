@@ -88,20 +88,6 @@ class Chance:
         highest = float(perturbed.max())
         return [highest - value for value in values]
 
-    def rank_among(
-        self, tokens: Sequence[int], log_probs: Sequence[float], position: int, k: int
-    ) -> tuple[list[int], list[float]]:
-        """What `rank` returns for a distribution over a few known tokens, without a dense row.
-
-        log_probs    of these tokens, warped already; at temperature 0 unwarped
-        """
-        if self.sampler.temperature > 0:
-            noise = _noise(self.seed, int(position), np.array(tokens)).tolist()
-            log_probs = [value + one for value, one in zip(log_probs, noise, strict=True)]
-        ordered = sorted(zip((-value for value in log_probs), tokens, strict=True))[:k]
-        found = [(token, -negative) for negative, token in ordered if negative < math.inf]
-        return [token for token, _ in found], [found[0][1] - value for _, value in found]
-
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
         """Whether a random test of this probability succeeds, for the child at `slots` in the tree
         whose root is at position `committed`. The same arguments always give the same answer, so

@@ -21,39 +21,29 @@ class Slot(NamedTuple):
     score: float
 
 
-def by_level(slot: Slot) -> tuple:
-    """A sort key for slots of equal score: shallower first, then lower ranks."""
-    return len(slot.ranks), slot.ranks
-
-
-def by_parent(slot: Slot) -> tuple:
-    """A sort key for slots of equal score: earlier-chosen parent first, then lower rank."""
-    return slot.parent, slot.ranks[-1]
-
-
 def grow_best_first(
     factors: Callable[[Slot], Iterable[float]],
     budget: int,
     *,
     depth: int | None = None,
     floor: float = 0.0,
-    tie: Callable[[Slot], tuple] = by_level,
 ) -> Iterator[Slot]:
-    """Yield at most `budget` slots, the best score first, each after its parent.
+    """Yield at most `budget` slots, the best score first, each after its parent; of equal ones the
+    shallower first, then the lower ranks.
 
     factors    for a chosen slot (the root has empty ranks), the conditional acceptance probability
                of each child by rank
     depth      deepest slot; None for no limit
     floor      lowest score of a slot
-    tie        orders slots of one score
 
     This is the best tree for the budget, because no child scores above its parent.
     """
-    heap: list[tuple[float, tuple, Slot, Iterator[Slot]]] = []
+    heap: list[tuple[float, int, Slots, Slot, Iterator[Slot]]] = []
 
     def push_next(children: Iterator[Slot]) -> None:
         for child in children:  # the best of those left: the others wait until it is chosen
-            heapq.heappush(heap, (-child.score, tie(child), child, children))
+            order = (-child.score, len(child.ranks), child.ranks)
+            heapq.heappush(heap, (*order, child, children))
             return
 
     slot = Slot(NO_PARENT, (), 1.0)

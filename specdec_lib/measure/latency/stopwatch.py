@@ -196,16 +196,6 @@ class TimedChance(Chance):
     uniform = _timed(Chance.uniform)
     noise_key = _timed(Chance.noise_key)
 
-    def rank_among(
-        self,
-        tokens: Sequence[int],
-        log_probs: Sequence[float],
-        position: int,
-        k: int,
-    ) -> tuple[list[int], list[float]]:
-        with self.watch.part(CHOOSING):
-            return super().rank_among(tokens, log_probs, position, k)
-
 
 def timed_parts(
     target: LanguageModel, draft: Draft, watch: Stopwatch

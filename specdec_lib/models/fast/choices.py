@@ -18,9 +18,13 @@ def compiled_sampling(sampler: Sampler, match: MatchTable, scored: int) -> Sampl
     """What the compiled choices take, for a head of so many tokens; None for a top-p."""
     if sampler.temperature > 0 and sampler.top_p < 1:
         return None
-    bins = np.array(match.binned or (match.rates,))
     top_k = sampler.top_k if sampler.top_k is not None and sampler.top_k < scored else 0
-    return float(sampler.temperature), top_k, np.array(match.edges, np.float64), bins
+    return float(sampler.temperature), top_k, *match_arrays(match)
+
+
+def match_arrays(match: MatchTable) -> tuple[np.ndarray, np.ndarray]:
+    """A match table's edges, and a row of rates for each bin."""
+    return np.array(match.edges, np.float64), np.array(match.binned or (match.rates,), np.float64)
 
 
 def noise_keys(chance: Chance, first: int, count: int) -> np.ndarray:
@@ -144,6 +148,15 @@ def find_noisiest(scaled, tokens, key, places, found):
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
+def match_rate(edges, binned, rank, gap):
+    """The rate of a match table for a child; see `MatchTable.rate`."""
+    row = binned[np.searchsorted(edges, gap, side="right")]
+    last = len(row) - 1
+    return row[rank] if rank <= last else row[last] * 0.5 ** (rank - last)
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
 def choose_ranked(logits, k, places, factors, sampling, key, ids):
     """Write the columns of the k tokens that rank best with the noise, and the match table's rate
     of each; return how many, −1 if no logit is finite.
@@ -161,10 +174,8 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
     count = find_noisiest(scaled, ids[columns], key, order, best)
     for rank in range(min(k, count)):
         gap = best[0] - best[rank] if rank else (best[0] - best[1] if count > 1 else np.inf)
-        row = binned[np.searchsorted(edges, gap, side="right")]
-        last = len(row) - 1
         places[rank] = columns[order[rank]]
-        factors[rank] = row[rank] if rank <= last else row[last] * 0.5 ** (rank - last)
+        factors[rank] = match_rate(edges, binned, rank, gap)
     return min(k, count)
 
 

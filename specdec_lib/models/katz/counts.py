@@ -4,7 +4,6 @@ Level 0 holds the vocabulary. An n-gram of a deeper level is a pair (number of i
 in the level above, last token), and a level is sorted by this pair.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,15 +34,6 @@ class Level:
     def totals(self) -> Int[np.ndarray, " ngrams"]:
         """c(h): the sum over all continuations that were seen, kept or not."""
         return self.counts - self.ends
-
-    def row(self, number: int) -> tuple[int, int]:
-        """First and last + 1 of the continuations of an n-gram."""
-        return int(self.offsets[number]), int(self.offsets[number + 1])
-
-    def find(self, token: int, start: int, stop: int) -> int | None:
-        """The number of the n-gram from `start` to `stop` that ends in `token`, or None."""
-        number = bisect_left(memoryview(self.tokens), token, start, stop)
-        return number if number < stop and self.tokens[number] == token else None
 
 
 def count_ngrams(

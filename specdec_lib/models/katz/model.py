@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Integer
+from jaxtyping import Float, Float64, Int, Int64, Integer
 from torch import Tensor
 
 from specdec_lib.core.context import Context
@@ -20,7 +20,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.katz import table_file
 from specdec_lib.models.katz.backoff import DISCOUNTED, back_off, taken_counts
 from specdec_lib.models.katz.counts import Level, above_thresholds, count_ngrams
-from specdec_lib.models.katz.ranking import Ranking, merge
+from specdec_lib.models.katz.trie import Trie, find_contexts, find_likeliest, make_trie
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +86,18 @@ class Katz:
         return back_off(self.levels, self.taken)
 
     @functools.cached_property
-    def _ranking(self) -> Ranking:
-        return Ranking.of(self.levels, self._distributions[0])
+    def trie(self) -> Trie:
+        """The table as compiled lookups take it."""
+        return make_trie(self.levels, *self._distributions)
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
         """The distribution of the next token after `tokens`, of which the last order − 1 count."""
-        probabilities, weights = self._distributions
-        row = probabilities[0].copy()
-        for depth, number in enumerate(self._contexts(tokens)):
-            start, stop = self.levels[depth].row(number)
-            row *= weights[depth][number]
-            row[self.levels[depth + 1].tokens[start:stop]] = probabilities[depth + 1][start:stop]
+        trie = self.trie
+        row = trie.probabilities[: self.vocabulary].copy()
+        for entry in find_contexts(trie, self.window(tokens)):
+            its = slice(trie.begin[entry], trie.stop[entry])
+            row *= trie.weights[entry]
+            row[trie.tokens[its]] = trie.probabilities[its]
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
@@ -105,14 +106,16 @@ class Katz:
         """
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
-        ranking, weights = self._ranking, self._distributions[1]
-        rows, known, applied = [ranking.row(0, 0)], [], []
-        for depth, number in enumerate(self._contexts(tokens)):
-            start, stop = self.levels[depth].row(number)
-            rows.append(ranking.row(depth + 1, number))
-            known.append(memoryview(self.levels[depth + 1].tokens)[start:stop])
-            applied.append(float(weights[depth][number]))
-        return merge(rows, [*known, memoryview(b"")], applied, m)
+        found, values = find_likeliest(self.trie, self.vocabulary, self.window(tokens), m)
+        return found.tolist(), values.tolist()
+
+    def window(self, tokens: Sequence[int]) -> Int64[np.ndarray, " known"]:
+        """The last order − 1 tokens.  Raises ValueError if one is beyond the vocabulary."""
+        window = tokens[max(0, len(tokens) - self.order + 1) :]
+        for token in window:
+            if not 0 <= token < self.vocabulary:
+                raise ValueError(f"tokens must lie in 0…{self.vocabulary - 1}, got {token}")
+        return np.array(window, np.int64)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The log probabilities after each node: float64, −inf for probability 0."""
@@ -124,10 +127,10 @@ class Katz:
 
     def bigrams(self) -> Int[np.ndarray, " vocab"]:
         """The most likely seen continuation of each token, the lowest of a tie; −1 for none."""
+        begin, stop = (ends[: self.vocabulary] for ends in (self.trie.begin, self.trie.stop))
         likeliest = np.full(self.vocabulary, -1, np.int64)
-        if self.order > 1:
-            continued = np.flatnonzero(np.diff(self.levels[0].offsets))
-            likeliest[continued] = self._ranking.tokens[1][self.levels[0].offsets[continued]]
+        continued = begin < stop
+        likeliest[continued] = self.trie.best_tokens[begin[continued]]
         return likeliest
 
     def pruned(self, max_bytes: int) -> "Katz":
@@ -166,26 +169,3 @@ class Katz:
         stream = io.BytesIO()
         table_file.write_stream(stream, self.levels, self.taken)
         return len(stream.getbuffer())
-
-    def _contexts(self, tokens: Sequence[int]) -> list[int]:
-        """The numbers of the n-grams of the last 1, 2, … order − 1 tokens that the table holds."""
-        window = tokens[max(0, len(tokens) - self.order + 1) :]
-        for token in window:
-            if not 0 <= token < self.vocabulary:
-                raise ValueError(f"tokens must lie in 0…{self.vocabulary - 1}, got {token}")
-        numbers = []
-        for length in range(1, len(window) + 1):
-            number = self._number(window[-length:])
-            if number is None:
-                break
-            numbers.append(number)
-        return numbers
-
-    def _number(self, tokens: Sequence[int]) -> int | None:
-        """The number of an n-gram in its level; None if it is not in the table."""
-        number: int | None = tokens[0]
-        for depth, token in enumerate(tokens[1:]):
-            number = self.levels[depth + 1].find(token, *self.levels[depth].row(number))
-            if number is None:
-                break
-        return number

@@ -1,0 +1,250 @@
+"""Compiled lookups in an n-gram table, and trees of guesses from it in one call.
+
+All n-grams lie in one trie: those of one token first, then each length's. An n-gram continues as
+the entries from `begin` to `stop`, whose last tokens rise; beside them stands the same row with the
+most likely first.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from jaxtyping import Float64, Int32, Int64
+from numba import njit
+
+from specdec_lib.models.fast.choices import find_noisiest, match_rate
+from specdec_lib.models.katz.counts import Level
+
+CONSIDERED = 16  # continuations that are warped and ranked; the others are too unlikely
+
+
+class Trie(NamedTuple):
+    """Back-off probabilities of all n-grams, by entry.
+
+    tokens           last tokens
+    begin, stop      where the continuations of each entry lie; equal where it has none
+    weights          back-off weights
+    probabilities    of the last token after the others
+    best_tokens      `tokens` with each row in the order of falling probability, a tie to the lower
+    best             their probabilities
+    """
+
+    tokens: Int32[np.ndarray, " entries"]
+    begin: Int64[np.ndarray, " entries"]
+    stop: Int64[np.ndarray, " entries"]
+    weights: Float64[np.ndarray, " entries"]
+    probabilities: Float64[np.ndarray, " entries"]
+    best_tokens: Int32[np.ndarray, " entries"]
+    best: Float64[np.ndarray, " entries"]
+
+
+class Warp(NamedTuple):
+    """How likely continuations are warped and ranked.
+
+    counted_at     temperature of the text that the table was counted on
+    temperature    of the noise; 0 ranks without noise
+    top_k, top_p   as of `Sampler`; the number of considered tokens and 1.0 keep all
+    """
+
+    counted_at: float
+    temperature: float
+    top_k: int
+    top_p: float
+
+
+def make_trie(
+    levels: Sequence[Level],
+    probabilities: Sequence[Float64[np.ndarray, " _"]],
+    weights: Sequence[Float64[np.ndarray, " _"]],
+) -> Trie:
+    """The trie of a table's levels and of what `back_off` made of them."""
+    firsts = np.cumsum([0, *map(len, levels)])
+    edges = [first + level.offsets for first, level in zip(firsts[1:], levels[:-1], strict=False)]
+    rows = np.concatenate([[0, len(levels[0])], *(one[1:] for one in edges)])
+    edges.append(np.full(len(levels[-1]) + 1, firsts[-1]))
+    tokens = np.concatenate([level.tokens for level in levels]).astype(np.int32)
+    joined = np.concatenate(list(probabilities))
+    order = np.lexsort((-joined, np.repeat(np.arange(len(rows) - 1), np.diff(rows))))
+    return Trie(
+        tokens,
+        np.concatenate([one[:-1] for one in edges]),
+        np.concatenate([one[1:] for one in edges]),
+        np.concatenate([*weights, np.ones(len(levels[-1]))]),
+        joined,
+        tokens[order],
+        joined[order],
+    )
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def find_token(tokens, token, begin, stop):
+    """The entry from `begin` to `stop`, whose tokens rise, that ends in `token`; −1 for none."""
+    entry = begin + np.searchsorted(tokens[begin:stop], token)
+    return entry if entry < stop and tokens[entry] == token else -1
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def find_contexts(trie, window):
+    """The entries of the last 1, 2, … tokens of a window, as long as the table holds them."""
+    entries, count = np.empty(len(window), np.int64), 0
+    for length in range(1, len(window) + 1):
+        entry = np.int64(window[len(window) - length])
+        for token in window[len(window) - length + 1 :]:
+            entry = find_token(trie.tokens, token, trie.begin[entry], trie.stop[entry])
+            if entry < 0:
+                return entries[:count]
+        entries[count] = entry
+        count += 1
+    return entries[:count]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def find_likeliest(trie, vocabulary, window, most):
+    """The most likely next tokens, best first, a tie to the lower one, and their probabilities;
+    fewer where fewer are possible.
+    """
+    contexts = find_contexts(trie, window)
+    tokens, found, count = np.empty(most, np.int64), np.empty(most, np.float64), 0
+    for length in range(len(contexts), -1, -1):
+        begin = trie.begin[contexts[length - 1]] if length else 0
+        stop = trie.stop[contexts[length - 1]] if length else vocabulary
+        longer = contexts[length] if length < len(contexts) else -1
+        for place in range(begin, stop):
+            token, probability = trie.best_tokens[place], trie.best[place]
+            for context in contexts[length:]:
+                probability *= trie.weights[context]
+            if probability <= (found[count - 1] if count == most else 0.0):
+                break  # and so is every later one
+            if longer >= 0:
+                its = trie.begin[longer], trie.stop[longer]
+                if find_token(trie.tokens, token, its[0], its[1]) >= 0:
+                    continue  # the longer context has a probability of its own for it
+            at = min(count, most - 1)
+            while at and (found[at - 1], -tokens[at - 1]) < (probability, -token):
+                tokens[at], found[at] = tokens[at - 1], found[at - 1]
+                at -= 1
+            tokens[at], found[at] = token, probability
+            count = min(count + 1, most)
+    return tokens[:count], found[:count]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def count_allowed(scaled, top_k, top_p):
+    """How many of the first tokens top-k, with ties, and then top-p allow; `scaled` are falling
+    logarithms.
+    """
+    count = min(top_k, len(scaled))
+    while count < len(scaled) and scaled[count] == scaled[count - 1]:
+        count += 1
+    masses = np.exp(scaled[:count])
+    whole, before, allowed = masses.sum(), 0.0, 0
+    while allowed < count and before < top_p * whole:
+        before += masses[allowed]
+        allowed += 1
+    return count if top_p == 1.0 else allowed
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def rank_continuations(trie, vocabulary, window, k, warp, key):
+    """The k best of the max(k, 16) likeliest next tokens under the noise of a key, without noise at
+    temperature 0; and their gaps: the first's is its lead, another's how far it is behind.
+    """
+    tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
+    if not len(tokens):
+        return tokens, found
+    heat = warp.temperature if warp.temperature else 1.0
+    scaled = (np.log(found) - np.log(found[0])) * (warp.counted_at / heat)
+    wanted = max(2, k)
+    order, best = np.empty(wanted, np.int64), np.empty(wanted, np.float64)
+    if warp.temperature:
+        count = count_allowed(scaled, warp.top_k, warp.top_p)
+        count = find_noisiest(scaled[:count], tokens[:count], key, order, best)
+    else:
+        count = min(wanted, len(tokens))
+        order[:count], best[:count] = np.arange(count), scaled[:count]
+    gaps = best[0] - best[:count]
+    gaps[0] = gaps[1] if count > 1 else np.inf
+    return tokens[order[: min(k, count)]], gaps[: min(k, count)]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def choose_children(trie, vocabulary, window, k, warp, match, key):
+    """The best next tokens and the factors of their scores: rates of the match table under noise,
+    else probabilities.
+    """
+    if warp.temperature:
+        tokens, factors = rank_continuations(trie, vocabulary, window, k, warp, key)
+        for rank in range(len(tokens)):
+            factors[rank] = match_rate(match[0], match[1], rank, factors[rank])
+        return tokens, factors
+    tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
+    if warp.counted_at != 1.0:
+        found = found**warp.counted_at
+        found /= found.sum()
+    return tokens[:k], found[:k]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def path_tokens(nodes, node, window, order):
+    """The last tokens on the way to a node, of which an n-gram table looks at order − 1."""
+    known = np.empty(order - 1, np.int64)
+    at = order - 1
+    while at and node:
+        at -= 1
+        known[at] = nodes[0, node]
+        node = nodes[1, node]
+    kept = min(at, len(window))
+    known[at - kept : at] = window[len(window) - kept :]
+    return known[at - kept :]
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def find_best(scores):
+    """The place of the largest score above 0, the first of a tie; −1 for none."""
+    best = -1
+    for place in range(len(scores)):
+        if scores[place] > (scores[best] if best >= 0 else 0.0):
+            best = place
+    return best
+
+
+@no_type_check
+@njit(cache=True, error_model="numpy")
+def grow_guesses(trie, vocabulary, window, order, limits, warp, match, keys):
+    """A tree of guesses after a window: tokens and parents of its nodes, and their scores.
+
+    limits    children per node at each depth; and the budget, filled with the best scores, a tie to
+              the earlier parent and then the lower rank, or 0, which keeps all children
+    keys      of the noise at each depth
+    """
+    widths, budget = limits
+    most = budget * budget if budget else np.cumprod(widths).sum()
+    guesses, guess_scores, made = np.empty((2, most), np.int64), np.empty(most), 0
+    size = 1 + (budget if budget else most)
+    nodes, scores, node = np.zeros((3, size), np.int64), np.ones(size), 0  # token, parent, depth
+    while True:
+        depth = nodes[2, node]
+        if depth < len(widths) and node + 1 < size:
+            known = path_tokens(nodes, node, window, order)
+            tokens, factors = choose_children(
+                trie, vocabulary, known, widths[depth], warp, match, keys[depth]
+            )
+            for child in range(len(tokens)):
+                guesses[0, made], guesses[1, made] = tokens[child], node
+                guess_scores[made] = scores[node] * factors[child]
+                made += 1
+        found = find_best(guess_scores[:made]) if budget else node
+        if found < 0 or found == made or node + 1 == size:
+            return nodes[:2, : node + 1], scores[: node + 1]
+        node += 1
+        nodes[:2, node], scores[node] = guesses[:, found], guess_scores[found]
+        nodes[2, node] = nodes[2, guesses[1, found]] + 1
+        guess_scores[found] = -1.0
