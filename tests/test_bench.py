@@ -28,22 +28,22 @@ def timing(method: str, prompt: str, seconds: float, tokens: int = 10, **more) -
 
 
 TIMINGS = [
-    timing("autoregressive", "a", 4.0, 10),
-    timing("autoregressive", "b", 40.0, 30),
-    timing("staged", "a", 1.0, 10),
-    timing("staged", "b", 21.0, 30),
-    timing("hf_generate", "a", 8.0, 9),
-    timing("hf_generate", "b", 80.0, 31),
+    timing("autoregressive", "a/1", 4.0, 10),
+    timing("autoregressive", "b/1", 40.0, 30),
+    timing("staged", "a/1", 1.0, 10),
+    timing("staged", "b/1", 21.0, 30),
+    timing("hf_generate", "a/1", 8.0, 9),
+    timing("hf_generate", "b/1", 80.0, 31),
 ]
 
 
 def table(timings: list[Timing]) -> pd.DataFrame:
-    return ratio_table(timings, {0.0: "staged"})
+    return ratio_table(timings, {(0.0, 0): "staged"})
 
 
-def one(found: pd.DataFrame, method: str, prompt_set: str = "all") -> pd.Series:
+def one(found: pd.DataFrame, method: str, domain: str = "all") -> pd.Series:
     """The row of a method against plain decoding."""
-    rows = found[(found.method == method) & (found.prompt_set == prompt_set)]
+    rows = found[(found.method == method) & (found.domain == domain)]
     [row] = rows[(rows.baseline == "autoregressive") & (rows.runtime == "reference")].itertuples()
     return row
 
@@ -74,7 +74,7 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
     assert row.ratio != pytest.approx((4 / 1 + 40 / 21) / 2)  # the mean of ratios
     assert row.geometric_mean == pytest.approx(math.sqrt(4 * 40 / 21))
     assert (row.ratio_low, row.ratio_high) == pytest.approx((40 / 21, 4))
-    assert (row.ms_per_token, row.tokens_per_second) == pytest.approx((550, 40 / 22))
+    assert (row.ms_per_token, row.tokens) == pytest.approx((550, 40))
     assert (row.tokens_per_round, row.prompts) == (4, 2) and row.chosen
 
 
@@ -85,32 +85,39 @@ def test_only_the_timed_tokens_count_where_some_came_with_the_prompt() -> None:
 
 
 def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -> None:
-    fast = [timing("autoregressive", "a", 2.0), timing("autoregressive", "b", 30.0, 30)]
+    fast = [timing("autoregressive", "a/1", 2.0), timing("autoregressive", "b/1", 30.0, 30)]
     found = table([*TIMINGS, *(replace(other, runtime="fast") for other in fast)])
     assert one(found, "staged").ratio == pytest.approx(32 / 22)
     assert one(found, "staged").baseline_runtime == "fast"
     assert one(found, "autoregressive").ratio == pytest.approx(32 / 44)
 
 
-def test_looping_prompts_are_left_out_of_the_second_set_only() -> None:
-    found = table([replace(other, loops=other.prompt == "b") for other in TIMINGS])
-    calm = one(found, "staged", "not looping")
-    assert (calm.ratio, calm.prompts) == pytest.approx((4, 1))
-    assert one(found, "staged").prompts == 2
+def test_each_domain_has_rows_of_its_own() -> None:
+    found = table(TIMINGS)
+    assert set(found.domain) == {"all", "a", "b"}
+    assert one(found, "staged", "a").ratio == pytest.approx(4)
+    assert one(found, "staged", "b").prompts == 1 and one(found, "staged").prompts == 2
 
 
-def test_a_contender_without_one_of_the_prompts_is_not_compared() -> None:
-    with pytest.raises(ValueError, match="staged, reference has 1 prompts, another contender 2"):
-        table([found for found in TIMINGS if (found.method, found.prompt) != ("staged", "b")])
+def test_a_ratio_stands_on_the_prompts_that_both_ran() -> None:
+    fewer = [found for found in TIMINGS if (found.method, found.prompt) != ("hf_generate", "b/1")]
+    rows = table(fewer).query("domain == 'all' and method == 'staged'").set_index("baseline")
+    assert rows.prompts.to_dict() == {"autoregressive": 2, "hf_generate": 1}
+    assert rows.ratio.hf_generate == pytest.approx((8 / 9) / (1 / 10))
+    with pytest.raises(ValueError, match="share no prompt"):
+        table([found for found in fewer if (found.method, found.prompt) != ("staged", "a/1")])
 
 
 def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> None:
     path = tmp_path / "new" / "bench.csv"
-    write_table(path, table(TIMINGS).assign(machine="here", **where()), COLUMNS)
+    whole = table(TIMINGS).assign(machine="here", **where())
+    for edition in ("int8", "exact", "exact"):
+        write_table(path, whole.assign(edition=edition), COLUMNS)
     lines = path.read_bytes().decode().split("\r\n")
-    assert lines[0] == ",".join(COLUMNS) and len(lines) == 14
+    assert lines[0] == ",".join(COLUMNS) and len(lines) == 38
     assert list(path.parent.iterdir()) == [path]
     read = pd.read_csv(path)
+    assert read.groupby("edition").size().to_dict() == {"exact": 18, "int8": 18}
     assert set(read.baseline) == {"autoregressive", "hf_generate"} and read.margin.isna().all()
 
 

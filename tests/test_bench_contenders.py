@@ -1,6 +1,7 @@
 """The contenders themselves, on tiny random networks and on a tiny ladder."""
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,17 +16,21 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race import command, lineup
+from specdec_lib.measure.race import benchmark as whole
+from specdec_lib.measure.race import command
+from specdec_lib.measure.race.benchmark import SAMPLERS, BenchPlan, benchmark
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.families import OURS, drafts
-from specdec_lib.measure.race.harness import race, target_texts
+from specdec_lib.measure.race.harness import TargetText, race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_contenders
-from specdec_lib.measure.race.lineup import SAMPLERS, BenchPlan, benchmark, calibrate
+from specdec_lib.measure.race.lineup import Lineup
+from specdec_lib.measure.race.llama_cpp import llama_cpp
+from specdec_lib.measure.race.tuning import calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
-GREEDY, SAMPLED = SAMPLERS
+GREEDY, SAMPLED, _ = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
 
 
@@ -74,7 +79,7 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    "sampler, method", list(itertools.product(SAMPLERS, ("autoregressive", *OURS)))
+    "sampler, method", list(itertools.product(SAMPLERS[:2], ("autoregressive", *OURS)))
 )
 def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
     ladder: Ladder, prompts: list[Prompt], sampler: Sampler, method: str, unchecked: None
@@ -114,8 +119,9 @@ def test_a_benchmark_gets_warm_on_a_whole_development_text(
         return Continuation((0,) * count, count, 1.0, count)
 
     one = Contender("chain", "none", "any", GREEDY, write, exact=False)
-    monkeypatch.setattr(lineup, "lineup", lambda *given: ([one], "staged"))
-    monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))
+    monkeypatch.setattr(whole, "tune_lineup", lambda *given, **_: Lineup())
+    monkeypatch.setattr(whole, "contenders", lambda *given: ([one], []))
+    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
     plan = BenchPlan(prompts=(1,), development=1, tokens=14)
     [_] = benchmark({"reference": ladder}, plan, print)
     prompts = load_prompts(DOMAINS[0], "development", 1)
@@ -124,17 +130,17 @@ def test_a_benchmark_gets_warm_on_a_whole_development_text(
 
 
 def stored() -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in (DATA / "measured").glob("bench_*")}
+    return {path: path.stat().st_mtime_ns for path in (DATA / "measured").glob("race_*")}
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command runs the tiny ladder on prompts of one domain."""
-    monkeypatch.setattr(lineup, "DOMAINS", DOMAINS[:1])
+    monkeypatch.setattr(whole, "DOMAINS", DOMAINS[:1])
     monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
 
 
-TINY = BenchPlan(prompts=(2, 1), development=1, tokens=4, stages=(1,), most=1)
+TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
 HERE = ["--runtimes", "reference", "--device", "cpu"]
 
 
@@ -156,15 +162,59 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
 ) -> None:
     monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
-    monkeypatch.setattr(lineup, "SAMPLERS", (GREEDY,))
-    command.main([*HERE, "--out", str(tmp_path)])
-    place, per_prompt = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+    monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
+    command.main([*HERE, "--out", str(tmp_path / "out")])
+    place, per_prompt = sorted((tmp_path / "out").iterdir(), key=lambda path: len(path.name))
     assert per_prompt == place.with_stem(f"{place.stem}_prompts")
     main = pd.read_csv(place)
-    assert set(main.prompt_set) <= {"all", "not looping"} and main.divergences.eq(0).all()
+    assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
-    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 4) * 2
-    assert isinstance(figures.versus(main, prompt_set="all"), go.Figure)
+    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + len(HF)
+    assert isinstance(figures.versus(main), go.Figure)
+
+
+def test_a_run_goes_on_where_it_was(
+    ladder: Ladder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
+) -> None:
+    raced, tuned = [], []
+    race_one, tune = whole.race, whole.tune_lineup
+    monkeypatch.setattr(whole, "race", lambda *a, **b: (raced.append(a), race_one(*a, **b))[1])
+    monkeypatch.setattr(whole, "tune_lineup", lambda *a, **b: (tuned.append(a), tune(*a, **b))[1])
+    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
+
+    def run(count: int, **changed) -> list:
+        plan = replace(TINY, prompts=(count,), hugging=False, **changed)
+        [(timings, _)] = benchmark({"fast": ladder}, plan, print, tmp_path)
+        return [replace(one, margin=0.0) for one in timings]  # NaN is no equal of NaN
+
+    first = run(1)
+    assert run(1) == first and (len(raced), len(tuned)) == (1, 1)
+    assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, 1)
+    run(1, seed=1)  # the negative control: another plan starts anew
+    assert (len(raced), len(tuned)) == (3, 2)
+
+
+def test_llama_cpp_races_where_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SPECDEC_TARGET_GGUF", "model.gguf")
+    assert llama_cpp(GREEDY) is None and "llama-bench is not on the PATH" in capsys.readouterr().out
+    program = tmp_path / "llama-bench"
+    program.write_text('#!/bin/sh\necho "[{\\"samples_ns\\": [8000000], \\"told\\": \\"$*\\"}]"\n')
+    program.chmod(0o755)
+    contender = llama_cpp(GREEDY)
+    made = contender.run(PROMPT, 4, 0)
+    assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
+    target = CachedModel(network(1), "target")
+    [timing] = next(race([contender], [TargetText("a", PROMPT, (0,) * 4, 0)], target, warm_up=0))
+    assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
+    program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
+    with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):
+        contender.run(PROMPT, 4, 0)
+    monkeypatch.delenv("SPECDEC_TARGET_GGUF")
+    assert llama_cpp(GREEDY) is None and "names no file" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("given", [("--edition", "int8", *HERE), ("--runtimes", "fast,int8")])

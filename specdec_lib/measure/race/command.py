@@ -1,5 +1,5 @@
 """`specdec bench`: times every method against what a user would pick instead, into
-data/measured/bench_<machine>.csv. Run it where nothing else runs.
+data/measured/race_<machine>.csv. Run it where nothing else runs.
 """
 
 import time
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, replace_marked
+from specdec_lib.core.files import DATA, cache_folder, replace_marked
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.lineup import SMOKE, BenchPlan, benchmark
+from specdec_lib.measure.race.benchmark import SMOKE, BenchPlan, benchmark
 from specdec_lib.measure.race.readme import MARKS, speeds
 from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -46,22 +46,25 @@ def main(arguments: list[str] | None = None) -> None:
         most=given.settings or plan.most,
         tokens=given.max_new_tokens or plan.tokens,
         prompts=tuple(given.limit or plan.prompts),
+        others=plan.others if given.others is None else given.others,
     )
-    found = list(benchmark(ladders, plan, say=lambda line: print(line, flush=True)))
+    keep = None if given.smoke else cache_folder() / "race"
+    found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, _ in found for timing in own]
+    chosen = {
+        (own[0].temperature, own[0].top_k): lineup.chosen for own, lineup in found if lineup.chosen
+    }
     name = machine_name(str(ladders[runtimes[0]].target.model.device))
-    kind = "bench" if given.edition == "exact" else f"bench-{given.edition}"
-    table = ratio_table(timings, {own[0].temperature: chosen for own, chosen in found})
-    table = table.assign(machine=name, **where())
+    table = ratio_table(timings, chosen)
+    table = table.assign(machine=name, edition=given.edition, **where())
     _show(table)
     if not given.smoke:
-        place = given.out / f"{kind}_{name}.csv"
-        write_table(place, table, COLUMNS)
+        write_table(given.out / f"race_{name}.csv", table, COLUMNS)
         if given.out == MEASURED:
             mark, page = MARKS[given.edition]
             replace_marked(mark, speeds(table), page)
-        per_prompt = pd.DataFrame(map(asdict, timings))
-        write_table(place.with_stem(f"{place.stem}_prompts"), per_prompt, PER_PROMPT)
+        per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
+        write_table(given.out / f"race_{name}_prompts.csv", per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
 
@@ -95,8 +98,9 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     runtimes = "ours, with commas, the reference first (default: all that run on the device)"
     add("--runtimes", help=f"{runtimes}; methods are tuned on the last")
-    limits = "the first so many held-out prompts of each domain under each sampler"
-    add("--limit", type=int, nargs=2, metavar=("GREEDY", "SAMPLED"), help=limits)
+    limits = "held-out prompts of each domain: greedy, T = 1 with top-k 50, T = 1 (the best only)"
+    add("--limit", type=int, nargs=3, metavar=("GREEDY", "TOP_K", "FREE"), help=limits)
+    add("--others", type=int, help="of these prompts, those that the slower baselines run too")
     told = "of each method, tried on development prompts (default: all)"
     add("--settings", type=int, help=told)
     parser.add_common("--max-new-tokens")
@@ -113,7 +117,7 @@ def _show(table: "DataFrame") -> None:
     """Print a line per method, runtime, sampler and prompt set: ms per token, and the ratio to each
     baseline.
     """
-    conditions = ["temperature", "top_k", "prompt_set"]
+    conditions = ["temperature", "top_k", "domain"]
     for (temperature, top_k, name), own in table.groupby(conditions, sort=False):
         sampling = sampling_of(temperature, top_k or None)
         print(f"\n{sampling}, {own.prompts.iloc[0]} prompts ({name})")

@@ -46,6 +46,7 @@ class Contender:
     run        from a prompt, a number of new tokens and a seed to a continuation by exactly so
                many tokens: a stop token among them ends nothing
     exact      its tokens must be the target's own for the seed, but for rounding
+    told       it tells its tokens
     """
 
     method: str
@@ -54,6 +55,7 @@ class Contender:
     sampler: Sampler
     run: Callable[[tuple[int, ...], int, int], Continuation]
     exact: bool = True
+    told: bool = True
 
     @property
     def name(self) -> str:

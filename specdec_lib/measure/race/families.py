@@ -123,12 +123,11 @@ def _scouts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     copies = MaxGram(None, 4, least=2)
     if ladder.katz is None:
         return {"Max-Gram scout": copies}
-    small, large = (scout(ladder, sampler, budget=budget, depth=5) for budget in (4, 8))
+    tables = {size: scout(ladder, sampler, budget=size, depth=5) for size in (1, 2, 4)}
     return {
         "Max-Gram scout": copies,
-        "n-gram scout of 4": small,
-        "n-gram scout of 8": large,
-        "n-gram scout of 4 and copies": MergedDraft((copies, small)),
+        **{f"n-gram scout of {size}": table for size, table in tables.items()},
+        "n-gram scout of 2 and copies": MergedDraft((copies, tables[2])),
     }
 
 

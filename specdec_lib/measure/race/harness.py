@@ -43,7 +43,7 @@ class Timing:
 
     seconds         the median of the repeats
     least_seconds   the fastest repeat
-    repetition      of the tokens it wrote
+    repetition      of the tokens it wrote; NaN where it does not tell them
     loops           whether the target's own text repeats itself
     same            whether its text is the target's own in every repeat; None if it need not be
     margin          nats by which the target prefers its own token at the first other one, else NaN
@@ -150,7 +150,7 @@ def _difference(
     one that is, then the widest; None where there is none, or none is to be found.
     """
     for one in found:
-        if len(one.tokens) != len(text.tokens):
+        if contender.told and len(one.tokens) != len(text.tokens):
             raise ValueError(
                 f"{contender.name} wrote {len(one.tokens)} tokens of {text.name},"
                 f" {len(text.tokens)} were asked for"
@@ -185,14 +185,14 @@ def _timing(
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
         prompt=text.name,
-        tokens=len(fastest.tokens),
+        tokens=len(fastest.tokens) if contender.told else fastest.timed_tokens,
         timed_tokens=fastest.timed_tokens,
         seconds=statistics.median(one.seconds for one in found),
         least_seconds=fastest.seconds,
         rounds=fastest.rounds,
         accepted=fastest.accepted,
         tried=fastest.tried,
-        repetition=repetition(fastest.tokens),
+        repetition=repetition(fastest.tokens) if contender.told else math.nan,
         loops=text.loops,
         same=difference is None if contender.exact else None,
         margin=difference.margin if difference else math.nan,

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.files import README
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.sweep.ratios import sampling_of
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
     "hf_assisted": "Hugging Face assisted, same draft",
     "hf_prompt_lookup": "Hugging Face prompt lookup",
+    "llama.cpp": "llama.cpp, plain decoding",
     "autoregressive": "plain decoding",
     "n-gram": "n-grams and copies alone",
     "chain": "chain",
@@ -33,23 +35,27 @@ def speeds(table: "DataFrame") -> str:
 
     table    as `ratio_table` makes it, of one edition
     """
-    whole = table[(table.prompt_set == "all") & (table.baseline == "autoregressive")]
+    whole = table[(table.domain == "all") & (table.baseline == AUTOREGRESSIVE)]
+    sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
+    whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
     arithmetic = _arithmetic(whole)
     foreign = whole.runtime.str.startswith(HF)
     whole = whole.assign(runtime=whole.runtime.mask(foreign, HF))
     samplers = dict.fromkeys(zip(whole.temperature, whole.top_k, strict=True))
     parts = {
-        sampling_of(heat, top_k or None): whole[whole.temperature == heat]
-        for heat, top_k in samplers
+        sampling_of(heat, k or None): whole[(whole.temperature == heat) & (whole.top_k == k)]
+        for heat, k in samplers
     }
     first = whole.iloc[0]
-    counts = " and ".join(f"{part.prompts.iloc[0]} ({name})" for name, part in parts.items())
+    counts = " and ".join(f"{part.prompts.max()} ({name})" for name, part in parts.items())
+    fewer = whole.prompts.min()
     heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
     lines = [
         f"Measured by `make bench` on {counts} held-out prompts, a quarter of each domain,"
         f" {first.machine}. Every method is tuned on development prompts and timed on"
         " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
-        f" {arithmetic}",
+        + (f" Slower baselines ran on {fewer} of them." if fewer < whole.prompts.max() else "")
+        + f" {arithmetic}",
         "",
         f"| method | {' | '.join(heads)} |",
         f"|---|{'---|---|---|' * len(parts)}",

@@ -18,44 +18,54 @@ from specdec_lib.measure.intervals import paired_bootstrap
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.hugging import HF
+from specdec_lib.measure.race.llama_cpp import METHOD as LLAMA_CPP
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SETS = ("all", "not looping")
-COLUMNS = """method baseline temperature top_k prompt_set prompts repetition
-    ratio ratio_low ratio_high geometric_mean chosen
-    tokens_per_round tokens_per_second ms_per_token least_ms_per_token
-    new_tokens divergences margin runtime setting baseline_runtime
-    baseline_setting load machine threads versions""".split()
-PER_PROMPT = """method runtime temperature top_k prompt tokens timed_tokens
+ALL = "all"  # domains together
+COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
+    ms_per_token ratio ratio_low ratio_high geometric_mean chosen
+    tokens_per_round least_ms_per_token divergences margin runtime setting
+    baseline_runtime baseline_setting load machine threads versions""".split()
+PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens
     seconds least_seconds rounds repetition margin load""".split()
 KEY = ["method", "runtime"]
 
 
-def ratio_table(timings: Sequence[Timing], chosen: Mapping[float, str]) -> "DataFrame":
-    """A row per method, runtime, baseline, sampler and prompt set; of the autoregressive contenders
-    the fastest, of whatever runtime, is that baseline.
+def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> "DataFrame":
+    """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
+    prompts that method and baseline share; of the autoregressive contenders the fastest, of
+    whatever runtime, is that baseline.
 
-    chosen    per temperature, which of the finalists was fastest on development prompts
+    chosen    per temperature and top-k, which finalist was fastest on development prompts
 
-    Raises ValueError if a contender lacks a prompt that another has.
+    Raises ValueError if two contenders share no prompt.
     """
     import pandas as pd
 
     found = []
-    for temperature, own in pd.DataFrame(map(asdict, timings)).groupby("temperature"):
-        for name in SETS:
-            kept = own if name == "all" else own[~own.loops]
-            for row in _rows(kept.sort_values("prompt", kind="stable")):
-                mark = row["method"] == chosen.get(temperature)
-                found.append({"prompt_set": name, "chosen": mark} | row)
+    table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
+    table["domain"] = table.prompt.str.partition("/")[0]
+    for sampler, own in table.groupby(["temperature", "top_k"], sort=False):
+        for name in (ALL, *dict.fromkeys(own.domain)):
+            for row in _rows(own if name == ALL else own[own.domain == name]):
+                mark = row["method"] == chosen.get(sampler)
+                found.append({"domain": name, "chosen": mark} | row)
     return pd.DataFrame(found)
 
 
 def write_table(path: Path, table: "DataFrame", columns: Sequence[str]) -> None:
-    """Write a CSV file, whole or not at all; numbers have six digits, NaN is empty."""
+    """Write a CSV file, whole or not at all, in which rows of other editions stay; numbers have six
+    digits, NaN is empty.
+    """
+    import pandas as pd
+
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file():
+        before = pd.read_csv(path)
+        others = before[~before.edition.isin(set(table.edition))]
+        table = pd.concat([one for one in (others, table) if len(one)])
     form = {"index": False, "float_format": "%.6g", "lineterminator": "\r\n"}
     write_whole(path, table.to_csv(columns=list(columns), **form).encode())
 
@@ -70,20 +80,17 @@ def where() -> dict[str, object]:
 
 
 def _rows(timings: "DataFrame") -> Iterator[dict[str, object]]:
-    contenders = dict(list(timings.groupby(KEY, sort=False)))
-    most = max(map(len, contenders.values()), default=0)
-    for key, own in contenders.items():
-        if len(own) != most:
-            raise ValueError(
-                f"{', '.join(key)} has {len(own)} prompts, another contender {most}: ratios are"
-                " paired"
-            )
+    contenders = {key: own.set_index("prompt") for key, own in timings.groupby(KEY, sort=False)}
     plain = [key for key in contenders if key[0] == AUTOREGRESSIVE]
     fastest = min(plain, key=lambda key: _per_token(contenders[key]), default=None)
     for key, own in contenders.items():
         for other, base in contenders.items():
-            if other[0] in HF or other == fastest:
-                yield dict(zip(KEY, key, strict=True)) | {"baseline": other[0]} | _row(own, base)
+            if other[0] in (*HF, LLAMA_CPP) or other == fastest:
+                shared = own.index.intersection(base.index)
+                if shared.empty:
+                    raise ValueError(f"{', '.join(key)} and {', '.join(other)} share no prompt")
+                names = dict(zip(KEY, key, strict=True)) | {"baseline": other[0]}
+                yield names | _row(own.loc[shared], base.loc[shared])
 
 
 def _row(own: "DataFrame", base: "DataFrame") -> dict[str, object]:
@@ -91,22 +98,21 @@ def _row(own: "DataFrame", base: "DataFrame") -> dict[str, object]:
     ratio, low, high = paired_bootstrap(*columns)
     a, b, c, d = (column.to_numpy(float) for column in columns)
     both = (b > 0) & (d > 0)
-    logs, ms = np.log(a[both] * d[both] / (c[both] * b[both])), 1000 * _per_token(own)
+    logs = np.log(a[both] * d[both] / (c[both] * b[both]))
     first, timed = own.iloc[0], own.timed_tokens.sum()
     return {
         "temperature": first.temperature,
         "top_k": first.top_k,
         "prompts": len(own),
+        "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
+        "ms_per_token": 1000 * _per_token(own),
         "ratio": ratio,
         "ratio_low": low,
         "ratio_high": high,
         "geometric_mean": math.exp(logs.mean()) if len(logs) else math.nan,
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-        "tokens_per_second": 1000 / ms,
-        "ms_per_token": ms,
         "least_ms_per_token": 1000 * own.least_seconds.sum() / timed,
-        "new_tokens": own.tokens.sum(),
         "divergences": own.margin.notna().sum(),
         "margin": own.margin.max(),
         "setting": first.setting,

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.show.figures.chart import PLAIN, open_chart
 from specdec_lib.show.figures.forms import (
     TWO_SIDED,
@@ -145,17 +146,17 @@ def speed_sweep(
     return chart.titled("Speed-up over plain decoding, by temperature and by kind of text")
 
 
-def versus(table: pd.DataFrame, *, prompt_set: str = "not looping") -> go.Figure:
+def versus(table: pd.DataFrame, *, domain: str = "all") -> go.Figure:
     """How many times faster each of our methods is than each baseline: a panel per sampler, a row
     per method, a dot with its interval per baseline; equal factors are equally far apart.
 
-    table         as `make bench` writes it
-    prompt_set    "not looping" or "all"
+    table     as `make bench` writes it, of one edition
+    domain    of the prompts; "all" is all together
     """
     ends = "ratio_low ratio ratio_high"
-    keys = f"method baseline temperature top_k prompt_set runtime {ends}"
+    keys = f"method baseline temperature top_k domain runtime {ends}"
     check(table, "", keys)
-    table = table[table["prompt_set"] == prompt_set]
+    table = table[table["domain"] == domain]
     check(table, "", keys)
     named = _named(table[~table["method"].str.startswith(FOREIGN)])
     check(named, "sampling name baseline", "")
@@ -171,17 +172,15 @@ def versus(table: pd.DataFrame, *, prompt_set: str = "not looping") -> go.Figure
     ticks = {"tickvals": TICKS, "ticktext": [f"{tick:g}" for tick in TICKS]}
     span = list(map(math.log10, span))
     chart.figure.update_xaxes(ticks, type="log", range=span, showline=True)
-    return chart.titled(f"Speed against each baseline, with 95 % intervals ({prompt_set} prompts)")
+    prompts = "all prompts" if domain == "all" else f"{domain} prompts"
+    return chart.titled(f"Speed against each baseline, with 95 % intervals ({prompts})")
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     """Methods, baselines and samplers in words; a method in several runtimes says which."""
     several = table.groupby("method")["runtime"].transform("nunique") > 1
     called = table["method"].replace(NAMES)
-    sampling = [
-        "greedy" if row.temperature == 0 else f"T = {row.temperature:g}, top-k {row.top_k:.0f}"
-        for row in table.itertuples()
-    ]
+    sampling = [sampling_of(row.temperature, row.top_k or None) for row in table.itertuples()]
     return table.assign(
         name=called.where(~several, called + ", " + table["runtime"]),
         sampling=sampling,
