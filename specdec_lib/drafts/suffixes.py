@@ -11,6 +11,7 @@ in speculative decoding as well.
 from collections.abc import Sequence
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.locking import in_turn
 
 REMEMBERED = 8  # texts
 # tokens at the end of a text, at least, that may be dropped and read anew; a text that differs
@@ -176,10 +177,12 @@ class SuffixIndex:
     def __reduce__(self) -> tuple[type["SuffixIndex"], tuple[()]]:
         return SuffixIndex, ()
 
+    @in_turn
     def forget(self) -> None:
         """Free the memory; no answer changes."""
         self._texts.clear()
 
+    @in_turn
     def find(
         self, context: Context, window: int | None = None, least: int = 1
     ) -> tuple[bool, int] | None:

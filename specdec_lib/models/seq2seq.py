@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.model import reference_runtime
@@ -68,17 +69,20 @@ class Seq2SeqModel:
         """What computes the passes, in words."""
         return reference_runtime(self.model)
 
+    @in_turn
     def forget(self) -> None:
         """Drop everything remembered, the source too."""
         self._paths.forget()
         self._source, self._crossed = None, []
 
+    @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
         return self._paths.score(context.tokens, tree, self._forward)
 
+    @in_turn
     @torch.no_grad()
     def read_source(self, context: Context) -> None:
         """Run the encoder over the context's source, unless it was the last one read.

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.path_cache import PathCache
@@ -23,7 +24,8 @@ FULL = {"full_attention", "global"}
 class CachedModel:
     """A decoder-only model behind a cache of token paths; batch size 1.
 
-    A caller may go back to a shorter context or on to another prompt at any time.
+    A caller may go back to a shorter context or on to another prompt at any time; threads that call
+    it take turns.
 
     model         its device and dtype are used as they are
     chunk_rows    a longer prompt is read in pieces of this many tokens
@@ -48,10 +50,12 @@ class CachedModel:
         """What computes the passes, in words."""
         return reference_runtime(self.model)
 
+    @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
         self._paths.forget()
 
+    @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)

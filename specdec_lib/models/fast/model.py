@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cut_head import CutHead
@@ -32,7 +33,7 @@ ARITHMETIC = {
 
 class FastModel:
     """A GPT-2 or Llama model on the fast CPU runtime, with the counts of `CachedModel`; a row has
-    the very bits that it has on its own, and forgetting changes none.
+    the very bits that it has on its own, and forgetting changes none. Threads take turns.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
     edition    "exact": nothing but the order of sums differs from the reference; or "int8": weights
@@ -79,16 +80,19 @@ class FastModel:
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"fast: {ARITHMETIC[self.edition]}, {threads}"
 
+    @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
         self._memory = BranchMemory()
 
+    @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         scored = self._read(context, tree)
         return scored.clone() if self._cut is None else self._cut.spread(scored)
 
+    @in_turn
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
@@ -124,6 +128,7 @@ class FastModel:
             self.forget()  # an interrupted pass leaves entries half filled
             raise
 
+    @in_turn
     def grow(
         self,
         context: Context,
