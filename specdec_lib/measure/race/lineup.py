@@ -61,17 +61,16 @@ def tune_lineup(
     stages     prompts that each stage of the tuning adds
     most       settings per method that are tried, spread over its grid; None is all
     """
-    runtime, ladder = list(ladders.items())[-1]
+    (runtime, ladder), lineup = list(ladders.items())[-1], Lineup()
     found: dict[str, Contender] = {}
-    lineup = Lineup()
 
     def settle(method: str, grid: Sequence[Contender]) -> list[str]:
         size = min(most or len(grid), len(grid))
         spread = [grid[at * len(grid) // size] for at in range(size)]
         left = tune_contenders(spread, texts, ladder.target, stages=stages, seed=seed)
-        first = left[0]
-        choice = TunedSetting(first.contender.setting, first.ms_per_token, first.tried)
-        lineup.best[method], found[method] = choice, first.contender
+        found[method] = left[0].contender
+        choice = TunedSetting(found[method].setting, left[0].ms_per_token, left[0].tried)
+        lineup.best[method] = choice
         say(f"  {method}: {choice.setting}: {_told(choice)}")
         return [one.contender.setting for one in left]
 
@@ -85,7 +84,7 @@ def tune_lineup(
         precision = str(network.dtype).removeprefix("torch.")
         lineup = replace(lineup, precision=precision, note=note)
         for method in (ASSIST, LOOKUP):
-            settle(method, list(_hugging(ladders, sampler, method, network).values()))
+            settle(method, [*_hugging(ladders, sampler, method, network).values()])
     finalists = [found[method] for method in FINALISTS if method in found]
     if len(finalists) > 1:
         final = tune_contenders(finalists, texts, ladder.target, stages=[sum(stages)], seed=seed)

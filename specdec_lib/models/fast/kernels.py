@@ -79,8 +79,7 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
         for one in prange(heads):
             mine, shared = slice(one * size, one * size + size), one * key_heads // heads
             queries, key, value = joined[:, mine], keys[layer, shared], values[layer, shared]
-            used, y = start + count, attended[:, mine]
-            attend(queries, key, value, used, committed, paths, counts, y)
+            attend(queries, key, value, start + count, committed, paths, counts, attended[:, mine])
         given = prepared(attended, out[0])
         for piece in prange(pieces(out)):
             linear_panels(out, layer, piece, given, x, NONE, True)
