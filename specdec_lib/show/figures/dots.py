@@ -80,11 +80,8 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     """Measured tokens per round against predicted ones; on the line they agree, in the band they do
     to 5 %.
 
-    table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured),
-             optionally `series`
+    table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`
     """
-    if "series" not in table:
-        table = table.assign(series="measured, with interval")
     rows = _predictions(table)
     values = rows[["x", "y", "low", "high"]].astype(float)
     low, high = float(values.min().min()), float(values.max().max())
@@ -107,15 +104,14 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     the band they differ by at most 10 %. The headline has the median and the largest error.
 
     table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`,
-             optionally `sampling`: a panel each, with the same axes
+             `sampling` (a panel each, with the same axes)
     """
-    rows = _predictions(table, panel="sampling" if "sampling" in table else "")
+    rows = _predictions(table, panel="sampling")
     values = rows[["x", "y", "low", "high"]].astype(float)
     if not (values > 0).all().all():
         raise ValueError(f"speeds are above 0, got down to {float(values.min().min()):g}")
     x, y = (f"{how}, in tokens per second" for how in ("predicted", "measured"))
-    size = (910 if rows["panel"].nunique() > 1 else 640, 444)
-    chart = open_chart(rows["panel"], size=size, x=x, y=y, gap=0.04)
+    chart = open_chart(rows["panel"], size=(910, 444), x=x, y=y, gap=0.04)
     ends = 0.94 * float(values.min().min()), 1.06 * float(values.max().max())
     add_diagonal(chart, ends, name="as predicted", near=0.1)
     add_dots(chart, rows)

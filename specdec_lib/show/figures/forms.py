@@ -32,17 +32,13 @@ def add_dots(
     """
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     for panel, name, own in _pieces(marks):
-        own, look, place = own.dropna(subset=[value]), looks[name], "%{x}: " if joined else ""
+        own, look = own.dropna(subset=[value]), looks[name]
         dots = go.Scatter(
-            x=list(own["x"]),
-            y=list(own["y"]),
+            **_said(own, value, name, "%{x}: " if joined else ""),
             mode="lines+markers" if joined else "markers",
             line=look.line | {"width": joined},
             marker=look.marker(size),
-            name=escape(name),
             cliponaxis=False,
-            hovertext=_hover(own, value),
-            hovertemplate=place + "%{hovertext}<extra>%{fullData.name}</extra>",
         )
         dots[f"error_{value}"] = _error_bars(own, value, look.colour)
         if "size" in own:
@@ -70,16 +66,11 @@ def add_lines(
             xs, ys = [*own["x"], *own["x"][::-1]], [*own["low"], *own["high"][::-1]]
             _add_area(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
         for _, name, own in _pieces(rows):
-            own = own.sort_values("x", kind="stable")
             line = go.Scatter(
-                x=list(own["x"]),
-                y=list(own["y"]),
+                **_said(own.sort_values("x", kind="stable"), "y", name, "%{x}: "),
                 mode="lines+markers" if dots else "lines",
                 line=looks[name].line | {"width": width},
                 marker=looks[name].marker(dots),
-                name=escape(name),
-                hovertext=_hover(own, "y"),
-                hovertemplate="%{x}: %{hovertext}<extra>%{fullData.name}</extra>",
             )
             chart.add(line, panel)
 
@@ -123,15 +114,11 @@ def add_bars(
     for panel, name, own in _pieces(marks):
         own = own.dropna(subset=[value])
         bars = go.Bar(
-            x=list(own["x"]),
-            y=list(own["y"]),
+            **_said(own, value, name),
             width=width,
             orientation="h" if lying else "v",
             base=list(own["base"]) if "base" in own else None,
             marker=_paint([looks[which] for which in own["look" if "look" in own else "series"]]),
-            name=escape(name),
-            hovertext=_hover(own, value),
-            hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
         )
         bars[f"error_{value}"] = _error_bars(own, value, INK)
         if "inside" in own:
@@ -219,15 +206,18 @@ def _pieces(marks: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
             yield panel, name, own
 
 
-def _hover(rows: pd.DataFrame, value: str) -> list[str]:
-    """What each mark says when hovered over: its value, its interval and its note."""
+def _said(rows: pd.DataFrame, value: str, name: str, place: str = "") -> dict[str, object]:
+    """Marks of a series as plotly takes them; hovered over, each says its place, its value, its
+    interval and its note.
+    """
     said = []
     for row in rows.to_dict("records"):
         words = f"{row[value]:.4g}"
         if row.get("low", float("nan")) == row.get("low"):
             words += f" ({row['low']:.4g} to {row['high']:.4g})"
         said.append(words + (f"<br>{escape(row['note'])}" if row.get("note") else ""))
-    return said
+    given = {"x": list(rows["x"]), "y": list(rows["y"]), "name": escape(name), "hovertext": said}
+    return given | {"hovertemplate": f"{place}%{{hovertext}}<extra>%{{fullData.name}}</extra>"}
 
 
 def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:

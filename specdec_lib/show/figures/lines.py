@@ -89,18 +89,19 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     """Tokens per round against the budget, on a scale where each doubling is one step; a line per
     shape of tree.
 
-    table    `budget` (nodes without the root), `tokens_per_round`, `shape` (its name), optionally
-             `measured` (True: a dot, else part of the shape's line), `low` and `high` (an interval)
+    table    `budget` (nodes without the root), `tokens_per_round`, `shape` (its name), `measured`
+             (a dot, else part of the shape's line), `low` and `high` (an interval, or NaN)
     """
-    ends = "low tokens_per_round high" if {"low", "high"} <= set(table) else ""
+    check(table, "", "shape measured")
+    ends = "low tokens_per_round high"
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
-    split = "measured" in table
-    seen = rows["measured"].astype(bool) if split else pd.Series(False, index=rows.index)
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
-    add_lines(chart, rows[~seen], styles, dots=0 if split else 7)
+    seen = rows["measured"].astype(bool)
+    add_lines(chart, rows[~seen], styles)
     add_dots(chart, rows[seen], styles, size=10)
-    said = ": lines are predicted, dots measured" if seen.any() and not seen.all() else ""
-    return chart.titled(f"Tokens per round of a tree of each size{said}")
+    return chart.titled(
+        "Tokens per round of a tree of each size: lines are predicted, dots measured"
+    )
 
 
 def budget_speed_ups(table: pd.DataFrame) -> go.Figure:

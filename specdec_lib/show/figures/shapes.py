@@ -1,8 +1,4 @@
-"""Trees without their tokens: where the guesses of a budget go, and what they gain.
-
-The shade of a node, and the number in it, is the probability that the target accepts the whole path
-down to it.
-"""
+"""Pictures of trees without their tokens: where the guesses of a budget go."""
 
 from collections.abc import Sequence
 
@@ -28,17 +24,18 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
              (of the path down to it), as `slots` makes it
     """
     check(table, "shape node", "parent probability")
-    heads, edges, places, hover = [], [], [], []
-    probabilities: list[float] = []
+    heads, names, edges, places, hover, probabilities = [], [], [], [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     for name, rows in groups(table.sort_values("node", kind="stable"), "shape"):
         shape, own = _shape_of(name, rows), rows["probability"].tolist()
-        head = f"<b>{escape(name)}</b>  {sum(own):.2f} tokens"
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
-        spots = _spots(shape, left + NODE / 2, top + HEAD)
-        heads.append((left, top + 10, head))
+        heads.append((left, top + 10))
+        names.append(f"<b>{escape(name)}</b>  {sum(own):.2f} tokens")
+        down = zip(shape.depths, leaf_rows(shape.parents), strict=True)
+        corner = left + NODE / 2, top + HEAD
+        spots = [(corner[0] + STEP * depth, corner[1] + LEAF * row) for depth, row in down]
         edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
         hover += [
             f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
@@ -47,11 +44,8 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         places, probabilities = places + spots, probabilities + own
         below = max(below, HEAD + LEAF * max(1, shape.leaves))
         left, right = left + wide + APART, max(right, left + wide)
-    names = words_trace(
-        [(x, y) for x, y, _ in heads], [words for *_, words in heads], size=14, code=False
-    )
-    names.textposition = "middle right"
-    traces = [path_trace(edges, THIN), _nodes(places, probabilities, hover), names]
+    words = words_trace(heads, names, size=14, code=False).update(textposition="middle right")
+    traces = [path_trace(edges, THIN), _nodes(places, probabilities, hover), words]
     return sheet(traces, (right + 4, top + below + 4), title)
 
 
@@ -61,20 +55,6 @@ def _shape_of(name: str, rows: pd.DataFrame) -> Shape:
             f"nodes count from 0, the root, without a gap; {name} has {rows['node'].tolist()}"
         )
     return Shape(tuple(rows["parent"].tolist()))
-
-
-def _spots(shape: Shape, left: float, top: float) -> list[tuple[float, float]]:
-    """The middle of each node, in pixels; siblings stand in the order of their ranks."""
-    children: list[list[int]] = [[] for _ in shape.parents]
-    for node, parent in enumerate(shape.parents):
-        if node:
-            children[parent].append(node)
-    ranked = [sorted(below, key=shape.ranks.__getitem__) for below in children]
-    rows = leaf_rows(shape.parents, ranked)
-    return [
-        (left + STEP * depth, top + LEAF * row)
-        for depth, row in zip(shape.depths, rows, strict=True)
-    ]
 
 
 def _nodes(
