@@ -8,9 +8,10 @@ import pytest
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import bars, dot_rows, dots, labels, lines, lying_bars, theme, trees
+from specdec_lib.show.figures import bars, dots, labels, lines, lying_bars, theme, trees
 from specdec_lib.show.figures.marks import Lanes, marks
 from specdec_lib.show.figures.roofline import share_of_roof
+from specdec_lib.show.figures.rows import _swi_marks
 from specdec_lib.show.figures.text import _lay_out
 
 LABELS = ["def", " f", " g", "\n"]
@@ -124,7 +125,7 @@ def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
         ("code", "parameters", "cascade", "middle + Max-Gram", nan, 2.0, 1.9, 2.2),
         ("GSM8K", "parameters", "speculative", "middle", 3.38, nan, nan, nan),
     )
-    found = dot_rows._swi_marks(table)
+    found = _swi_marks(table)
     assert found["set"].tolist() == ["middle, speculative", "middle + Max-Gram, cascade"]
     papers = found[found["series"] == "paper, GSM8K"]
     assert papers["x"].tolist() == [3.38] and papers["low"].isna().all()

@@ -160,7 +160,7 @@ def test_an_explorer_that_starts_nowhere_is_refused(ladder, prompts, explorer, s
 
 def test_a_predicted_speed_up_is_plain_decodings_time_over_the_drafts():
     table = PassTable((1, 2), (0,), ((1.0, 1.0),))
-    overheads = {0.0: {"tree": Overhead(0.1), "autoregressive": Overhead(0.5)}}
+    overheads = {(0.0, "tree"): Overhead(0.1), (0.0, "autoregressive"): Overhead(0.5)}
     times = PassTimes("it", {"target": table, "draft": table.faster(10)}, overheads)
     work = Work(3.0, 1.0, 1.0, {("target", 2, 8): 1, ("draft", 1, 8): 2})
     assert times.speed_up(work, 0.7) == pytest.approx(1.5 * 3 / 1.3)

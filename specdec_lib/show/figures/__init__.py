@@ -7,13 +7,6 @@ an interval does not hold its value. Colour never carries a meaning alone.
 
 from specdec_lib.show.figures.bars import chain_lengths, distributions, paper_and_ours, walltime
 from specdec_lib.show.figures.cells import break_even, match_rates, speed_surface, surface
-from specdec_lib.show.figures.dot_rows import (
-    passes,
-    setting_speed_ups,
-    stages,
-    swi_by_drafters,
-    versus,
-)
 from specdec_lib.show.figures.dots import (
     ablation,
     acceptance,
@@ -36,16 +29,10 @@ from specdec_lib.show.figures.lines import (
 )
 from specdec_lib.show.figures.lying_bars import cascade_ablation, rivals, round_ledger, yields
 from specdec_lib.show.figures.roofline import roofline
+from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.shapes import shapes
 from specdec_lib.show.figures.steps import step
-from specdec_lib.show.figures.tables import (
-    emitted_tokens,
-    gap_table,
-    nodes,
-    outcomes,
-    slots,
-    walk,
-)
+from specdec_lib.show.figures.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk
 from specdec_lib.show.figures.text import origins
 from specdec_lib.show.figures.trees import mask, tree
