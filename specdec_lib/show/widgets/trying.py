@@ -126,10 +126,6 @@ class DraftTrial:
         prompt, seed = self._prompt(at), at["seed"]
         return Chance(seeds([prompt], seed)[0] if prompt else seed, knob_sampler(at))
 
-    def is_stored(self, at: Mapping[str, Any]) -> bool:
-        """Whether the text is there, so that the target is not asked."""
-        return self._stored(at) is not None
-
     def generation(
         self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
     ) -> Generation:
@@ -137,12 +133,13 @@ class DraftTrial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        return self._remembered(self.context(at), self.chance(at), self._stored(at), make, *setting)
+        return self._remembered(self.context(at), self.chance(at), self.stored(at), make, *setting)
 
     def _prompt(self, at: Mapping[str, Any]) -> Prompt | None:
         return None if at["text"].strip() else self.prompts[at["prompt"]]
 
-    def _stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
+    def stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """The target's text that the knobs are at, where it is there and need not be decoded."""
         key = _text_key(knob_sampler(at), at["seed"])
         prompt, texts = self._prompt(at), self._texts.get(key)
         known = prompt and texts and texts.holds(prompt)
