@@ -179,17 +179,24 @@ def frame_cell(chart: Chart, grid: pd.DataFrame, at: Sequence[object], *, panel:
 def words_beside(
     chart: Chart, rows: pd.DataFrame, *, lying: bool, panel: str, name: str, away: float = 4
 ) -> None:
-    """The texts of marks as a trace of their own, clear of the intervals and `away` pixels off."""
+    """The texts of marks as a trace of their own, clear of the intervals and `away` pixels off; in
+    a lying chart, left of a mark below 0 and right of others.
+    """
     if "text" not in rows:
         return
-    far = ends_of(rows, "x" if lying else "y")
+    far, texts, sides = ends_of(rows, "x" if lying else "y"), list(rows["text"]), "top center"
+    if lying:
+        left = list(rows["x"] < 0)
+        texts = [f"{text} " if at else f" {text}" for text, at in zip(texts, left, strict=True)]
+        sides = [f"middle {'left' if at else 'right'}" for at in left]
+        sides = sides if any(left) else "middle right"
     words = go.Scatter(
         x=list(far if lying else rows["x"]),
         y=list(rows["y"] if lying else far),
         mode="markers+text",
         marker={"opacity": 0, "size": 1.6 * away},  # the words stand clear of it
-        text=[f" {text}" if lying else text for text in rows["text"]],
-        textposition="middle right" if lying else "top center",
+        text=texts,
+        textposition=sides,
         textfont={"size": 11},
         cliponaxis=False,
         name=name,

@@ -3,7 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import PLAIN, Chart, fold, open_chart
+from specdec_lib.show.figures.chart import PLAIN, fold, open_chart
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
 from specdec_lib.show.figures.labels import short
 from specdec_lib.show.figures.marks import Lanes, check, check_among, ends_of, groups, marks
@@ -76,14 +76,14 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     height = 30 + down * (70 + 46 * table["variant"].nunique())
     size, x = (min(900, 170 + 245 * across), height), "change against full, in %"
     chart = open_chart(domains, size=size, x=x, y="what is left out", columns=across)
+    words = table[["change_percent", "paper"]].map(short, signed=True)
     ours = marks(table, "change_percent", place - 0.1, panel="domain", ends=ends)
-    ours = ours.assign(series="ours", look=ours["panel"]).dropna(subset=["x"])
+    ours = ours.assign(series="ours", look=ours["panel"], text=words["change_percent"])
     add_bars(chart, ours, looks([*domains, "ours"]), lying=True, width=0.46)
     chart.figure.update_traces(showlegend=False)
-    theirs = marks(table, "paper", place + 0.3, panel="domain").dropna(subset=["paper"])
-    add_dots(chart, theirs.assign(series="paper"), {"paper": PAPERS[0]}, lying=True)
-    _write_changes(chart, theirs, "\u2002")
-    _write_changes(chart, ours, "")
+    theirs = marks(table, "paper", place + 0.3, panel="domain")
+    theirs = theirs.assign(series="paper", text=words["paper"])
+    add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True)
     everything = table[["change_percent", "low", "high", "paper"]].astype(float)
     least, most = min(0.0, float(everything.min().min())), max(0.0, float(everything.max().max()))
     room = 0.34 * ((most - least) or 1.0)
@@ -91,19 +91,6 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     chart.figure.update_xaxes(range=[least - room, most + room])
     chart.name_places("y", table["variant"], longest=18)
     return chart.titled("What leaving a part out changes (left of 0: slower)")
-
-
-def _write_changes(chart: Chart, rows: pd.DataFrame, space: str) -> None:
-    """Each change in words, at the end of its interval that is farther from 0."""
-    for panel, own in groups(rows, "panel"):
-        for left, some in own.groupby(own["x"] < 0):
-            far = some.get("low" if left else "high", some["x"]).fillna(some["x"])
-            changes = [short(change, signed=True) for change in some["x"]]
-            words = [f"{space}\u2002{change}\u2002{space}" for change in changes]
-            trace = go.Scatter(x=list(far), y=list(some["y"]), mode="text", text=words)
-            trace.textposition = "middle left" if left else "middle right"
-            trace.update(textfont={"size": 11}, showlegend=False, hoverinfo="skip")
-            chart.add(trace, panel)
 
 
 def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:

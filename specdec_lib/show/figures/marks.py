@@ -156,6 +156,8 @@ def groups(table: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFrame
 
 
 def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
-    """The upper end of each interval, or the value itself where there is no interval."""
+    """The end of each interval that is farther from 0, or the value where there is no interval."""
     middle = rows[value].astype(float)
-    return rows["high"].fillna(middle) if "high" in rows else middle
+    if "high" not in rows:
+        return middle
+    return rows["high"].where(middle >= 0, rows["low"]).fillna(middle)
