@@ -45,8 +45,7 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
 
     Raises ValueError if the optimum is no cell with a value.
     """
-    check(table, "k1 k2", "swi")
-    check_grid(table, "k1 k2")
+    check_grid(table, "k1 k2", "swi")
     grid = table.pivot(index="k2", columns="k1", values="swi").astype(float)
     value = float(grid.get(best[0], pd.Series(dtype=float)).get(best[1], np.nan))
     if np.isnan(value):
@@ -68,8 +67,7 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
     table    the full grid: `budget` (nodes without the root), `depth` (the deepest guess allowed),
              `width` (children per node, at most), `speed_up`
     """
-    check(table, "budget depth width", "speed_up")
-    check_grid(table, "budget depth width")
+    check_grid(table, "budget depth width", "speed_up")
     grids = {
         f"width ≤ {width}" if width > 1 else "width 1": own.pivot(
             index="budget", columns="depth", values="speed_up"
@@ -102,8 +100,7 @@ def break_even(
     here      an acceptance rate and a cost that a star marks
     """
     x, y = "acceptance_rate", "cost"
-    check(table, f"{x} {y}", "speed_up")
-    check_grid(table, f"{x} {y}")
+    check_grid(table, f"{x} {y}", "speed_up")
     dots = marks(points, x, y, note="{pair}").assign(series=PAIR)
     grid = table.pivot(index=y, columns=x, values="speed_up").astype(float)
     names = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"

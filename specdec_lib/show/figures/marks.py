@@ -4,6 +4,7 @@ A mark has a `panel`, a `series`, `x` and `y`; where there is an interval also `
 and, where the figure has more to say, a `text` beside it and a `note` when hovered over.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -48,11 +49,10 @@ def check_interval(table: pd.DataFrame, ends: str) -> None:
         raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
 
 
-def check_grid(table: pd.DataFrame, keys: str) -> None:
-    """Raises ValueError unless there is a row for every combination of the keys' values."""
-    size = 1
-    for key in keys.split():
-        size *= table[key].nunique()
+def check_grid(table: pd.DataFrame, keys: str, values: str) -> None:
+    """Raises ValueError as `check` does, and unless every combination of keys has its row."""
+    check(table, keys, values)
+    size = math.prod(table[key].nunique() for key in keys.split())
     if size != len(table):
         raise ValueError(
             f"this figure needs a cell for every {keys}: {size}, got {len(table)} rows"
