@@ -36,19 +36,6 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
         )
 
 
-def check_interval(table: pd.DataFrame, ends: str) -> None:
-    """Raises ValueError if an interval does not hold its value; a NaN end is no interval.
-
-    ends    names of three columns: low end, value, high end
-    """
-    names = ends.split()
-    low, middle, high = (table[name].astype(float) for name in names)
-    wrong = (low > middle) | (middle > high)
-    if wrong.any():
-        got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
-        raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
-
-
 def check_grid(table: pd.DataFrame, keys: str, values: str) -> None:
     """Raises ValueError as `check` does, and unless every combination of keys has its row."""
     check(table, keys, values)
@@ -109,12 +96,12 @@ def marks(
     x, y             a column, lanes, or numbers: one, or one per row
     once             columns in all of which no two rows may agree
     series, panel    a column; "" is one panel without a name, and one series or one per lane
-    ends             the three columns of an interval, as `check_interval` takes them; without them
+    ends             three columns: an interval's low end, the value and the high end; without them
                      the marks have no interval, even if the table has columns `low` and `high`
     text             the column whose numbers stand beside the marks
     note             what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
 
-    Raises ValueError as `check` and `check_interval` do.
+    Raises ValueError as `check` does, and if an interval does not hold its value.
     """
     lanes = [axis for axis in (x, y) if isinstance(axis, Lanes)]
     series = series or "".join(axis.lane for axis in lanes)
@@ -128,19 +115,28 @@ def marks(
         values["text"] = [short(value) for value in table[text]]
     if note:
         values["note"] = [note.format_map(row) for row in table.to_dict("records")]
-    if ends:
-        check_interval(table, ends)
-        low, _, high = ends.split()
-        values |= {"low": table[low].astype(float), "high": table[high].astype(float)}
-    else:
-        table = table.drop(columns=["low", "high"], errors="ignore")
-    return table.assign(**values)
+    values |= _interval(table, ends) if ends else {}
+    return table.drop(columns=["low", "high"], errors="ignore").assign(**values)
 
 
 def _numbers(table: pd.DataFrame, axis: Numbers | Lanes) -> Numbers:
     if isinstance(axis, Lanes):
         return axis.of(table)
     return table[axis] if isinstance(axis, str) else axis
+
+
+def _interval(table: pd.DataFrame, ends: str) -> dict[str, pd.Series]:
+    """The columns `low` and `high`; a NaN end is no interval.
+
+    Raises ValueError if an interval does not hold its value.
+    """
+    names = ends.split()
+    low, middle, high = (table[name].astype(float) for name in names)
+    wrong = (low > middle) | (middle > high)
+    if wrong.any():
+        got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
+        raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
+    return {"low": low, "high": high}
 
 
 def names_of(column: pd.Series) -> list[str]:

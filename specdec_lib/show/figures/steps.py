@@ -8,6 +8,7 @@ from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, esca
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around
 LABEL = 16  # characters
+NEITHER = {"chosen": False, "child": 0}  # where the table does not say
 CHOSEN, GUESSED = SOURCES["target"], SOURCES["draft"]
 FONT = {"family": MONOSPACE, "size": 12}
 Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
@@ -34,8 +35,7 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
             f" {list(NEEDS)}, got {len(table)} rows of {list(table.columns)}"
         )
     draw = NEEDS[having[0]]
-    nothing = {"chosen": False, "child": 0}
-    table = table.assign(**{name: one for name, one in nothing.items() if name not in table})
+    table = table.assign(**{name: one for name, one in NEITHER.items() if name not in table})
     traces, words, axis = draw(table)
     names = [*(["the coin"] if draw is _draw_coin else []), *map(_name, table.to_dict("records"))]
     figure = go.Figure(traces)
@@ -51,9 +51,9 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         barmode="overlay",
         dragmode=False,
     )
-    ticks = {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
-    ends = [len(names) - 0.5, -0.5]
-    figure.update_yaxes(ticks, tickfont=FONT, range=ends, fixedrange=True, title="candidate")
+    ticks = {"tickvals": list(range(len(names))), "ticktext": names, "tickfont": FONT}
+    look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
+    figure.update_yaxes(ticks | look, title="candidate")
     return figure.update_xaxes(axis, domain=[0, 0.64], fixedrange=True)
 
 
