@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jaxtyping
 import pytest
@@ -12,6 +13,9 @@ import torch
 from tiny import tiny_ladder
 
 from specdec_lib.workload import Ladder, Prompt, load_prompts
+
+if TYPE_CHECKING:
+    from drawn import Drawn
 
 torch.set_num_threads(1)
 
@@ -75,3 +79,11 @@ def ladder() -> Ladder:
 def prompts() -> list[Prompt]:
     """The development code prompts."""
     return load_prompts("code", "development")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> "Drawn":
+    """What explorers hand to figure functions."""
+    from drawn import Drawn  # plotly takes a second that few tests need
+
+    return Drawn(monkeypatch)

@@ -1,5 +1,6 @@
 """What explorers hand to figure functions, for tests that look at tables and not at plotly."""
 
+from inspect import isfunction
 from typing import Any
 
 import pytest
@@ -8,12 +9,13 @@ from specdec_lib.show import figures
 
 
 class Drawn:
-    """The latest call of each of some figure functions, which still draw."""
+    """The latest call of each figure function; all still draw."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: dict[str, tuple[tuple, dict[str, Any]]] = {}
-        for name in names:
-            monkeypatch.setattr(figures, name, self._recorder(name, vars(figures)[name]))
+        for name, draw in list(vars(figures).items()):
+            if isfunction(draw):
+                monkeypatch.setattr(figures, name, self._recorder(name, draw))
 
     def _recorder(self, name: str, draw: Any) -> Any:
         def record(*given: Any, **named: Any) -> Any:

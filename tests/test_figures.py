@@ -8,10 +8,11 @@ import pytest
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import cascade, gains, labels, staged, theme, trees
-from specdec_lib.show.figures.latency import _round_marks
-from specdec_lib.show.figures.marks import lanes, marks
+from specdec_lib.show.figures import bars, dots, labels, lines, lying_bars, theme, trees
+from specdec_lib.show.figures.marks import Lanes, marks
 from specdec_lib.show.figures.roofline import share_of_roof
+from specdec_lib.show.figures.rows import _swi_marks
+from specdec_lib.show.figures.text import _lay_out
 
 LABELS = ["def", " f", " g", "\n"]
 SMALL = (  # a root with children 1 and 2, and 3 below 1
@@ -80,8 +81,6 @@ def test_a_path_off_the_edges_and_too_few_labels_are_refused(path):
 
 
 def test_text_keeps_its_lines_and_indentation_and_long_lines_are_broken():
-    from specdec_lib.show.figures.rounds import _lay_out
-
     tokens = ["def", " f", ":\n    ", "return", *["twelve_signs"] * 20]
     found = _lay_out(pd.DataFrame({"token": tokens, "source": "draft", "round": 0}))
     assert found["text"].tolist()[:5] == ["def", " f", ":⏎", "    ", "return"]
@@ -101,12 +100,12 @@ def test_marks_rename_and_take_no_interval_of_other_marks():
 
 
 def test_lanes_stand_beside_the_place_of_their_name():
-    names, which = pd.Series(["p", "p", "q"]), pd.Series(["x", "y", "y"])
-    assert lanes(names).tolist() == [0.0, 0.0, 1.0]
-    assert lanes(names, which, room=0.4).tolist() == pytest.approx([-0.1, 0.1, 1.1])
-    assert lanes(names, which, room=0.4, order=("y", "x")).tolist() == pytest.approx(
-        [0.1, -0.1, 0.9]
-    )
+    table = rows("name which", ("p", "x"), ("p", "y"), ("q", "y"))
+    two, turned = Lanes("name", "which", room=0.4), Lanes("name", "which", 0.4, ("y", "x"))
+    assert Lanes("name").of(table).tolist() == [0.0, 0.0, 1.0]
+    assert two.of(table).tolist() == pytest.approx([-0.1, 0.1, 1.1])
+    assert turned.of(table).tolist() == pytest.approx([0.1, -0.1, 0.9])
+    assert marks(table, two, 0)["series"].tolist() == ["x", "y", "y"]
 
 
 def test_ewif_has_a_third_mark_only_where_another_k_is_better():
@@ -115,7 +114,7 @@ def test_ewif_has_a_third_mark_only_where_another_k_is_better():
         ("CNNDM", "SMALL", "9", 2.65, 2.654, 2.654, "9"),
         ("CNNDM", "BASE + SMALL", "5, 3", 3.03, 3.027, 3.044, "5, 5"),
     )
-    found = cascade._ewif_marks(table)
+    found = dots._ewif_marks(table)
     assert found["y"].tolist() == [2.65, 3.03, 2.654, 3.027, 3.044]
     assert found["text"].iloc[-1] == "3.044<br>k = 5, 5"
 
@@ -126,7 +125,7 @@ def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
         ("code", "parameters", "cascade", "middle + Max-Gram", nan, 2.0, 1.9, 2.2),
         ("GSM8K", "parameters", "speculative", "middle", 3.38, nan, nan, nan),
     )
-    found = cascade._swi_marks(table)
+    found = _swi_marks(table)
     assert found["set"].tolist() == ["middle, speculative", "middle + Max-Gram, cascade"]
     papers = found[found["series"] == "paper, GSM8K"]
     assert papers["x"].tolist() == [3.38] and papers["low"].isna().all()
@@ -138,23 +137,23 @@ def test_pieces_of_a_bar_follow_each_other():
         ("plain", "greedy", "verify", "target", 0.01, 0.9),
         ("plain", "greedy", "host", "", 0.001, 0.1),
     )
-    found = _round_marks(table)
+    found = lying_bars._round_marks(table)
     assert found["base"].tolist() == [0.0, 10.0] and found["inside"].tolist() == ["90%", "10%"]
     prices = rows("target_passes target_price draft_passes draft_price", (1.0, 1.0, 2.0, 0.5))
-    assert gains._price_marks(prices)["base"].tolist() == [0.0, 1.0]
+    assert lying_bars._price_marks(prices)["base"].tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("method, order", [("staged", ["b", "c", "a"]), ("tree", ["a", "b", "c"])])
 def test_prompts_are_ranked_by_the_leading_method(method, order):
     table = rows("prompt relative", ("a", 3.0), ("b", 1.0), ("c", 2.0)).assign(method=method)
     other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
-    found = staged._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
+    found = lines._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
     assert found["prompt"].tolist() == order and found["rank"].tolist() == [1, 2, 3]
 
 
 def test_ours_has_an_interval_and_the_papers_has_none():
     columns = "sampling method paper ours ours_low ours_high"
-    found = staged._paper_marks(rows(columns, ("greedy", "staged", 3.16, 2.5, 2.25, 3.0)))
+    found = bars._paper_marks(rows(columns, ("greedy", "staged", 3.16, 2.5, 2.25, 3.0)))
     assert found["series"].tolist() == ["paper", "ours"]
     assert found["low"].isna().tolist() == [True, False]
 

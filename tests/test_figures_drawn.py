@@ -19,7 +19,7 @@ def stored(name: str) -> pd.DataFrame:
     return pd.read_csv(STORED / f"{name}.csv", keep_default_na=not texts)
 
 
-RATES, LATENCY, BENCHED = stored("02_depth"), stored("05_latency"), stored("05_versus")
+RATES, LATENCY, LEDGER = stored("02_depth"), stored("05_latency"), stored("05_ledger")
 CURVE = LATENCY[(LATENCY.model == "target") & (LATENCY.runtime == "fast")]
 LINE = CURVE[CURVE.context_tokens == CURVE.context_tokens.min()]
 MAP, GRID, SURFACE = stored("05_break_even"), stored("05_surface"), stored("04_surface")
@@ -35,90 +35,61 @@ ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machin
 MACHINE = partial(figures.roofline, **ROOF)
 DEPTH, MATRIX = {"x": "depth", "x_title": "<d>"}, {"best": (2, 1), "across": "a", "down": "b"}
 
-# how it is drawn, its table, and the columns of an interval
+# its table, stored or made here, the columns of an interval, and what else it takes
 CASES = {
-    "distributions": (figures.distributions, stored("00_exact"), ""),
-    "origins": (figures.origins, stored("00_origins"), ""),
-    "budget_curves": (figures.budget_curves, stored("01_budget"), "low tokens_per_round high"),
-    "shapes": (figures.shapes, stored("01_shapes"), ""),
-    "budget_speed_ups": (figures.budget_speed_ups, stored("01_speed_up"), ""),
-    "acceptance": (partial(figures.acceptance, **DEPTH), RATES, "low rate high"),
-    "kinds": (partial(figures.kinds, x_title=""), stored("02_domain"), "low rate high"),
-    "calibration_curve": (figures.calibration_curve, stored("02_calibration"), "low rate high"),
-    "predicted_tokens": (figures.predicted_tokens, stored("02_predicted"), "low measured high"),
-    "match_rates": (figures.match_rates, stored("02_gaps"), ""),
-    "yields": (
-        figures.yields,
-        stored("02_yields"),
-        "tokens_per_round_low tokens_per_round tokens_per_round_high",
-    ),
-    "ablation": (
-        partial(figures.ablation, value_title=""),
-        stored("03_ablation"),
-        "low value high",
-    ),
-    "stages": (figures.stages, stored("03_stages"), "low value high"),
-    "passes": (figures.passes, stored("03_passes"), "low passes high"),
-    "paper_and_ours": (
-        partial(figures.paper_and_ours, y_title="bytes"),
-        stored("03_bandwidth"),
-        "ours_low ours ours_high",
-    ),
-    "relative_performance": (
-        figures.relative_performance,
-        stored("03_relative_performance"),
-        "",
-    ),
-    "roofline": (MACHINE, stored("03_roofline"), ""),
-    "ewif_by_drafters": (figures.ewif_by_drafters, stored("04_ewif"), ""),
-    "position": (figures.position, stored("04_position"), "low rate high"),
-    "swi_by_drafters": (figures.swi_by_drafters, stored("04_swi"), "ours_low ours ours_high"),
-    "walltime": (figures.walltime, stored("04_walltime"), "ratio_low ratio ratio_high"),
-    "sensitivity": (figures.sensitivity, stored("04_sensitivity"), "ours_low ours ours_high"),
-    "cascade_ablation": (
-        figures.cascade_ablation,
-        stored("04_ablation"),
-        "low change_percent high",
-    ),
-    "lenience": (figures.lenience, stored("04_lenience"), "swi_low swi swi_high"),
-    "surface": (partial(figures.surface, **MATRIX), SURFACE, ""),
-    "rivals": (figures.rivals, stored("04_rivals"), "low swi high"),
-    "latency": (figures.latency, LATENCY, "low_seconds seconds high_seconds"),
-    "pass_at": (
-        lambda table: figures.pass_at(table, LINE, rows=2),
-        CURVE,
-        "low_seconds seconds high_seconds",
-    ),
-    "round_ledger": (figures.round_ledger, stored("05_ledger").query("runtime == 'fast'"), ""),
-    "predicted_speeds": (figures.predicted_speeds, stored("05_predicted"), "low measured high"),
-    "speed_surface": (figures.speed_surface, GRID, ""),
-    "setting_speed_ups": (
-        figures.setting_speed_ups,
-        stored("05_settings"),
-        "speed_up_low speed_up speed_up_high",
-    ),
-    "speed_sweep": (figures.speed_sweep, SWEPT, "speed_up_low speed_up speed_up_high"),
-    "versus": (figures.versus, BENCHED, "ratio_low ratio ratio_high"),
-    "break_even": (lambda table: figures.break_even(table, PAIRS, here=(0.4, 0.5)), MAP, ""),
-    "chain_lengths": (partial(figures.chain_lengths, length=2), LENGTHS, ""),
+    "distributions": ("00_exact", "", {}),
+    "origins": ("00_origins", "", {}),
+    "budget_curves": ("01_budget", "low tokens_per_round high", {}),
+    "shapes": ("01_shapes", "", {}),
+    "budget_speed_ups": ("01_speed_up", "", {}),
+    "acceptance": ("02_depth", "low rate high", DEPTH),
+    "kinds": ("02_domain", "low rate high", {"x_title": ""}),
+    "calibration_curve": ("02_calibration", "low rate high", {}),
+    "predicted_tokens": ("02_predicted", "low measured high", {}),
+    "match_rates": ("02_gaps", "", {}),
+    "yields": ("02_yields", "tokens_per_round_low tokens_per_round tokens_per_round_high", {}),
+    "ablation": ("03_ablation", "low value high", {"value_title": ""}),
+    "stages": ("03_stages", "low value high", {}),
+    "passes": ("03_passes", "low passes high", {}),
+    "paper_and_ours": ("03_bandwidth", "ours_low ours ours_high", {"y_title": "bytes"}),
+    "relative_performance": ("03_relative_performance", "", {}),
+    "roofline": ("03_roofline", "", ROOF),
+    "ewif_by_drafters": ("04_ewif", "", {}),
+    "position": ("04_position", "low rate high", {}),
+    "swi_by_drafters": ("04_swi", "ours_low ours ours_high", {}),
+    "walltime": ("04_walltime", "ratio_low ratio ratio_high", {}),
+    "sensitivity": ("04_sensitivity", "ours_low ours ours_high", {}),
+    "cascade_ablation": ("04_ablation", "low change_percent high", {}),
+    "lenience": ("04_lenience", "swi_low swi swi_high", {}),
+    "surface": ("04_surface", "", MATRIX),
+    "rivals": ("04_rivals", "low swi high", {}),
+    "latency": ("05_latency", "low_seconds seconds high_seconds", {}),
+    "pass_at": (CURVE, "low_seconds seconds high_seconds", {"line": LINE, "rows": 2}),
+    "round_ledger": (LEDGER.query("runtime == 'fast'"), "", {}),
+    "predicted_speeds": ("05_predicted", "low measured high", {}),
+    "speed_surface": ("05_surface", "", {}),
+    "setting_speed_ups": ("05_settings", "speed_up_low speed_up speed_up_high", {}),
+    "speed_sweep": (SWEPT, "speed_up_low speed_up speed_up_high", {}),
+    "versus": ("05_versus", "ratio_low ratio ratio_high", {}),
+    "break_even": ("05_break_even", "", {"points": PAIRS, "here": (0.4, 0.5)}),
+    "chain_lengths": (LENGTHS, "", {"length": 2}),
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers
-    "distributions",
-    "origins",
-    "budget_curves",
-    "acceptance",
-    "kinds",
-    "calibration_curve",
-    "predicted_tokens",
-    "roofline",
-    "predicted_speeds",
-)
-every_figure = pytest.mark.parametrize("name", CASES)
+    "distributions origins budget_curves acceptance kinds calibration_curve predicted_tokens"
+    " roofline predicted_speeds"
+).split()
 
 
-@every_figure
+def case(name):
+    """How a figure is drawn, its table, and the columns of an interval."""
+    table, ends, options = CASES[name]
+    table = stored(table) if isinstance(table, str) else table
+    return partial(vars(figures)[name], **options), table, ends
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_the_stored_table_is_drawn_and_a_table_without_a_column_or_a_row_is_refused(name):
-    draw, table, _ = CASES[name]
+    draw, table, _ = case(name)
     figure = draw(table)
     assert figure.data and (figure.layout.title.text or name == "shapes")
     for wrong in (table[:0], pd.DataFrame({"x": [1.0]})):
@@ -128,14 +99,14 @@ def test_the_stored_table_is_drawn_and_a_table_without_a_column_or_a_row_is_refu
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - set(SEVERAL)))
 def test_a_mark_that_is_there_twice_is_refused(name):
-    draw, table, _ = CASES[name]
+    draw, table, _ = case(name)
     with pytest.raises(ValueError, match=r"at most one row per .*, got several"):
         draw(pd.concat([table, table]))
 
 
-@pytest.mark.parametrize("name", [name for name, (*_, ends) in CASES.items() if ends])
+@pytest.mark.parametrize("name", [name for name, (_, ends, _) in CASES.items() if ends])
 def test_an_interval_that_does_not_hold_its_value_is_refused(name):
-    draw, table, ends = CASES[name]
+    draw, table, ends = case(name)
     low, value, high = ends.split()
     with pytest.raises(ValueError, match=f"{low} ≤ {value} ≤ {high}"):
         draw(table.assign(**{high: table[low] - 1}))
@@ -161,11 +132,11 @@ def test_an_interval_that_does_not_hold_its_value_is_refused(name):
         (lambda: figures.break_even(MAP[1:], PAIRS), f"got {len(MAP) - 1} rows"),
         (lambda: figures.break_even(MAP, PAIRS[:0]), "got 0 rows"),
         (lambda: figures.pass_at(CURVE, LINE, rows=999), "1 to .* rows, got 999"),
-        (lambda: figures.round_ledger(stored("05_ledger")[:1].assign(part="magic")), "got magic"),
+        (lambda: figures.round_ledger(LEDGER[:1].assign(part="magic")), "got magic"),
         (lambda: figures.predicted_speeds(stored("05_predicted").assign(predicted=0.0)), "to 0"),
         (lambda: figures.speed_sweep(SWEPT.assign(sweep="size")), "domain, got size"),
         (lambda: figures.chain_lengths(LENGTHS, length=99), "got 99"),
-        (lambda: figures.versus(BENCHED, prompt_set="none"), "got 0 rows"),
+        (lambda: figures.versus(stored("05_versus"), prompt_set="none"), "got 0 rows"),
         (lambda: figures.step(RATES), f"got {len(RATES)} rows"),
     ],
 )
@@ -202,7 +173,7 @@ def test_each_kind_of_step_is_drawn(columns):
 
 def test_the_largest_error_and_the_best_cell_are_in_the_headline():
     pairs = pd.DataFrame({"name": ["a", "b"], "predicted": [2.0, 3.0], "measured": [2.5, 2.0]})
-    pairs = pairs.assign(low=1.0, high=4.0, series="tree")
+    pairs = pairs.assign(low=1.0, high=4.0, series="tree", sampling="greedy")
     assert "median error 35.0%, largest 50.0%" in figures.predicted_speeds(pairs).layout.title.text
     assert (
         f"{GRID.speed_up.max():.2f} in the frame" in figures.speed_surface(GRID).layout.title.text

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import Drawn
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.replay import (
@@ -95,8 +94,7 @@ def test_the_explorer_starts_at_its_setting_and_shows_it_in_both_conventions(eva
     assert "1.20 times that of rival (1.10 to 1.30): better" in panel.words.value
 
 
-def test_every_knob_means_what_it_says(evaluate, monkeypatch):
-    drawn = Drawn(monkeypatch, "rivals")
+def test_every_knob_means_what_it_says(evaluate, drawn):
     panel = explorer(evaluate, texts=("one", "other"))
     turns = {"k01": 0, "k11": 4, "lenience": 3.0, "price_draft": 0.5, "texts": "other"}
     for name, value in (turns | {"exempt": False}).items():
@@ -147,9 +145,8 @@ def test_an_explorer_that_starts_nowhere_is_refused(evaluate, drafters, options,
         cascade_explorer(evaluate, drafters, **{"prices": PRICES, "start": START} | options)
 
 
-def test_prices_change_the_numbers_as_the_replay_has_it(replays, monkeypatch):
+def test_prices_change_the_numbers_as_the_replay_has_it(replays, drawn):
     """Counted again from the rounds; at another price the same prediction would be wrong."""
-    drawn = Drawn(monkeypatch, "rivals")
     panel = explorer(replays.beside, start=OURS, texts=list(replays.texts))
     played = [replay_cascade(one, OURS) for one in replays.texts["one"]]
     tokens, rounds = (sum(count(one.emitted) for one in played) for count in (sum, len))

@@ -4,7 +4,6 @@ refused in words.
 
 import pandas as pd
 import pytest
-from drawn import Drawn
 
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure import acceptance
@@ -48,11 +47,6 @@ def texts() -> tuple[pd.DataFrame, pd.DataFrame]:
 GUESSES, ROUNDS = texts()
 WIDE = GUESSES[GUESSES.draft == "wide"]
 WIDE_ROUNDS = ROUNDS[ROUNDS.draft == "wide"]
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    return Drawn(monkeypatch, "acceptance", "kinds", "yields")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-from drawn import Drawn
 
 from specdec_lib.show.widgets import break_even_explorer, faster_draft, latency_explorer
 from specdec_lib.theory import (
@@ -14,11 +13,6 @@ from specdec_lib.theory import (
     tree_gains,
 )
 from specdec_lib.theory.chains import chain_speed_up
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    return Drawn(monkeypatch, "pass_at", "break_even", "chain_lengths", "budget_speed_ups")
 
 
 def curves() -> pd.DataFrame:

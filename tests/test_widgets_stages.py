@@ -1,7 +1,6 @@
 """The explorer of stages counts what real rounds of its drafts count."""
 
 import pytest
-from drawn import Drawn
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -12,11 +11,6 @@ from specdec_lib.show.widgets import stage_explorer
 from specdec_lib.workload import seeds
 
 START = {"budget": 4, "depth": 3, "scout_budget": 4}
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    return Drawn(monkeypatch, "stages")
 
 
 @pytest.fixture

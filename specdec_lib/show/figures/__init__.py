@@ -5,44 +5,34 @@ an interval does not hold its value. Colour never carries a meaning alone.
 """
 # ruff: noqa: F401 - a face: what it imports is what it offers
 
-from specdec_lib.show.figures.acceptance import (
+from specdec_lib.show.figures.bars import chain_lengths, distributions, paper_and_ours, walltime
+from specdec_lib.show.figures.cells import break_even, match_rates, speed_surface, surface
+from specdec_lib.show.figures.dots import (
+    ablation,
     acceptance,
     calibration_curve,
-    gap_table,
-    kinds,
-    match_rates,
-    predicted_tokens,
-    yields,
-)
-from specdec_lib.show.figures.break_even import break_even, chain_lengths
-from specdec_lib.show.figures.cascade import (
     ewif_by_drafters,
-    lenience,
-    position,
-    sensitivity,
-    surface,
-    swi_by_drafters,
-)
-from specdec_lib.show.figures.gains import cascade_ablation, rivals, walltime
-from specdec_lib.show.figures.latency import latency, pass_at, round_ledger
-from specdec_lib.show.figures.roofline import roofline
-from specdec_lib.show.figures.rounds import distributions, origins
-from specdec_lib.show.figures.saving import save, still
-from specdec_lib.show.figures.shapes import budget_curves, budget_speed_ups, shapes, slots
-from specdec_lib.show.figures.speeds import (
+    kinds,
     predicted_speeds,
-    setting_speed_ups,
-    speed_surface,
+    predicted_tokens,
     speed_sweep,
-    versus,
 )
-from specdec_lib.show.figures.staged import (
-    ablation,
-    paper_and_ours,
-    passes,
+from specdec_lib.show.figures.lines import (
+    budget_curves,
+    budget_speed_ups,
+    latency,
+    lenience,
+    pass_at,
+    position,
     relative_performance,
-    stages,
+    sensitivity,
 )
+from specdec_lib.show.figures.lying_bars import cascade_ablation, rivals, round_ledger, yields
+from specdec_lib.show.figures.roofline import roofline
+from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
+from specdec_lib.show.figures.saving import save, still
+from specdec_lib.show.figures.shapes import shapes
 from specdec_lib.show.figures.steps import step
-from specdec_lib.show.figures.tables import emitted_tokens, nodes, outcomes, walk
+from specdec_lib.show.figures.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk
+from specdec_lib.show.figures.text import origins
 from specdec_lib.show.figures.trees import mask, tree

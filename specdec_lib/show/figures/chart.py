@@ -10,7 +10,7 @@ from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
 from specdec_lib.show.figures.labels import wrap
-from specdec_lib.show.figures.marks import ends_of
+from specdec_lib.show.figures.marks import ends_of, names_of
 from specdec_lib.show.figures.theme import INK, SCREEN, escape
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
@@ -55,8 +55,13 @@ class Chart:
             legend={"yref": "container", "y": 1 - head / height, "yanchor": "top"},
         )
 
-    def name_places(self, axis: str, names: Sequence[str], *, longest: int = 24) -> None:
-        """Names at 0, 1, 2, … along an axis: from the left, or from the top down."""
+    def name_places(
+        self, axis: str, names: pd.Series | Sequence[str], *, longest: int = 24
+    ) -> None:
+        """Names, or a column's each once, at 0, 1, 2, … along an axis: from the left, or from the
+        top down.
+        """
+        names = names_of(names) if isinstance(names, pd.Series) else names
         count = len(names)
         ends = (-0.5, count - 0.5) if axis == "x" else (count - 0.5, -0.5)
         ticks = {"tickvals": list(range(count)), "tickangle": 0}

@@ -32,17 +32,13 @@ def add_dots(
     """
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     for panel, name, own in _pieces(marks):
-        own, look, place = own.dropna(subset=[value]), looks[name], "%{x}: " if joined else ""
+        own, look = own.dropna(subset=[value]), looks[name]
         dots = go.Scatter(
-            x=list(own["x"]),
-            y=list(own["y"]),
+            **_said(own, value, name, "%{x}: " if joined else ""),
             mode="lines+markers" if joined else "markers",
             line=look.line | {"width": joined},
             marker=look.marker(size),
-            name=escape(name),
             cliponaxis=False,
-            hovertext=_hover(own, value),
-            hovertemplate=place + "%{hovertext}<extra>%{fullData.name}</extra>",
         )
         dots[f"error_{value}"] = _error_bars(own, value, look.colour)
         if "size" in own:
@@ -70,16 +66,11 @@ def add_lines(
             xs, ys = [*own["x"], *own["x"][::-1]], [*own["low"], *own["high"][::-1]]
             _add_area(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
         for _, name, own in _pieces(rows):
-            own = own.sort_values("x", kind="stable")
             line = go.Scatter(
-                x=list(own["x"]),
-                y=list(own["y"]),
+                **_said(own.sort_values("x", kind="stable"), "y", name, "%{x}: "),
                 mode="lines+markers" if dots else "lines",
                 line=looks[name].line | {"width": width},
                 marker=looks[name].marker(dots),
-                name=escape(name),
-                hovertext=_hover(own, "y"),
-                hovertemplate="%{x}: %{hovertext}<extra>%{fullData.name}</extra>",
             )
             chart.add(line, panel)
 
@@ -123,15 +114,11 @@ def add_bars(
     for panel, name, own in _pieces(marks):
         own = own.dropna(subset=[value])
         bars = go.Bar(
-            x=list(own["x"]),
-            y=list(own["y"]),
+            **_said(own, value, name),
             width=width,
             orientation="h" if lying else "v",
             base=list(own["base"]) if "base" in own else None,
             marker=_paint([looks[which] for which in own["look" if "look" in own else "series"]]),
-            name=escape(name),
-            hovertext=_hover(own, value),
-            hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
         )
         bars[f"error_{value}"] = _error_bars(own, value, INK)
         if "inside" in own:
@@ -192,17 +179,24 @@ def frame_cell(chart: Chart, grid: pd.DataFrame, at: Sequence[object], *, panel:
 def words_beside(
     chart: Chart, rows: pd.DataFrame, *, lying: bool, panel: str, name: str, away: float = 4
 ) -> None:
-    """The texts of marks as a trace of their own, clear of the intervals and `away` pixels off."""
+    """The texts of marks as a trace of their own, clear of the intervals and `away` pixels off; in
+    a lying chart, left of a mark below 0 and right of others.
+    """
     if "text" not in rows:
         return
-    far = ends_of(rows, "x" if lying else "y")
+    far, texts, sides = ends_of(rows, "x" if lying else "y"), list(rows["text"]), "top center"
+    if lying:
+        left = list(rows["x"] < 0)
+        texts = [f"{text} " if at else f" {text}" for text, at in zip(texts, left, strict=True)]
+        sides = [f"middle {'left' if at else 'right'}" for at in left]
+        sides = sides if any(left) else "middle right"
     words = go.Scatter(
         x=list(far if lying else rows["x"]),
         y=list(rows["y"] if lying else far),
         mode="markers+text",
         marker={"opacity": 0, "size": 1.6 * away},  # the words stand clear of it
-        text=[f" {text}" if lying else text for text in rows["text"]],
-        textposition="middle right" if lying else "top center",
+        text=texts,
+        textposition=sides,
         textfont={"size": 11},
         cliponaxis=False,
         name=name,
@@ -219,15 +213,18 @@ def _pieces(marks: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
             yield panel, name, own
 
 
-def _hover(rows: pd.DataFrame, value: str) -> list[str]:
-    """What each mark says when hovered over: its value, its interval and its note."""
+def _said(rows: pd.DataFrame, value: str, name: str, place: str = "") -> dict[str, object]:
+    """Marks of a series as plotly takes them; hovered over, each says its place, its value, its
+    interval and its note.
+    """
     said = []
     for row in rows.to_dict("records"):
         words = f"{row[value]:.4g}"
         if row.get("low", float("nan")) == row.get("low"):
             words += f" ({row['low']:.4g} to {row['high']:.4g})"
         said.append(words + (f"<br>{escape(row['note'])}" if row.get("note") else ""))
-    return said
+    given = {"x": list(rows["x"]), "y": list(rows["y"]), "name": escape(name), "hovertext": said}
+    return given | {"hovertemplate": f"{place}%{{hovertext}}<extra>%{{fullData.name}}</extra>"}
 
 
 def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:

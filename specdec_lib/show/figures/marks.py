@@ -4,7 +4,10 @@ A mark has a `panel`, a `series`, `x` and `y`; where there is an interval also `
 and, where the figure has more to say, a `text` beside it and a `note` when hovered over.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from string import Formatter
 
 import pandas as pd
 
@@ -18,7 +21,8 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
 
     keys, values    names of columns, divided by spaces
     """
-    columns, once = [*keys.split(), *values.split()], keys.split()
+    once = keys.split()
+    columns = list(dict.fromkeys([*once, *values.split()]))
     if table.empty or not set(columns) <= set(table.columns):
         raise ValueError(
             f"this figure needs rows with the columns {', '.join(columns)}, got {len(table)} rows"
@@ -32,24 +36,10 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
         )
 
 
-def check_interval(table: pd.DataFrame, ends: str) -> None:
-    """Raises ValueError if an interval does not hold its value; a NaN end is no interval.
-
-    ends    names of three columns: low end, value, high end
-    """
-    names = ends.split()
-    low, middle, high = (table[name].astype(float) for name in names)
-    wrong = (low > middle) | (middle > high)
-    if wrong.any():
-        got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
-        raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
-
-
-def check_grid(table: pd.DataFrame, keys: str) -> None:
-    """Raises ValueError unless there is a row for every combination of the keys' values."""
-    size = 1
-    for key in keys.split():
-        size *= table[key].nunique()
+def check_grid(table: pd.DataFrame, keys: str, values: str) -> None:
+    """Raises ValueError as `check` does, and unless every combination of keys has its row."""
+    check(table, keys, values)
+    size = math.prod(table[key].nunique() for key in keys.split())
     if size != len(table):
         raise ValueError(
             f"this figure needs a cell for every {keys}: {size}, got {len(table)} rows"
@@ -62,39 +52,91 @@ def check_among(name: str, values: Iterable[object], allowed: Sequence[str]) -> 
         raise ValueError(f"{name} is one of {', '.join(allowed)}, got {', '.join(strangers)}")
 
 
+@dataclass(frozen=True)
+class Lanes:
+    """Coordinates on an axis of names, which stand at 0, 1, 2, … in order of first appearance; the
+    marks of one name stand beside each other, in lanes.
+
+    places    the column of the names
+    lane      the column that tells the marks of one name apart; without it all stand at its place
+    room      of the distance between two names that all lanes of one take
+    order     of the lanes, where it is another than that of first appearance
+    """
+
+    places: str
+    lane: str = ""
+    room: float = 0.7
+    order: Sequence[str] = ()
+
+    def of(self, table: pd.DataFrame) -> pd.Series:
+        """A coordinate per row."""
+        names = names_of(table[self.places])
+        at = table[self.places].map(str).map(names.index).astype(float)
+        if not self.lane:
+            return at
+        order = list(self.order) or names_of(table[self.lane])
+        aside = table[self.lane].map(str).map(order.index) - (len(order) - 1) / 2
+        return at + self.room / len(order) * aside
+
+
 def marks(
     table: pd.DataFrame,
-    x: Numbers,
-    y: Numbers,
+    x: Numbers | Lanes,
+    y: Numbers | Lanes,
     *,
+    once: str = "",
     series: str = "",
     panel: str = "",
     ends: str = "",
     text: str = "",
+    note: str = "",
 ) -> pd.DataFrame:
     """The table with the columns of marks besides its own.
 
-    x, y             a column, or numbers: one, or one per row
-    series, panel    a column; "" is one series or panel without a name
-    ends             the three columns of an interval, as `check_interval` takes them; without them
+    x, y             a column, lanes, or numbers: one, or one per row
+    once             columns in all of which no two rows may agree
+    series, panel    a column; "" is one panel without a name, and one series or one per lane
+    ends             three columns: an interval's low end, the value and the high end; without them
                      the marks have no interval, even if the table has columns `low` and `high`
     text             the column whose numbers stand beside the marks
+    note             what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
+
+    Raises ValueError as `check` does, and if an interval does not hold its value.
     """
-    values = {
-        "x": table[x] if isinstance(x, str) else x,
-        "y": table[y] if isinstance(y, str) else y,
-    }
+    lanes = [axis for axis in (x, y) if isinstance(axis, Lanes)]
+    series = series or "".join(axis.lane for axis in lanes)
+    said = [name for _, name, *_ in Formatter().parse(note) if name]
+    names = [axis for axis in (x, y, series, panel, text) if isinstance(axis, str) and axis]
+    check(table, once, " ".join([*names, *said, ends, *(axis.places for axis in lanes)]))
+    values: dict[str, object] = {"x": _numbers(table, x), "y": _numbers(table, y)}
     for name, column in (("series", series), ("panel", panel)):
         values[name] = table[column].map(str) if column else ""
     if text:
-        values["text"] = shorts(table[text])
-    if ends:
-        check_interval(table, ends)
-        low, _, high = ends.split()
-        values |= {"low": table[low].astype(float), "high": table[high].astype(float)}
-    else:
-        table = table.drop(columns=["low", "high"], errors="ignore")
-    return table.assign(**values)
+        values["text"] = [short(value) for value in table[text]]
+    if note:
+        values["note"] = [note.format_map(row) for row in table.to_dict("records")]
+    values |= _interval(table, ends) if ends else {}
+    return table.drop(columns=["low", "high"], errors="ignore").assign(**values)
+
+
+def _numbers(table: pd.DataFrame, axis: Numbers | Lanes) -> Numbers:
+    if isinstance(axis, Lanes):
+        return axis.of(table)
+    return table[axis] if isinstance(axis, str) else axis
+
+
+def _interval(table: pd.DataFrame, ends: str) -> dict[str, pd.Series]:
+    """The columns `low` and `high`; a NaN end is no interval.
+
+    Raises ValueError if an interval does not hold its value.
+    """
+    names = ends.split()
+    low, middle, high = (table[name].astype(float) for name in names)
+    wrong = (low > middle) | (middle > high)
+    if wrong.any():
+        got = [float(column[wrong].iloc[0]) for column in (low, middle, high)]
+        raise ValueError(f"{' ≤ '.join(names)} must hold in every row, got {got}")
+    return {"low": low, "high": high}
 
 
 def names_of(column: pd.Series) -> list[str]:
@@ -109,35 +151,9 @@ def groups(table: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFrame
         yield name, table[values == name]
 
 
-def lanes(
-    places: pd.Series,
-    lane: pd.Series | None = None,
-    *,
-    room: float = 0.7,
-    order: Sequence[str] = (),
-) -> pd.Series:
-    """A coordinate per row on an axis of names: the place of its name, and beside it the lane.
-
-    places    the names on the axis; they stand at 0, 1, 2, … in order of first appearance
-    lane      which of the marks of one name it is; without it each stands at its name's place
-    room      of the distance between two names that all lanes of one take
-    order     of the lanes, where it is another than that of first appearance
-    """
-    names = names_of(places)
-    at = pd.Series([float(names.index(str(place))) for place in places], places.index)
-    if lane is None:
-        return at
-    order = list(order) or names_of(lane)
-    middle = (len(order) - 1) / 2
-    return at + [room / len(order) * (order.index(str(which)) - middle) for which in lane]
-
-
 def ends_of(rows: pd.DataFrame, value: str) -> pd.Series:
-    """The upper end of each interval, or the value itself where there is no interval."""
+    """The end of each interval that is farther from 0, or the value where there is no interval."""
     middle = rows[value].astype(float)
-    return rows["high"].fillna(middle) if "high" in rows else middle
-
-
-def shorts(values: pd.Series) -> list[str]:
-    """Each number in about three digits."""
-    return [short(value) for value in values]
+    if "high" not in rows:
+        return middle
+    return rows["high"].where(middle >= 0, rows["low"]).fillna(middle)

@@ -1,53 +1,19 @@
-"""Trees without their tokens: where the guesses of a budget go, and what they gain.
+"""Pictures of trees without their tokens: where the guesses of a budget go."""
 
-The shade of a node, and the number in it, is the probability that the target accepts the whole path
-down to it.
-"""
-
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.show.figures.chart import PLAIN, Chart, open_chart
-from specdec_lib.show.figures.forms import add_dots, add_lines
-from specdec_lib.show.figures.marks import check, groups, marks
+from specdec_lib.show.figures.marks import check, groups
 from specdec_lib.show.figures.sheet import THIN, leaf_rows, path_trace, sheet, words_trace
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, Look, escape, looks
-from specdec_lib.theory import Rates, expected_tokens
+from specdec_lib.show.figures.theme import DARK, GAIN, escape
 
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
 STEP, LEAF, NODE, HEAD, APART = 44.0, 28.0, 25.0, 44.0, 28.0  # pixels
 PAGE = 900.0  # pixels that a line of shapes may fill
-
-
-def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
-    """A row per node of each shape, for `shapes`: shape (its name), node, parent, depth, rank, and
-    the probability of the path down to it.
-
-    rates    by depth and rank, as `theory.expected_tokens` takes them; the probabilities of a shape
-             add up to what that returns
-
-    Raises ValueError if there is no shape or the rates are not as `theory.Rates` says.
-    """
-    if not shapes:
-        raise ValueError("slots needs at least one shape, got none")
-    vectors = [list(vector) for vector in rates]
-    rows = []
-    for name, shape in shapes.items():
-        expected_tokens(shape, vectors)  # raises where the rates are wrong
-        paths: list[float] = []
-        places = zip(shape.parents, shape.depths, shape.ranks, strict=True)
-        for node, (parent, depth, rank) in enumerate(places):
-            vector = vectors[min(depth, len(vectors)) - 1]
-            rate = vector[rank] if rank < len(vector) else 0.0
-            paths.append(float(paths[parent] * rate) if node else 1.0)
-            rows.append((name, node, parent, depth, rank, paths[-1]))
-    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
@@ -58,17 +24,18 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
              (of the path down to it), as `slots` makes it
     """
     check(table, "shape node", "parent probability")
-    heads, edges, places, hover = [], [], [], []
-    probabilities: list[float] = []
+    heads, names, edges, places, hover, probabilities = [], [], [], [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     for name, rows in groups(table.sort_values("node", kind="stable"), "shape"):
         shape, own = _shape_of(name, rows), rows["probability"].tolist()
-        head = f"<b>{escape(name)}</b>  {sum(own):.2f} tokens"
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
-        spots = _spots(shape, left + NODE / 2, top + HEAD)
-        heads.append((left, top + 10, head))
+        heads.append((left, top + 10))
+        names.append(f"<b>{escape(name)}</b>  {sum(own):.2f} tokens")
+        down = zip(shape.depths, leaf_rows(shape.parents), strict=True)
+        corner = left + NODE / 2, top + HEAD
+        spots = [(corner[0] + STEP * depth, corner[1] + LEAF * row) for depth, row in down]
         edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
         hover += [
             f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
@@ -77,11 +44,8 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         places, probabilities = places + spots, probabilities + own
         below = max(below, HEAD + LEAF * max(1, shape.leaves))
         left, right = left + wide + APART, max(right, left + wide)
-    names = words_trace(
-        [(x, y) for x, y, _ in heads], [words for *_, words in heads], size=14, code=False
-    )
-    names.textposition = "middle right"
-    traces = [path_trace(edges, THIN), _nodes(places, probabilities, hover), names]
+    words = words_trace(heads, names, size=14, code=False).update(textposition="middle right")
+    traces = [path_trace(edges, THIN), _nodes(places, probabilities, hover), words]
     return sheet(traces, (right + 4, top + below + 4), title)
 
 
@@ -91,20 +55,6 @@ def _shape_of(name: str, rows: pd.DataFrame) -> Shape:
             f"nodes count from 0, the root, without a gap; {name} has {rows['node'].tolist()}"
         )
     return Shape(tuple(rows["parent"].tolist()))
-
-
-def _spots(shape: Shape, left: float, top: float) -> list[tuple[float, float]]:
-    """The middle of each node, in pixels; siblings stand in the order of their ranks."""
-    children: list[list[int]] = [[] for _ in shape.parents]
-    for node, parent in enumerate(shape.parents):
-        if node:
-            children[parent].append(node)
-    ranked = [sorted(below, key=shape.ranks.__getitem__) for below in children]
-    rows = leaf_rows(shape.parents, ranked)
-    return [
-        (left + STEP * depth, top + LEAF * row)
-        for depth, row in zip(shape.depths, rows, strict=True)
-    ]
 
 
 def _nodes(
@@ -120,52 +70,3 @@ def _nodes(
     trace = words_trace(places, numbers, size=10.5, hover=hover, code=False)
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
     return trace.update(mode="markers+text", marker=marker, textfont={"color": ink})
-
-
-def budget_curves(table: pd.DataFrame) -> go.Figure:
-    """Tokens per round against the budget, on a scale where each doubling is one step; a line per
-    shape of tree.
-
-    table    `budget` (nodes without the root), `tokens_per_round`, `shape` (its name), optionally
-             `measured` (True: a dot, else part of the shape's line), `low` and `high` (an interval)
-    """
-    check(table, "", "budget tokens_per_round shape")
-    ends = "low tokens_per_round high" if {"low", "high"} <= set(table) else ""
-    rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
-    split = "measured" in table
-    seen = rows["measured"].astype(bool) if split else pd.Series(False, index=rows.index)
-    styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
-    add_lines(chart, rows[~seen], styles, dots=0 if split else 7)
-    add_dots(chart, rows[seen], styles, size=10)
-    said = ": lines are predicted, dots measured" if seen.any() and not seen.all() else ""
-    return chart.titled(f"Tokens per round of a tree of each size{said}")
-
-
-def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
-    """Speed-up against the budget, a line per deepest guess allowed; a star marks the best of all,
-    a dotted line plain decoding.
-
-    table    `budget` (nodes without the root), `depth` (the deepest guess allowed), `speed_up`
-    """
-    check(table, "budget depth", "speed_up")
-    named = table.sort_values(["depth", "budget"])
-    named = named.assign(series=named["depth"].map("depth ≤ {}".format))
-    rows = marks(named, "budget", "speed_up", series="series")
-    chart = _budget_chart(rows, "speed-up over plain decoding (dotted)")
-    add_lines(chart, rows)
-    best = rows.loc[[rows["y"].idxmax()]]
-    words = [f"{one.y:.2f} with {one.budget} guesses, {one.series}" for one in best.itertuples()]
-    star = best.assign(series="the best", text=words)
-    add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
-    chart.figure.add_hline(y=1, **PLAIN)
-    return chart.titled("Which budget is fastest, for each deepest guess allowed")
-
-
-def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
-    if rows["x"].min() < 1:
-        raise ValueError(f"a budget is at least 1 node, got {rows['x'].min()}")
-    chart = open_chart(size=(760, 404), x="budget, in nodes without the root", y=y)
-    chart.count_in_powers(rows["x"])
-    ends = math.log10(rows["x"].min()) - 0.04, math.log10(rows["x"].max()) + 0.04
-    chart.figure.update_xaxes(range=ends)
-    return chart

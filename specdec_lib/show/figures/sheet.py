@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from specdec_lib.core.tree.parents import children_of
 from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escape, tint
 
 Spot = tuple[float, float]
@@ -72,10 +73,11 @@ def words_trace(
     )
 
 
-def curve(start: Spot, end: Spot) -> list[Spot]:
+def curve(parent: Box, child: Box) -> list[Spot]:
     """An S from one box's right side to another's left that ends level, so that a score can sit on
     its end.
     """
+    start, end = (parent[2], (parent[1] + parent[3]) / 2), (child[0], (child[1] + child[3]) / 2)
     share = np.linspace(0, 1, 25)
     xs = start[0] + (end[0] - 30 - start[0]) * share
     ys = start[1] + (end[1] - start[1]) * share * share * (3 - 2 * share)
@@ -94,11 +96,11 @@ def _outline(left: float, top: float, right: float, bottom: float) -> list[Spot]
     return [*points, points[0]]
 
 
-def leaf_rows(parents: Sequence[int], children: Sequence[Sequence[int]]) -> list[float]:
-    """A row per node: leaves one below the other in drawing order, a parent midway between its
-    first child and its last.
+def leaf_rows(parents: Sequence[int]) -> list[float]:
+    """A row per node: leaves one below the other, siblings in the order of their numbers, a parent
+    midway between its first child and its last.
     """
-    order, stack = [], [0]
+    children, order, stack = children_of(parents), [], [0]
     while stack:
         order.append(stack.pop())
         stack.extend(reversed(children[order[-1]]))

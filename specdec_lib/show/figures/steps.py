@@ -1,7 +1,6 @@
 """One step of a round: the numbers that decided it."""
 
-from collections.abc import Iterable
-
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -9,6 +8,7 @@ from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, esca
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around
 LABEL = 16  # characters
+NEITHER = {"chosen": False, "child": 0}  # where the table does not say
 CHOSEN, GUESSED = SOURCES["target"], SOURCES["draft"]
 FONT = {"family": MONOSPACE, "size": 12}
 Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
@@ -35,6 +35,7 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
             f" {list(NEEDS)}, got {len(table)} rows of {list(table.columns)}"
         )
     draw = NEEDS[having[0]]
+    table = table.assign(**{name: one for name, one in NEITHER.items() if name not in table})
     traces, words, axis = draw(table)
     names = [*(["the coin"] if draw is _draw_coin else []), *map(_name, table.to_dict("records"))]
     figure = go.Figure(traces)
@@ -50,9 +51,9 @@ def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         barmode="overlay",
         dragmode=False,
     )
-    ticks = {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
-    ends = [len(names) - 0.5, -0.5]
-    figure.update_yaxes(ticks, tickfont=FONT, range=ends, fixedrange=True, title="candidate")
+    ticks = {"tickvals": list(range(len(names))), "ticktext": names, "tickfont": FONT}
+    look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
+    figure.update_yaxes(ticks | look, title="candidate")
     return figure.update_xaxes(axis, domain=[0, 0.64], fixedrange=True)
 
 
@@ -60,52 +61,44 @@ def _name(row: dict[str, object]) -> str:
     """A candidate in words: bold where chosen, with the number of the guess that holds it."""
     name = escape(visible(str(row["text"]), LABEL))
     after = f"{escape(visible(str(row['after']), LABEL))} → " if "after" in row else ""
-    marks = f"  child {row['child']}" if row.get("child") else ""
-    return f"{after}<b>{name}</b>{marks}" if row.get("chosen") else f"{after}{name}{marks}"
-
-
-def _won(table: pd.DataFrame) -> list[bool]:
-    return [bool(one) for one in table.get("chosen", [False] * len(table))]
+    marks = f"  child {row['child']}" if row["child"] else ""
+    return f"{after}<b>{name}</b>{marks}" if row["chosen"] else f"{after}{name}{marks}"
 
 
 def _colours(table: pd.DataFrame) -> list[str]:
-    held = ["after" in table] * len(table) if "child" not in table else table["child"]
-    pairs = zip(_won(table), held, strict=True)
-    return [
-        CHOSEN if won else GUESSED if guess or "after" in table else INK for won, guess in pairs
-    ]
+    guessed = table["child"].astype(bool) | ("after" in table)
+    return np.select([table["chosen"], guessed], [CHOSEN, GUESSED], INK).tolist()
 
 
-def _dots(xs: Iterable[float], name: str, marker: dict[str, object]) -> go.Scatter:
-    xs = list(xs)
-    return go.Scatter(x=xs, y=list(range(len(xs))), mode="markers", marker=marker, name=name)
+def _dots(xs: pd.Series, name: str, marker: dict[str, object]) -> go.Scatter:
+    places = list(range(len(xs)))
+    return go.Scatter(x=list(xs), y=places, mode="markers", marker=marker, name=name)
 
 
-def _bars(xs: Iterable[float], first: int, name: str, look: dict[str, object]) -> go.Bar:
-    xs = list(xs)
+def _bars(xs: pd.Series, name: str, look: dict[str, object], first: int = 0) -> go.Bar:
     places = list(range(first, first + len(xs)))
-    return go.Bar(x=xs, y=places, orientation="h", name=name).update(look)
+    return go.Bar(x=list(xs), y=places, orientation="h", name=name).update(look)
 
 
-def _number(xs: Iterable[float]) -> go.Scatter:
+def _number(xs: pd.Series) -> go.Scatter:
     line = {"symbol": "line-ns-open", "size": 17, "color": CHOSEN, "line": {"width": 3}}
     return _dots(xs, "the number", line)
 
 
 def _draw_sums(table: pd.DataFrame) -> Picture:
     """From each log-probability, the noise leads to the sum; the largest sum wins."""
-    places, paint = list(range(len(table))), {"color": _colours(table)}
-    starts, sums = list(table["log_probability"]), list(table["sum"])
+    starts, sums, won = table["log_probability"], table["sum"], table["chosen"]
     xs = [value for pair in zip(starts, sums, strict=True) for value in (*pair, None)]
-    ys = [value for place in places for value in (place, place, None)]
+    ys = [value for place in range(len(table)) for value in (place, place, None)]
     look = {"mode": "lines", "line": {"color": INK, "width": 2}, "name": "noise"}
-    sizes = [15 if won else 10 for won in _won(table)]
-    symbols = ["star" if won else "diamond" for won in _won(table)]
+    paint = {"color": _colours(table)}
     circle = {"symbol": "circle-open", "size": 9, "line": {"width": 2}}
+    winner = {"symbol": ["diamond", "star"], "size": [10, 15]}
+    ends = {name: [kinds[bool(one)] for one in won] for name, kinds in winner.items()}
     traces = [
         go.Scatter(x=xs, y=ys, hoverinfo="skip", **look),
         _dots(starts, "log-probability", paint | circle),
-        _dots(sums, "sum: the largest wins", paint | {"size": sizes, "symbol": symbols}),
+        _dots(sums, "sum: the largest wins", paint | ends),
     ]
     words = [
         f"{row['log_probability']:.2f} {'+' if row['noise'] >= 0 else '-'} {abs(row['noise']):.2f}"
@@ -121,11 +114,11 @@ def _draw_sums(table: pd.DataFrame) -> Picture:
 def _draw_parts(table: pd.DataFrame) -> Picture:
     """Each candidate's part of [0, 1), and the number that falls into one."""
     look = {"marker": {"color": _colours(table)}, "base": list(table["low"])}
-    traces = [_bars(table["high"] - table["low"], 0, "part", look), _number(table["uniform"])]
+    traces = [_bars(table["high"] - table["low"], "part", look), _number(table["uniform"])]
     words = [
         f"{row.low:.3f} to {row.high:.3f}"
-        + (f"   number {row.uniform:.3f}" if "after" in table or won else "")
-        for row, won in zip(table.itertuples(), _won(table), strict=True)
+        + (f"   number {row.uniform:.3f}" if "after" in table or row.chosen else "")
+        for row in table.itertuples()
     ]
     title = "a number in [0, 1) draws the token on whose part it falls"
     return traces, words, {"title": title, "range": [0, 1]}
@@ -141,11 +134,12 @@ def _draw_coin(table: pd.DataFrame) -> Picture:
         shown.append(("left", SOURCES["n-gram"], "x"))
     wide = 0.8 / len(shown)
     coin = {"marker": {"color": INK}, "width": 0.8, "offset": -0.4}
-    traces = [_bars([limit], 0, "kept below", coin), _number([uniform])]
+    first = table.iloc[:1]
+    traces = [_bars(first["probability"], "kept below", coin), _number(first["uniform"])]
     for number, (name, colour, hatch) in enumerate(shown):
         look = {"marker": {"color": colour, "pattern": {"shape": hatch}}, "width": wide}
         look["offset"] = -0.4 + number * wide
-        traces.append(_bars(table[name], 1, name, look))
+        traces.append(_bars(table[name], name, look, first=1))
     verdict = "< {:.3f}: kept" if kept else "≥ {:.3f}: rejected"
     words = [f"{uniform:.3f} {verdict.format(limit)}"]
     for row in table.itertuples():
@@ -158,7 +152,7 @@ def _draw_scores(table: pd.DataFrame) -> Picture:
     look = {"marker": {"color": GUESSED}, "showlegend": False}
     words = [f"{score:.2f}" for score in table["score"]]
     axis = {"title": "score of the path", "range": [0, 1]}
-    return [_bars(table["score"], 0, "score", look)], words, axis
+    return [_bars(table["score"], "score", look)], words, axis
 
 
 NEEDS = {

@@ -1,6 +1,7 @@
 """Records in, tables out: what the figures of a tree, a walk and a generation are drawn from."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import pandas as pd
 from jaxtyping import Float
@@ -9,8 +10,9 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.trace import Choice
-from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import follow_choices
+from specdec_lib.theory import Rates, expected_tokens
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -67,3 +69,46 @@ def outcomes(
         for outcome in found
     ]
     return pd.DataFrame(rows, columns=["token", "distribution", "probability"])
+
+
+def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
+    """A row per node of each shape, for `shapes`: shape (its name), node, parent, depth, rank, and
+    the probability of the path down to it.
+
+    rates    by depth and rank, as `theory.expected_tokens` takes them; the probabilities of a shape
+             add up to what that returns
+
+    Raises ValueError if there is no shape or the rates are not as `theory.Rates` says.
+    """
+    if not shapes:
+        raise ValueError("slots needs at least one shape, got none")
+    vectors = [list(vector) for vector in rates]
+    rows = []
+    for name, shape in shapes.items():
+        expected_tokens(shape, vectors)  # raises where the rates are wrong
+        paths: list[float] = []
+        places = zip(shape.parents, shape.depths, shape.ranks, strict=True)
+        for node, (parent, depth, rank) in enumerate(places):
+            vector = vectors[min(depth, len(vectors)) - 1]
+            rate = vector[rank] if rank < len(vector) else 0.0
+            paths.append(float(paths[parent] * rate) if node else 1.0)
+            rows.append((name, node, parent, depth, rank, paths[-1]))
+    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def gap_table(match: MatchTable) -> pd.DataFrame:
+    """A match table as rows: gap (the bin's name), rank, rate.
+
+    Raises ValueError if it does not look at gaps.
+    """
+    if not match.edges:
+        raise ValueError(f"match table {match.name!r} does not look at gaps")
+    names = [f"{low:g}–{high:g}" for low, high in pairwise((0.0, *match.edges))]
+    names.append(f"{match.edges[-1]:g} and more")
+    rows = [
+        (name, rank, rate)
+        for name, rates in zip(names, match.binned, strict=True)
+        for rank, rate in enumerate(rates)
+    ]
+    return pd.DataFrame(rows, columns=["gap", "rank", "rate"])

@@ -5,25 +5,9 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.show.figures.sheet import (
-    THIN,
-    Box,
-    boxes_trace,
-    curve,
-    leaf_rows,
-    path_trace,
-    sheet,
-    words_trace,
-)
-from specdec_lib.show.figures.theme import (
-    INK,
-    MONOSPACE,
-    SCREEN,
-    SOURCES,
-    colours,
-    escape,
-    visible,
-)
+from specdec_lib.show.figures import sheet
+from specdec_lib.show.figures.sheet import Box, curve, leaf_rows
+from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, colours, escape, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
@@ -66,22 +50,23 @@ def tree(
         spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
         traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
     width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
-    return sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
+    return sheet.sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
 
 
 def _edges_and_boxes(
     tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
 ) -> list[go.Scatter]:
     others = [node for node in range(1, len(tree)) if node not in set(path)]
-    traces = [path_trace(_edges(tree, boxes, others), THIN)]
+    edges = [curve(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
+    traces = [sheet.path_trace([edges[node] for node in others], sheet.THIN)]
     if path:
-        thick = THIN | {"width": 5.0}
-        traces.append(path_trace(_edges(tree, boxes, path), thick, name="accepted path"))
+        accepted, thick = [edges[node] for node in path], sheet.THIN | {"width": 5.0}
+        traces.append(sheet.path_trace(accepted, thick, name="accepted path"))
     for source, colour in colours(tree.sources).items():
         own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
-        traces.append(boxes_trace(own, colour, name=escape(source)))
+        traces.append(sheet.boxes_trace(own, colour, name=escape(source)))
     if path:
-        traces.append(boxes_trace([boxes[node] for node in (0, *path)], INK))
+        traces.append(sheet.boxes_trace([boxes[node] for node in (0, *path)], INK))
     return traces
 
 
@@ -95,8 +80,8 @@ def _words(
     beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
     scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
     return [
-        words_trace(middles, shown, hover=hover),
-        words_trace(beside, scores, size=10.5, code=False),
+        sheet.words_trace(middles, shown, hover=hover),
+        sheet.words_trace(beside, scores, size=10.5, code=False),
     ]
 
 
@@ -158,24 +143,11 @@ def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
     for depth in range(max(tree.depths)):
         own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
         left.append(left[-1] + max(own) + GAP)
-    rows = leaf_rows(tree.parents, [tree.children(node) for node in range(len(tree))])
+    rows = leaf_rows(tree.parents)
     places = [(left[depth], 6 + ROW * row) for depth, row in zip(tree.depths, rows, strict=True)]
     return [
         (start, top, start + size, top + 2 * HALF_BOX)
         for (start, top), size in zip(places, sizes, strict=True)
-    ]
-
-
-def _edges(
-    tree: TokenTree, boxes: Sequence[Box], nodes: Sequence[int]
-) -> list[list[tuple[float, float]]]:
-    """A curve to each of these nodes from its parent."""
-    return [
-        curve(
-            (boxes[tree.parents[node]][2], boxes[tree.parents[node]][1] + HALF_BOX),
-            (boxes[node][0], boxes[node][1] + HALF_BOX),
-        )
-        for node in nodes
     ]
 
 

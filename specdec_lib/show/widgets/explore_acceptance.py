@@ -117,8 +117,7 @@ def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.
         raise ValueError(f"none of these guesses has a {by}: choose others")
     if by in BINS:
         edges = np.array(BINS[by])
-        at = np.searchsorted(edges, rows[by].astype(float), side="right") - 1
-        at = np.clip(at, 0, len(edges) - 2)
+        at = np.digitize(rows[by].astype(float), edges[1:-1])
         if by == "confidence":
             rows = rows.assign(confidence=((edges[:-1] + edges[1:]) / 2)[at].round(4))
         else:

@@ -72,37 +72,25 @@ def round_steps(
     start = {"step": 0} | dict(start or {})
     first, text = start.pop("step"), text_knobs(list(trial.prompts))
     del text["top_k"]  # the steps show whole distributions
-    stepper, knobs = _stepper(), make_knobs(KNOBS | text, start)
-    _fit_range(stepper, knobs, steps, first)
-    return Panel(stepper | knobs, draw, heights=HEIGHTS)
+    knobs = make_knobs(KNOBS | text, start)
+    return Panel(_stepper(knobs, steps, first) | knobs, draw, heights=HEIGHTS)
 
 
-def _stepper() -> dict[str, Any]:
-    """A slider over the steps, and a button that goes one back and one that goes one on."""
-    look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": "of the round, from 0 on"}
-    step = ipywidgets.IntSlider(description="step", continuous_update=False, min=0, **look)
-    step.style.description_width = LABEL_WIDTH
-
-    def button(label: str, by: int) -> ipywidgets.Button:
-        made = ipywidgets.Button(description=label, layout=ipywidgets.Layout(width="auto"))
-        made.on_click(lambda _: setattr(step, "value", min(max(step.value + by, 0), step.max)))
-        return made
-
-    moves = {"previous": button("‹ previous step", -1), "next": button("next step ›", 1)}
-    return {"step": step} | moves
-
-
-def _fit_range(
-    stepper: Mapping[str, Any],
-    knobs: Mapping[str, ipywidgets.ValueWidget],
-    steps: Callable[..., list[Step]],
-    first: int,
-) -> None:
-    """Let the step slider start at `first`, and always reach as far as the round has steps.
+def _stepper(
+    knobs: Mapping[str, ipywidgets.ValueWidget], steps: Callable[..., list[Step]], first: int
+) -> dict[str, Any]:
+    """A slider over the steps of the round that the knobs are at, which starts at `first`, and a
+    button that goes one back and one that goes one on.
 
     Raises ValueError if the round has no step `first`.
     """
-    step, previous, following = stepper.values()
+    look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": "of the round, from 0 on"}
+    step = ipywidgets.IntSlider(description="step", continuous_update=False, min=0, **look)
+    step.style.description_width = LABEL_WIDTH
+    back, on = (
+        ipywidgets.Button(description=label, layout=ipywidgets.Layout(width="auto"))
+        for label in ("‹ previous step", "next step ›")
+    )
 
     def fit(_: object = None) -> None:
         try:
@@ -111,7 +99,7 @@ def _fit_range(
             return
 
     def disable_ends(_: object = None) -> None:
-        previous.disabled, following.disabled = step.value == 0, step.value == step.max
+        back.disabled, on.disabled = step.value == 0, step.value == step.max
 
     fit()
     if not 0 <= first <= step.max:
@@ -121,6 +109,9 @@ def _fit_range(
     for knob in knobs.values():
         knob.observe(fit, names="value")
     step.observe(disable_ends, names=["value", "max"])
+    back.on_click(lambda _: setattr(step, "value", max(step.value - 1, 0)))
+    on.on_click(lambda _: setattr(step, "value", min(step.value + 1, step.max)))
+    return {"step": step, "previous": back, "next": on}
 
 
 def _tree(ladder: Ladder, one: Step) -> go.Figure:

@@ -21,7 +21,7 @@ from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import DraftTrial, model_named
+from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.theory import ModelShape, bytes_moved
 from specdec_lib.workload import Ladder, Prompt
 
@@ -104,7 +104,7 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
     if not setting:
         return NoDraft()
     shape, budget, depth, model, scout, scout_budget = setting
-    guessing, match = model_named(ladder, model), ladder.match(model, sampler)
+    guessing, match = getattr(ladder, model), ladder.match(model, sampler)
     one: ChainDraft | TreeDraft = ChainDraft(guessing, budget, match=match)
     if shape == "tree":
         one = TreeDraft(guessing, budget=budget, depth=depth, match=match)

@@ -6,14 +6,13 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from specdec_lib.core.decode import Generation, Round
 from specdec_lib.measure.replay import work_of
 from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
+from specdec_lib.show.widgets.slider_figures import draw_round
 from specdec_lib.show.widgets.trying import (
     FITTED_KINDS,
     DraftTrial,
@@ -79,7 +78,11 @@ def tree_explorer(
         kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), name, size)))
         work = work_of(generation, ladder.target.name)
         words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
-        return Shown(_pictures(ladder, one, number), words)
+        counts = f"{one.accepted} of {one.proposed} guesses accepted"
+        title = f"round {number}: {counts}; on an edge, the score of its path"
+        labels = [ladder.text(token) for token in one.tree.tokens]
+        pictures = draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)
+        return Shown(pictures, words)
 
     drafts = guessers_of(ladder)
     which = "which round is drawn, from the end of the prompt on"
@@ -95,16 +98,6 @@ def tree_explorer(
     disable_unused()
     knobs["shape"].observe(disable_unused, names="value")
     return Panel(knobs, draw, presets=PRESETS, heights=HEIGHTS)
-
-
-def _pictures(ladder: Ladder, one: Round, number: int) -> tuple[go.Figure, go.Figure]:
-    """The round's tree and its mask."""
-    counts = f"{one.accepted} of {one.proposed} guesses accepted"
-    title = f"round {number}: {counts}; on an edge, the score of its path"
-    bonus = ladder.text(one.emitted[-1]) if len(one.emitted) > one.accepted else None
-    labels = [ladder.text(token) for token in one.tree.tokens]
-    tree = figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
-    return tree, figures.mask(one.tree, labels=labels)
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:

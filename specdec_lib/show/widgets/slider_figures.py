@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import rounds
+from specdec_lib.core.decode import Round, rounds
 from specdec_lib.core.protocols import Draft
 from specdec_lib.show import figures
 from specdec_lib.theory import Gain, Overhead, PassTable, Rates, best_tree
@@ -21,15 +21,18 @@ def one_round(
     chance, target = Chance(seed, Sampler(temperature)), ladder.target
     limit = {"max_new_tokens": target.max_positions}
     played, _ = next(rounds(target, draft, context, chance, **limit))
-    labels, emitted = (
-        [ladder.text(token) for token in tokens] for tokens in (played.tree.tokens, played.emitted)
-    )
-    title = (
-        f"{played.accepted} of {played.proposed} guesses accepted, {len(emitted)} tokens emitted:"
-        f" {''.join(emitted)!r}"
-    )
+    said = "".join(map(ladder.text, played.emitted))
+    counts = f"{played.accepted} of {played.proposed} guesses accepted"
+    title = f"{counts}, {len(played.emitted)} tokens emitted: {said!r}"
+    return draw_round(ladder, played, title)
+
+
+def draw_round(ladder: Ladder, played: Round, title: str) -> go.Figure:
+    """The tree of a round with its accepted path and the target's own token."""
+    labels = [ladder.text(token) for token in played.tree.tokens]
     # a full context leaves no room for a token of the target's own
-    bonus = emitted[-1] if len(emitted) > played.accepted else None
+    has_bonus = len(played.emitted) > played.accepted
+    bonus = ladder.text(played.emitted[-1]) if has_bonus else None
     return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
 
 

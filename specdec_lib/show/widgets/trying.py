@@ -12,7 +12,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.files import DATA
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
@@ -58,19 +58,15 @@ def guesser(ladder: Ladder, sampler: Sampler, name: str, size: TreeSize) -> Draf
     """One of GUESSERS: a tree of a model or of the n-gram table, or a copied chain as deep as the
     tree would be, or the draft's tree merged with such a chain.
     """
-    limits = (
-        {"widths": size.widths} if size.widths else {"budget": size.budget, "depth": size.depth}
-    )
-    length = min(size.budget, size.depth)
-    if name in ("draft", "middle"):
-        match = ladder.match(name, sampler)
-        return TreeDraft(model_named(ladder, name), match=match, **limits)
+    length, limits = min(size.budget, size.depth), {"budget": size.budget, "depth": size.depth}
+    if name == "n-gram":
+        table = stacks.scout(ladder, sampler, obeyed="target", **limits)
+        return replace(table, budget=None, widths=size.widths) if size.widths else table
     if name == "Max-Gram":
         return replace(ladder.max_gram, length=length)
-    if name == "n-gram":
-        sizes = {"budget": size.budget, "depth": size.depth}
-        table = stacks.scout(ladder, sampler, obeyed="target", **sizes)
-        return replace(table, budget=None, widths=size.widths) if size.widths else table
+    if name in ("draft", "middle"):
+        limits = {"widths": size.widths} if size.widths else limits
+        return TreeDraft(getattr(ladder, name), match=ladder.match(name, sampler), **limits)
     return MergedDraft((guesser(ladder, sampler, "draft", size), MaxGram(None, length)))
 
 
@@ -78,11 +74,6 @@ def guessers_of(ladder: Ladder) -> list[str]:
     """The guessers for which the ladder has the parts."""
     parts = {"middle": ladder.middle, "n-gram": ladder.katz}
     return [name for name in GUESSERS if parts.get(name, ladder) is not None]
-
-
-def model_named(ladder: Ladder, name: str) -> LanguageModel:
-    """The ladder's model of that name."""
-    return next(model for model in ladder.models if model.name == name)
 
 
 class DraftTrial:
@@ -135,10 +126,6 @@ class DraftTrial:
         prompt, seed = self._prompt(at), at["seed"]
         return Chance(seeds([prompt], seed)[0] if prompt else seed, knob_sampler(at))
 
-    def is_stored(self, at: Mapping[str, Any]) -> bool:
-        """Whether the text is there, so that the target is not asked."""
-        return self._stored(at) is not None
-
     def generation(
         self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
     ) -> Generation:
@@ -146,12 +133,13 @@ class DraftTrial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        return self._remembered(self.context(at), self.chance(at), self._stored(at), make, *setting)
+        return self._remembered(self.context(at), self.chance(at), self.stored(at), make, *setting)
 
     def _prompt(self, at: Mapping[str, Any]) -> Prompt | None:
         return None if at["text"].strip() else self.prompts[at["prompt"]]
 
-    def _stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
+    def stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """The target's text that the knobs are at, where it is there and need not be decoded."""
         key = _text_key(knob_sampler(at), at["seed"])
         prompt, texts = self._prompt(at), self._texts.get(key)
         known = prompt and texts and texts.holds(prompt)
@@ -191,12 +179,12 @@ class PassTimes:
 
     machine      its name
     tables       per model
-    overheads    the host's seconds, per temperature and kind of draft
+    overheads    the host's seconds, by temperature and kind of draft
     """
 
     machine: str
     tables: Mapping[str, PassTable]
-    overheads: Mapping[float, Mapping[str, Overhead]]
+    overheads: Mapping[tuple[float, str], Overhead]
 
     @classmethod
     def read(cls, ladder: Ladder, *, runtime: str = "fast") -> "PassTimes":
@@ -208,11 +196,11 @@ class PassTimes:
         found = latency.stored_tables("")
         speeds, curves = found["speeds"], found["latency"]
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
-        overheads: dict[float, dict[str, Overhead]] = {}
         grouped = speeds[speeds.runtime == runtime].groupby(["temperature", "kind"])
-        for (temperature, kind), rows in grouped:
-            host = Overhead(*map(float, rows[columns].iloc[0]))
-            overheads.setdefault(float(temperature), {})[str(kind)] = host
+        overheads = {
+            (float(temperature), str(kind)): Overhead(*map(float, rows[columns].iloc[0]))
+            for (temperature, kind), rows in grouped
+        }
         card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
         timed, own = (
             {name: one["parameters"] for name, one in card["models"].items()}
@@ -233,12 +221,15 @@ class PassTimes:
         """
         if not self.overheads or {model for model, _, _ in work.passes} - set(self.tables):
             return None
-        nearest = min(self.overheads, key=lambda known: abs(known - temperature))
-        nothing = {kind: Overhead(), PLAIN_KIND: Overhead()}
-        host = nothing if kind is None else self.overheads[nearest]
-        if not {kind, PLAIN_KIND} <= set(host):
+        nearest = min(
+            (heat for heat, _ in self.overheads), key=lambda heat: abs(heat - temperature)
+        )
+        drafting, plainly = (self.overheads.get((nearest, one)) for one in (kind, PLAIN_KIND))
+        if kind is None:
+            drafting = plainly = Overhead()
+        if drafting is None or plainly is None:
             return None
         contexts = [context for _, _, context in work.passes]
         plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
-        ours = work.tokens_per_second(self.tables, host[kind])
-        return ours / plain.tokens_per_second(self.tables, host[PLAIN_KIND])
+        ours = work.tokens_per_second(self.tables, drafting)
+        return ours / plain.tokens_per_second(self.tables, plainly)

@@ -1,40 +1,15 @@
-"""Figures of what a round emits: distributions side by side, and the text with its sources."""
-
-from dataclasses import replace
+"""A picture of emitted text, in which each token has the colour of its source."""
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import open_chart
-from specdec_lib.show.figures.forms import add_bars
-from specdec_lib.show.figures.marks import check, lanes, marks, names_of
+from specdec_lib.show.figures.marks import check
 from specdec_lib.show.figures.sheet import boxes_trace, path_trace, sheet, words_trace
-from specdec_lib.show.figures.theme import INK, colours, escape, looks, visible
+from specdec_lib.show.figures.theme import INK, colours, escape, visible
 
 CHARACTER, LINE = 8.2, 26.0  # pixels
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
-
-
-def distributions(table: pd.DataFrame) -> go.Figure:
-    """Bars show the probabilities of the same tokens under several distributions, side by side.
-
-    table    `token` (its text), `distribution`, `probability`, in the order in which they are shown
-    """
-    check(table, "", "token distribution probability")
-    place = lanes(table["token"], table["distribution"], room=0.8)
-    rows = marks(table, place, "probability", series="distribution")
-    values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
-    tokens, names = names_of(table["token"]), names_of(table["distribution"])
-    styles = looks(names)
-    styles[names[0]] = replace(styles[names[0]], full=True)
-    size = (max(560, 120 + 34 * len(tokens) * len(names)), 320)
-    chart = open_chart(size=size, x="token", y="probability")
-    add_bars(chart, rows.assign(text=values), styles, width=0.75 / len(names))
-    chart.name_places("x", [visible(token, 12) for token in tokens])
-    chart.figure.update_xaxes(tickangle=0 if len(tokens) <= 10 else -40, showline=False)
-    chart.figure.update_yaxes(range=[0, min(1.08, 1.15 * float(rows["y"].max()))])
-    return chart.titled("Probability of each outcome under each distribution")
 
 
 def origins(table: pd.DataFrame) -> go.Figure:
