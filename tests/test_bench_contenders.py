@@ -195,6 +195,16 @@ def test_a_run_goes_on_where_it_was(
     assert (len(raced), len(tuned)) == (3, 2)
 
 
+def test_without_top_k_only_plain_decoding_and_the_best_race(
+    ladder: Ladder, small: None, unchecked: None
+) -> None:
+    found = list(benchmark({"reference": ladder}, replace(TINY, hugging=False), print))
+    raced = [{one.method for one in timings} for timings, _ in found]
+    assert raced[0] == raced[1] == {"autoregressive", *OURS}
+    [best] = raced[2] - {"autoregressive", "tree"}
+    assert best == found[1][1].chosen and found[2][1].best.keys() == raced[2] - {"autoregressive"}
+
+
 def test_llama_cpp_races_where_it_is_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

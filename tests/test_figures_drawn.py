@@ -136,7 +136,7 @@ def test_an_interval_that_does_not_hold_its_value_is_refused(name):
         (lambda: figures.predicted_speeds(stored("05_predicted").assign(predicted=0.0)), "to 0"),
         (lambda: figures.speed_sweep(SWEPT.assign(sweep="size")), "domain, got size"),
         (lambda: figures.chain_lengths(LENGTHS, length=99), "got 99"),
-        (lambda: figures.versus(stored("05_versus"), prompt_set="none"), "got 0 rows"),
+        (lambda: figures.versus(stored("05_versus"), domain="none"), "got 0 rows"),
         (lambda: figures.step(RATES), f"got {len(RATES)} rows"),
     ],
 )

@@ -70,12 +70,13 @@ def benchmark(
     if keep is not None:
         keep = keep / _identity(ladders, plan)
         say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
-    methods: Sequence[str] = OURS
+    chosen = ""
     for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
         part = _Part(ladders, sampler, plan, keep and keep / _folder_name(sampler), say)
-        lineup = part.tuned(methods)
+        whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
+        lineup = part.tuned(OURS if whole else needed_for(chosen))
         yield part.timings(lineup, count), lineup
-        methods = needed_for(lineup.chosen) if lineup.chosen else methods
+        chosen = lineup.chosen or chosen
 
 
 @dataclass(frozen=True)
