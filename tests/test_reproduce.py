@@ -38,19 +38,18 @@ def test_a_failing_notebook_is_named_and_the_others_finish(
     write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     write_toy(toys, "01_good", GOOD)
     assert main(["--jobs", "2", "--set", "width=3"], notebooks=toys) == 1
-    said = capsys.readouterr()
-    kept = figures / "runs" / "00_bad.ipynb"
-    assert (
+    said, kept = capsys.readouterr(), figures / "runs" / "00_bad.ipynb"
+    for part in (
         "error: 00_bad.ipynb, code cell 2 of 2 (In [3]), which begins 'zero = 0':"
-        " ZeroDivisionError: division by zero" in said.err
-    )
-    assert "parameters: width=3; the rest as in the notebook" in said.err
-    assert "| ----> 2 width / zero" in said.err and f"the run is kept in {kept}" in said.err
+        " ZeroDivisionError: division by zero",
+        "parameters: width=3; the rest as in the notebook",
+        "| ----> 2 width / zero",
+        f"the run is kept in {kept}",
+    ):
+        assert part in said.err
     assert kept.exists() and (figures / "01_toy.csv").exists()
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
-        ["00_bad", "failed"],
-        ["01_good", "finished"],
-    ]
+    states = [line.split()[:2] for line in said.out.splitlines()[1:]]
+    assert states == [["00_bad", "failed"], ["01_good", "finished"]]
 
 
 def test_refresh_stores_outputs_and_no_trace_of_the_run(toys: Path) -> None:
@@ -59,8 +58,8 @@ def test_refresh_stores_outputs_and_no_trace_of_the_run(toys: Path) -> None:
     stored = json.loads(path.read_text())
     printed = {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
     assert stored["cells"][2]["outputs"] == [printed]
-    assert [cell.get("execution_count") for cell in stored["cells"]] == [None, 1, 2]
-    assert [cell["id"] for cell in stored["cells"]] == ["a", "b", "c"]
+    parts = [(cell["id"], cell.get("execution_count")) for cell in stored["cells"]]
+    assert parts == [("a", None), ("b", 1), ("c", 2)]
     assert [cell["metadata"] for cell in stored["cells"]] == [{}, {"tags": ["parameters"]}, {}]
     assert set(stored["metadata"]) == {"kernelspec", "language_info"}
     assert "papermill" not in path.read_text()
@@ -76,31 +75,28 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        (
-            ["--set", "widht=3"],
-            "no chosen notebook has a parameter 'widht' (is 'width' meant?); there are width",
-        ),
-        (["--set", "zzz=3"], "no chosen notebook has a parameter 'zzz'; there are width"),
-        (["--set", "width=wide"], "00_toy declares width: int, got 'wide'"),
-        (["--set", "width=2.0"], "00_toy declares width: int, got 2.0"),
-        (["--set", "width"], "--set takes name=value, got 'width'"),
-        (["--set", "width=3", "width=4"], "--set takes each name once, got width=3, width=4"),
-        (["--only", "07"], "--only 07 names no notebook; there are 00_toy"),
-        (["--profile", "full"], "the profile full of 00_toy cannot be read"),
-        (["--refresh", "--set", "width=3"], "--refresh stores what the defaults give"),
-        (["--jobs", "0"], "--jobs counts from 1, got 0"),
-        (["--list", "--set", "width=3"], "--list runs nothing: it goes with --only"),
-        (["--list", "--jobs", "3"], "--list runs nothing: it goes with --only"),
-        (["--check", "--refresh"], "not allowed with argument"),
-        (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
+        ("--set widht=3", "a parameter 'widht' (is 'width' meant?); there are width"),
+        ("--set zzz=3", "no chosen notebook has a parameter 'zzz'; there are width"),
+        ("--set width=wide", "00_toy declares width: int, got 'wide'"),
+        ("--set width=2.0", "00_toy declares width: int, got 2.0"),
+        ("--set width", "--set takes name=value, got 'width'"),
+        ("--set width=3 width=4", "--set takes each name once, got width=3, width=4"),
+        ("--only 07", "--only 07 names no notebook; there are 00_toy"),
+        ("--profile full", "the profile full of 00_toy cannot be read"),
+        ("--refresh --set width=3", "--refresh stores what the defaults give"),
+        ("--jobs 0", "--jobs counts from 1, got 0"),
+        ("--list --set width=3", "--list runs nothing: it goes with --only"),
+        ("--list --jobs 3", "--list runs nothing: it goes with --only"),
+        ("--check --refresh", "not allowed with argument"),
+        ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],
 )
 def test_a_wrong_request_is_refused_before_anything_runs(
-    toys: Path, figures: Path, arguments: list[str], reason: str
+    toys: Path, figures: Path, arguments: str, reason: str
 ) -> None:
     write_toy(toys, "00_toy", GOOD)
     with pytest.raises(ValueError, match=re.escape(reason)):
-        main(arguments, notebooks=toys)
+        main(arguments.split(), notebooks=toys)
     assert not figures.exists()
 
 
@@ -109,10 +105,7 @@ def test_list_shows_parameters_and_runs_nothing(
 ) -> None:
     write_toy(toys, "00_toy", GOOD)
     assert main(["--list", "--only", "00"], notebooks=toys) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "00_toy",
-        "    width: int = 2  branches per level",
-    ]
+    assert capsys.readouterr().out == "00_toy\n    width: int = 2  branches per level\n"
     assert not figures.exists()
 
 
