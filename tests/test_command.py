@@ -31,21 +31,18 @@ def test_every_verb_has_its_module(verb: str) -> None:
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["dance"], "specdec: no verb 'dance'"),
-        (["measure", "nothing"], "specdec: no verb 'measure nothing'"),
-        (["reproduce", "--only", "77"], "specdec reproduce: --only 77 names no notebook"),
-        (["reproduce", "--colour"], "specdec reproduce: unrecognized arguments: --colour"),
-        (
-            ["gallery", "--out", "/no/folder"],
-            "specdec gallery: there is no figure folder /no/folder",
-        ),
+        ("dance", "specdec: no verb 'dance'"),
+        ("measure nothing", "specdec: no verb 'measure nothing'"),
+        ("reproduce --only 77", "specdec reproduce: --only 77 names no notebook"),
+        ("reproduce --colour", "specdec reproduce: unrecognized arguments: --colour"),
+        ("gallery --out /no/folder", "specdec gallery: there is no figure folder /no/folder"),
     ],
 )
 def test_an_error_is_one_line_and_status_2(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        command.main(words)
+        command.main(words.split())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(said)
 

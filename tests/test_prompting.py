@@ -37,21 +37,20 @@ def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code() -> 
     assert found == Request("a/b.py:2", f"Complete this Python function:\n\n{opening}", "a/b.py")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        function("f", about="Too short."),
-        function("f", about="long " * OPENING.stop),
-        function("f", lines=1),
-        function("f").replace('"""', "#"),
-        "@wrapped\nasync " + function("f"),
-        function("f") + "def broken(:\n",
-    ],
-    ids=["short", "long", "no code", "no docstring", "async", "not Python"],
-)
-def test_a_function_of_another_form_is_no_opening(text: str) -> None:
+OTHERS = {
+    "short": function("f", about="Too short."),
+    "long": function("f", about="long " * OPENING.stop),
+    "no code": function("f", lines=1),
+    "no docstring": function("f").replace('"""', "#"),
+    "async": "@wrapped\nasync " + function("f"),
+    "not Python": function("f") + "def broken(:\n",
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_a_function_of_another_form_is_no_opening(form: str) -> None:
     assert list(openings([("a.py", function("f"))])), "the control"
-    assert not list(openings([("a.py", text)]))
+    assert not list(openings([("a.py", OTHERS[form])]))
 
 
 def test_a_passage_is_the_prose_of_a_docstring() -> None:
@@ -84,52 +83,39 @@ def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter() -> None:
     found = chosen("code", requests(400))
     assert found == chosen("code", [*reversed(requests(400)), *requests(9)])
     assert [one.split for one in found] == [SPLITS[0]] * PER_SPLIT + [SPLITS[1]] * PER_SPLIT
-    development, held_out = (
-        {one.origin for one in found if one.split == split} for split in SPLITS
-    )
-    assert development and held_out and development.isdisjoint(held_out)
+    one, other = ({each.origin for each in found if each.split == split} for split in SPLITS)
+    assert one and other and one.isdisjoint(other)
     assert len({one.name for one in found}) == len(found) and found[0].name.startswith("code/r")
     assert {one.origin for one in chosen("chat", requests(400, ""))} == {"the target"}
 
 
 def test_too_few_requests_are_refused() -> None:
+    many = requests(400, "")
+    falling = [one for one in many if int(prompting._digest(one.name), 16) % 2 == 0]
     with pytest.raises(ValueError, match=f"{PER_SPLIT} development code prompts are wanted, got"):
         chosen("code", requests(20))
     with pytest.raises(ValueError, match=f"{PER_SPLIT} held-out math prompts are wanted, got 0"):
-        chosen("math", requests_of(SPLITS[0]))
-
-
-def requests_of(split: str) -> list[Request]:
-    """Those of many that fall into one split."""
-    many = requests(400, "")
-    digit = SPLITS.index(split)
-    return [one for one in many if int(prompting._digest(one.name), 16) % 2 == digit]
+        chosen("math", falling)
 
 
 def test_equal_requests_are_known_however_they_are_written() -> None:
     assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
 
 
-@pytest.mark.parametrize(
-    "domain,taken,left",
-    [
-        (
-            "chat",
-            ("How do I boil an egg?", "Write a poem\nabout rain."),
-            ("Why?", "How do I boil an egg", "Wie geht’s dir heute denn so?"),
-        ),
-        (
-            "math",
-            ("If 3 pens cost 1.50, what do 7 cost?", "A train goes 60 km in 2 hours.\nHow fast?"),
-            ("How many pens are 3 pens?", "What is 12,5?", "Solve: 3 + 4 =", "Add 3 and 4 €s?"),
-        ),
-    ],
-)
-def test_a_request_is_taken_by_its_form(
-    domain: str, taken: tuple[str, ...], left: tuple[str, ...]
-) -> None:
-    assert all(FORMS[domain].fullmatch(text) for text in taken)
-    assert not any(FORMS[domain].fullmatch(text) for text in left)
+TAKEN = {
+    "chat": ("How do I boil an egg?", "Write a poem\nabout rain."),
+    "math": ("If 3 pens cost 1.50, what do 7 cost?", "A train goes 60 km in 2 hours.\nHow fast?"),
+}
+LEFT = {
+    "chat": ("Why?", "How do I boil an egg", "Wie geht’s dir heute denn so?"),
+    "math": ("How many pens are 3 pens?", "What is 12,5?", "Solve: 3 + 4 =", "Add 3 and 4 €s?"),
+}
+
+
+@pytest.mark.parametrize("domain", TAKEN)
+def test_a_request_is_taken_by_its_form(domain: str) -> None:
+    assert all(map(FORMS[domain].fullmatch, TAKEN[domain]))
+    assert not any(map(FORMS[domain].fullmatch, LEFT[domain]))
 
 
 def test_files_of_a_package_are_read_without_its_tests(
