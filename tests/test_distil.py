@@ -35,13 +35,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return found
 
 
-def network(spread: float = 0.2) -> LlamaForCausalLM:
+def network() -> LlamaForCausalLM:
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    config = LlamaConfig(
-        vocab_size=259, max_position_embeddings=512, initializer_range=spread, **sizes, **heads
-    )
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
+    config = LlamaConfig(vocab_size=259, max_position_embeddings=512, **sizes, **heads)
     return LlamaForCausalLM(config).eval()
 
 

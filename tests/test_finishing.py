@@ -61,13 +61,13 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path
 
 @pytest.mark.parametrize("runtime", ["reference", "fast"])
 def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder: Path, runtime: str) -> None:
-    ladder, chance = load_ladder(folder=folder, device="cpu", runtime=runtime), Chance(1)
-    plain = decode(ladder.target, NoDraft(), PROMPT, chance, max_new_tokens=32)
-    for draft in (ladder.middle, ladder.draft):
-        guessed = decode(
-            ladder.target, TreeDraft(draft, budget=6), PROMPT, chance, max_new_tokens=32
-        )
-        assert guessed.tokens == plain.tokens and len(guessed.rounds) < 28
+    ladder = load_ladder(folder=folder, device="cpu", runtime=runtime)
+    trees = (TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft))
+    plain, *guessed = (
+        decode(ladder.target, draft, PROMPT, Chance(1), max_new_tokens=32)
+        for draft in (NoDraft(), *trees)
+    )
+    assert all(one.tokens == plain.tokens and len(one.rounds) < 28 for one in guessed)
 
 
 def test_finishing_again_leaves_nothing_of_what_was_there(folder: Path) -> None:

@@ -25,18 +25,14 @@ def problems(notebook: dict) -> list[str]:
     cells = notebook["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code" and source(cell).strip()]
     prose = "\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    found = []
+    headings = {"## Checks", "## Where next"} - set(prose.splitlines())
+    found = [f"there is no heading {heading!r}" for heading in sorted(headings)]
     if not cells or cells[0]["cell_type"] != "markdown" or not source(cells[0]).startswith("# "):
         found.append("the first cell is not a title")
     if len(cells) < 2 or "parameters" not in cells[1]["metadata"].get("tags", []):
         found.append("the second cell is not tagged parameters")
     else:
         found += parameter_problems(source(cells[1]))
-    found += [
-        f"there is no heading {heading!r}"
-        for heading in ("## Checks", "## Where next")
-        if heading not in prose.splitlines()
-    ]
     if notebook["metadata"].get("kernelspec", {}).get("name") != "python3":
         found.append("the kernelspec is not python3")
     if "widgets" in notebook["metadata"]:

@@ -20,9 +20,7 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 LENGTH = 24
 
 
-def plain(
-    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0
-) -> list[tuple[int, ...]]:
+def plain(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0) -> list:
     run = {"max_new_tokens": LENGTH, "stop_tokens": ladder.stop_tokens}
     return [
         decode(ladder.target, NoDraft(), ladder.encode(prompt), Chance(own, sampler), **run).tokens

@@ -203,17 +203,12 @@ def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, l
 
 
 def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tmp_path):
-    recipe = Recipe(
-        "specdec_lib.workload:load_ladder",
-        {"target": str(folders["target"]), "draft": str(folders["draft"]), "device": "cpu"},
-    )
+    given = {name: str(folders[name]) for name in ("target", "draft")} | {"device": "cpu"}
+    recipe = Recipe("specdec_lib.workload:load_ladder", given)
+    settings = Recipe("specdec_lib.measure.sweep.stacks:table_settings")
     asked = [Prompt("one", TEXT, "own", "held-out", "here")]
     options = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
-    first = sweep(Recipe("specdec_lib.measure.sweep.stacks:table_settings"), asked, own, **options)
-    assert len(list(tmp_path.iterdir())) == 1
-    again = sweep(
-        Recipe("specdec_lib.measure.sweep.stacks:table_settings"), asked, recipe, **options
-    )
+    first, again = (sweep(settings, asked, models, **options) for models in (own, recipe))
     assert first.seconds.tolist() == again.seconds.tolist() and len(list(tmp_path.iterdir())) == 1
 
 
