@@ -22,7 +22,6 @@ HEAD = "head.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
     parser = Parser("distil teach", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_argument("--head-tokens", type=int, default=HEAD_TOKENS, help="ids a draft proposes")
@@ -55,13 +54,6 @@ def read_head(folder: Path) -> list[int]:
     if not file.is_file():
         raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def copy_head(lessons: Path, folder: Path) -> list[int]:
-    """The head of some lessons, which is stored beside others too."""
-    head = read_head(lessons)
-    write_whole(folder / HEAD, json.dumps(head).encode())
-    return head
 
 
 def load_target() -> "LlamaForCausalLM":

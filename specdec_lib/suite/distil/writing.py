@@ -77,13 +77,8 @@ class Writer:
                 one.fed += 1
                 if one.fed == len(one.tokens) and self._ends(one, token):
                     if len(one.tokens) > one.start:
-                        yield Conversation(
-                            tuple(one.tokens),
-                            one.start,
-                            one.greedy,
-                            one.tokens[-1] == self.end,
-                            one.opening.domain,
-                        )
+                        ids, done = tuple(one.tokens), one.tokens[-1] == self.end
+                        yield Conversation(ids, one.start, one.greedy, done, one.opening.domain)
                     self.sequences[number] = self._new()
             yield None
 
