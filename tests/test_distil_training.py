@@ -1,5 +1,6 @@
 """Lessons hold the target's distributions, and a student learns them; training resumes exactly."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,14 +60,18 @@ def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
     return read_lessons(texts(), HEAD, tmp_path / "lessons")
 
 
+def batch(taught: list[Lesson]) -> Batch:
+    place_of = torch.full((60,), -1)
+    place_of[HEAD] = torch.arange(len(HEAD))
+    return Batch(taught[:6], place_of)
+
+
 def test_lessons_are_the_targets_distribution_within_the_head(taught: list[Lesson]) -> None:
     for lesson in taught[::5]:
-        one = lesson.conversation
+        one, places = lesson.conversation, lesson.places.int().long()
         logits = network()(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
         wanted = logits.log_softmax(-1)
-        found = torch.full_like(wanted, float("nan")).scatter(
-            1, lesson.places.int().long(), lesson.log_probs.float()
-        )
+        found = torch.full_like(wanted, math.nan).scatter(1, places, lesson.log_probs.float())
         torch.testing.assert_close(found, wanted, atol=2e-2, rtol=0)
 
 
@@ -96,12 +101,10 @@ def test_frequent_tokens_are_counted_in_answers_only() -> None:
 
 def test_a_student_of_all_layers_is_the_target(taught: list[Lesson]) -> None:
     """No divergence from itself, and some from a student without the middle layer."""
-    place_of = torch.full((60,), -1)
-    place_of[HEAD] = torch.arange(len(HEAD))
-    batch, target = Batch(taught[:6], place_of), network()
+    some, target = batch(taught), network()
     rows = target.lm_head.weight[HEAD]
     same, other = (
-        divergence(batch.hidden(build_student(target, layers)), rows, *batch.of_target())
+        divergence(some.hidden(build_student(target, layers)), rows, *some.of_target())
         for layers in ((0, 1, 2), (0, 2))
     )
     assert same.abs().max() < 1e-2 < 0.1 < other.mean()
@@ -113,12 +116,10 @@ def test_the_gradient_is_that_of_the_divergence_written_out(
     taught: list[Lesson], monkeypatch: pytest.MonkeyPatch, undistilled: bool
 ) -> None:
     monkeypatch.setattr(training, "ROWS", 7)
-    place_of = torch.full((60,), -1)
-    place_of[HEAD] = torch.arange(len(HEAD))
-    batch, rows = Batch(taught[:6], place_of), network().lm_head.weight.detach()[HEAD].double()
-    places, probs, rest = batch.of_text()
+    some, rows = batch(taught), network().lm_head.weight.detach()[HEAD].double()
+    places, probs, rest = some.of_text()
     if not undistilled:
-        places, probs = batch.places[:, :8], batch.probs[:, :8]
+        places, probs = some.places[:, :8], some.probs[:, :8]
         rest = 1 - probs.sum(dim=1)
     given = torch.randn(len(places), 32, dtype=torch.float64, requires_grad=True)
     divergence(given, rows, places, probs, rest).sum().backward()
@@ -162,27 +163,21 @@ def test_distillation_brings_a_student_nearer(taught: list[Lesson], tmp_path: Pa
 
 
 def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path: Path) -> None:
-    target = network()
+    """Its weights are compared in test_finishing.py."""
+    target, place = network(), tmp_path / "student.safetensors"
     student = build_student(target, (0, 2))
-    save_student(student, tmp_path / "student.safetensors", {"layers": [0, 2]})
-    again = assemble(target, tmp_path / "student.safetensors")
+    save_student(student, place, {"layers": [0, 2]})
+    again = assemble(target, place)
     assert again.model.embed_tokens.weight is target.model.embed_tokens.weight
     assert again.lm_head.weight is target.lm_head.weight
-    assert read_about(tmp_path / "student.safetensors") == {"layers": [0, 2]}
-    loaded = own_weights(again)
-    for name, weights in own_weights(student).items():
-        step = weights.abs().amax(dim=-1, keepdim=True) / 127 if weights.dim() > 1 else 0
-        assert ((loaded[name] - weights).abs() <= 0.501 * step).all()
+    assert read_about(place) == {"layers": [0, 2]}
+    assert own_weights(again).keys() == own_weights(student).keys()
+    wider = network().config
+    wider.intermediate_size = 64
     with pytest.raises(ValueError, match="layers"):
-        assemble(network_of_other_width(), tmp_path / "student.safetensors")
+        assemble(LlamaForCausalLM(wider).eval(), place)
     with pytest.raises(ValueError, match="0 to 2"):
         build_student(target, (3,))
-
-
-def network_of_other_width() -> LlamaForCausalLM:
-    config = network().config
-    config.intermediate_size = 64
-    return LlamaForCausalLM(config).eval()
 
 
 def test_a_draft_continues_answers_with_its_own_choices(taught: list[Lesson]) -> None:

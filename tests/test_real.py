@@ -69,10 +69,8 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     tree = TreeDraft(ladder.draft, budget=8, depth=5, match=match)
     counted_at = ladder.card["katz"]["temperature"]
     table = NgramDraft(ladder.katz, budget=8, depth=4, counted_at=counted_at)
-    parts, matrix = (
-        (ladder.middle, ladder.draft, ladder.max_gram),
-        ((2, 1, 6), (0, 1, 6), (0, 0, 6)),
-    )
+    parts = (ladder.middle, ladder.draft, ladder.max_gram)
+    matrix = ((2, 1, 6), (0, 1, 6), (0, 0, 6))
     return {
         "chain": ChainDraft(ladder.draft, 4),
         "tree": tree,
@@ -210,9 +208,8 @@ def test_counts_along_a_text_are_those_of_decoding(
 
 def told_apart(asked: Asked, one: Sequence[int], other: Sequence[int]) -> str | None:
     """Why two texts of a target differ, None if they do not."""
-    found = near_tie(
-        asked.ladder.target, asked.tokens, one, other, asked.chance, floor=TWO_PROGRAMS
-    )
+    texts = (asked.ladder.target, asked.tokens, one, other)
+    found = near_tie(*texts, asked.chance, floor=TWO_PROGRAMS)
     return found and found.verdict
 
 

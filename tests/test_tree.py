@@ -45,21 +45,14 @@ def test_cutting_keeps_the_shallow_nodes():
 
 
 def test_merging_joins_equal_siblings_and_their_subtrees():
+    """The higher score is taken, though a child scores above the first twin."""
     twins = TokenTree(0, (9,)).grown(
-        [1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source="draft", scores=[0.5, 0.7, 0.2, 0.3, 0.1]
+        [1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source=[*"ababb"], scores=[0.5, 0.9, 0.2, 0.8, 0.1]
     )
     merged = twins.merged()
     assert (merged.tokens, merged.parents) == ((9, 1, 2, 3), (-1, 0, 1, 1))
-    assert merged.scores == (1.0, 0.7, 0.3, 0.1)
-
-
-def test_a_merged_node_takes_the_higher_score_though_its_child_scores_above_the_first():
-    tree = TokenTree(0, (5,)).grown(
-        [1, 1, 2], [0, 0, 2], source=["a", "b", "b"], scores=[0.5, 0.9, 0.8]
-    )
-    merged = tree.merged()
-    assert (merged.tokens, merged.parents) == ((5, 1, 2), (-1, 0, 1))
-    assert (merged.scores, merged.sources) == ((1.0, 0.9, 0.8), ("context", "a", "b"))
+    assert merged.scores == (1.0, 0.9, 0.8, 0.1)
+    assert merged.sources == ("context", "a", "a", "b")
 
 
 @pytest.mark.parametrize("change", [lambda tree: tree.truncated(1), lambda tree: tree.merged()])
