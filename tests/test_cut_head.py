@@ -40,7 +40,7 @@ def scored(model: CachedModel | FastModel, context: Context) -> torch.Tensor:
     return model.score(context, tree)
 
 
-def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head() -> None:
+def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
     context = Context.of((7, 1, 7)).extended((4,))
     cut, whole = (
         scored(model, context) for model in (cut_model(9, (0, 2)), CachedModel(network(9), "whole"))
@@ -51,7 +51,7 @@ def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head() -
     assert cut[:, dropped].isneginf().all()
 
 
-def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows() -> None:
+def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows():
     """What a model remembers of one prompt never changes what it says for another."""
     short, long = Context.of((7, 1)).extended((4, 3)), Context.of((7, 1, 4, 3))
     model = cut_model(9, (0, 2))
@@ -60,7 +60,7 @@ def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows() -> No
     assert not torch.equal(scored(model, short), scored(model, long))
 
 
-def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head() -> None:
+def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head():
     """With equal noise the cut head chooses what the whole one does, wherever it can; numbered by
     its own places it would not.
     """
@@ -87,7 +87,7 @@ def careless(tree, target_logits, chance):
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree without replacement"])
-def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked) -> None:
+def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked):
     """Every branch of two rounds on four tokens, of which the head scores two and the prompt's."""
     model, target = cut_model(4, (2,)), table_model(4, 1)
     chain = ChainDraft(model, 2, siblings="iid")
@@ -97,7 +97,7 @@ def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked) -> No
     assert deviation(target, draft, Sampler(1.0), careless, length=2) > 1e-3
 
 
-def test_token_ids_beyond_the_vocabulary_are_refused() -> None:
+def test_token_ids_beyond_the_vocabulary_are_refused():
     with pytest.raises(ValueError, match="0 to 8"):
         cut_head(network(9), (3, 9))
 
@@ -112,7 +112,7 @@ def small() -> LlamaForCausalLM:
     return found
 
 
-def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt() -> None:
+def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt():
     """Two prompts over the same tokens in turn and back; their rows differ, which is the control:
     logits of the other prompt, or of the head as it was read at first, would be seen.
     """
@@ -130,7 +130,7 @@ def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt() -> None:
     assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
 
 
-def test_kept_rows_of_another_head_are_not_taken_for_ones_own() -> None:
+def test_kept_rows_of_another_head_are_not_taken_for_ones_own():
     one, same, other = cut_model(9, (0, 2)), cut_model(9, (2, 0)), cut_model(9, (0, 3))
     scored(same, Context.of((7, 1)))  # what a prompt adds is no part of the model
     assert fingerprint(one) == fingerprint(same) != fingerprint(other)

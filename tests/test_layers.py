@@ -84,21 +84,21 @@ def top_level(text: str) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def test_imports_go_down_and_heavy_packages_stay_up() -> None:
+def test_imports_go_down_and_heavy_packages_stay_up():
     assert problems(sources()) == []
 
 
-def test_every_wing_is_there() -> None:
+def test_every_wing_is_there():
     assert {wing(module) for module in sources()} == set(WINGS)
 
 
-def test_the_library_itself_exports_nothing() -> None:
+def test_the_library_itself_exports_nothing():
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text
     assert set(top_level(text)) <= set(sys.stdlib_module_names)
 
 
-def test_a_public_function_or_class_is_defined_once() -> None:
+def test_a_public_function_or_class_is_defined_once():
     defined = Counter(
         node.name
         for text in sources().values()
@@ -132,10 +132,10 @@ OFFENDING = {
 
 
 @pytest.mark.parametrize("complaint", OFFENDING)
-def test_the_checker_finds_an_offending_module(complaint: str) -> None:
+def test_the_checker_finds_an_offending_module(complaint):
     assert any(problem.startswith(complaint) for problem in problems(OFFENDING[complaint]))
 
 
-def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing() -> None:
+def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing():
     late = {"core": "", "core.a": "def f():\n    import pandas"}
     assert problems(late | {"drafts": "from specdec_lib.core.a import x"}) == []

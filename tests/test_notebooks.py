@@ -80,7 +80,7 @@ def parameter_problems(text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_notebook_keeps_to_the_skeleton(path: Path) -> None:
+def test_notebook_keeps_to_the_skeleton(path):
     assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
     assert re.fullmatch(r"\d{2}(_[a-z0-9]+)+", path.stem)
     assert path.stat().st_size <= LARGEST_BYTES
@@ -122,14 +122,14 @@ def good() -> dict:
         (4, "## The end", "there is no heading '## Where next'"),
     ],
 )
-def test_the_checker_finds_a_bad_cell(cell: int, text: str, complaint: str) -> None:
+def test_the_checker_finds_a_bad_cell(cell, text, complaint):
     bad = good()
     assert problems(bad) == []
     bad["cells"][cell]["source"] = text
     assert [complaint in problem for problem in problems(bad)] == [True]
 
 
-def test_the_checker_finds_bad_metadata_and_outputs() -> None:
+def test_the_checker_finds_bad_metadata_and_outputs():
     bad = good()
     bad["metadata"] = {"kernelspec": {"name": "mine"}, "widgets": {}}
     bad["cells"][1]["metadata"]["tags"] = []

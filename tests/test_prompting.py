@@ -1,7 +1,5 @@
 """The prompt sets of the drafts: requests chosen by their form, split by their files."""
 
-from pathlib import Path
-
 import pytest
 
 from specdec_lib.suite.distil import prompting
@@ -29,7 +27,7 @@ def function(name: str, *, about: str = PROSE, lines: int = 3, indent: str = "")
     return f'{indent}def {name}(x):\n{indent}    """{about}"""\n{body}{indent}    return x\n'
 
 
-def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code() -> None:
+def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code():
     about = "Return x, and say so at some length, because an opening has sixty characters."
     text = f"class A:\n{function('f', about=about, indent='    ')}"
     (found,) = openings([("a/b.py", text)])
@@ -48,12 +46,12 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("form", OTHERS)
-def test_a_function_of_another_form_is_no_opening(form: str) -> None:
+def test_a_function_of_another_form_is_no_opening(form):
     assert list(openings([("a.py", function("f"))])), "the control"
     assert not list(openings([("a.py", OTHERS[form])]))
 
 
-def test_a_passage_is_the_prose_of_a_docstring() -> None:
+def test_a_passage_is_the_prose_of_a_docstring():
     whole = f"{PROSE}\n\n>>> example()\n\nColumns\n-------\nleft out"
     (found,) = passages([("a.py", function("f", about=whole.replace("\n", "\n    ")))])
     assert found.text.endswith(PROSE) or f"\n\n{PROSE}\n\nQuestion: What is f for" in found.text
@@ -63,7 +61,7 @@ def test_a_passage_is_the_prose_of_a_docstring() -> None:
         assert not list(passages([("a.py", function("f", about="word " * words))]))
 
 
-def test_of_both_kinds_of_question_there_are_some_and_few_per_file() -> None:
+def test_of_both_kinds_of_question_there_are_some_and_few_per_file():
     files = [
         (f"{name}.py", "".join(function(f"f{one}", about=f"{PROSE} {name}{one}") for one in "abcd"))
         for name in "uvwxyz"
@@ -79,7 +77,7 @@ def requests(count: int, origin: str = "file{}") -> list[Request]:
     return [Request(f"r{one}", f"text {one}", origin.format(one % 50)) for one in range(count)]
 
 
-def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter() -> None:
+def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter():
     found = chosen("code", requests(400))
     assert found == chosen("code", [*reversed(requests(400)), *requests(9)])
     assert [one.split for one in found] == [SPLITS[0]] * PER_SPLIT + [SPLITS[1]] * PER_SPLIT
@@ -89,7 +87,7 @@ def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter() -> None:
     assert {one.origin for one in chosen("chat", requests(400, ""))} == {"the target"}
 
 
-def test_too_few_requests_are_refused() -> None:
+def test_too_few_requests_are_refused():
     many = requests(400, "")
     falling = [one for one in many if int(prompting._digest(one.name), 16) % 2 == 0]
     with pytest.raises(ValueError, match=f"{PER_SPLIT} development code prompts are wanted, got"):
@@ -98,7 +96,7 @@ def test_too_few_requests_are_refused() -> None:
         chosen("math", falling)
 
 
-def test_equal_requests_are_known_however_they_are_written() -> None:
+def test_equal_requests_are_known_however_they_are_written():
     assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
 
 
@@ -113,14 +111,12 @@ LEFT = {
 
 
 @pytest.mark.parametrize("domain", TAKEN)
-def test_a_request_is_taken_by_its_form(domain: str) -> None:
+def test_a_request_is_taken_by_its_form(domain):
     assert all(map(FORMS[domain].fullmatch, TAKEN[domain]))
     assert not any(map(FORMS[domain].fullmatch, LEFT[domain]))
 
 
-def test_files_of_a_package_are_read_without_its_tests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_package_are_read_without_its_tests(tmp_path, monkeypatch):
     names = ("__init__.py", "b.py", "inner/c.py", "tests/test_b.py", "inner/test/d.py", "data.txt")
     for name in names:
         path = tmp_path / "made_up_package" / name

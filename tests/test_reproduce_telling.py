@@ -1,16 +1,11 @@
-from pathlib import Path
-
 import papermill
 import pytest
-from toys import GOOD, toys, write_toy
+from toys import GOOD, write_toy
 
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce import command, comparing, plan
 from specdec_lib.suite.reproduce.command import main
 from specdec_lib.suite.reproduce.options import parse_options
-
-__all__ = ["toys"]
-
 
 TIMED = (
     "import time\nfrom pathlib import Path\nimport os\n"
@@ -20,9 +15,7 @@ TIMED = (
 SEEDED = GOOD.replace("str(width)", "__import__('random').Random(width).random().hex()")
 
 
-def test_check_compares_tables_but_for_seconds(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_compares_tables_but_for_seconds(toys, figures, capsys):
     write_toy(toys, "00_toy", TIMED)
     write_toy(toys, "01_toy", SEEDED)
     assert main([], notebooks=toys) == 0
@@ -52,7 +45,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize("before, after, found", TABLES)
-def test_tables_are_compared(tmp_path: Path, before: str, after: str, found: list[str]) -> None:
+def test_tables_are_compared(tmp_path, before, after, found):
     one, other = tmp_path / "before", tmp_path / "after"
     for folder, text in ((one, before), (other, after)):
         folder.mkdir()
@@ -64,9 +57,7 @@ def test_tables_are_compared(tmp_path: Path, before: str, after: str, found: lis
     assert missing == [f"00_toy.csv is only in {one}"]
 
 
-def test_changed_parameters_in_the_tracked_folder_are_announced(
-    toys: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_parameters_in_the_tracked_folder_are_announced(toys, capsys):
     run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), command.REPOSITORY / "figures")
     command._announce([run], parse_options(["--profile", "full"]))
     assert "--out DIR" in capsys.readouterr().err
@@ -77,7 +68,7 @@ def test_changed_parameters_in_the_tracked_folder_are_announced(
 @pytest.mark.parametrize(
     "path", sorted(command.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem
 )
-def test_parameters_are_read_as_papermill_reads_them(path: Path) -> None:
+def test_parameters_are_read_as_papermill_reads_them(path):
     names = ("inferred_type_name", "default", "help")
     theirs = papermill.inspect_notebook(str(path)).items()
     ours = {

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 GOOD = (
     "from pathlib import Path\nimport os\n"
     "Path(os.environ['SPECDEC_FIGURES'], '{number}_toy.csv').write_text(str(width))\nprint(width)"
@@ -31,8 +29,3 @@ def write_toy(
     path = folder / f"{name}.ipynb"
     path.write_text(json.dumps(notebook | {"nbformat_minor": 5}))
     return path
-
-
-@pytest.fixture
-def toys(tmp_path: Path) -> Path:
-    return tmp_path / "notebooks"
