@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PLACE = DATA / "measured" / "katz_growth.csv"
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
+SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
 RANKS, LENGTH = 4, 128  # guesses that are looked at, and tokens of each text
 
 
@@ -122,16 +123,14 @@ def grow(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the table; raises ValueError if too little was sampled."""
     parser = Parser("measure growth", __doc__.partition(": ")[2])
-    add, folder = parser.add_argument, cache_folder() / "drafts"
-    add("--samples", type=Path, default=folder, help="of `distil ngrams`")
-    sizes = {"default": [0.125, 0.25, 0.5, 1, 2, 4], "help": "millions of tokens"}
-    add("--sizes", type=float, nargs="+", **sizes)
+    folder = cache_folder() / "drafts"
+    parser.add_argument("--samples", type=Path, default=folder, help="of `distil ngrams`")
     parser.add_common("--limit", 12, "development prompts of each domain")
     given = parser.parse_args(arguments)
     pieces = sorted(given.samples.glob("draft-samples-*.npy"))
-    if len(pieces) < max(given.sizes):
+    if len(pieces) < max(SIZES):
         raise ValueError(
-            f"{max(given.sizes):g} million sampled tokens are wanted, {given.samples} holds"
+            f"{max(SIZES):g} million sampled tokens are wanted, {given.samples} holds"
             f" {len(pieces)} million; `specdec distil ngrams --pieces` samples more"
         )
     torch.set_num_threads(1)
@@ -139,6 +138,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sets = (load_prompts(domain, "development", given.limit) for domain in DOMAINS)
     stored = dict(zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True))
     samples = [np.load(path) for path in pieces]
-    table = grow(ladder, samples, given.sizes, list(chain(*sets)), stored)
+    table = grow(ladder, samples, SIZES, list(chain(*sets)), stored)
     write_csv(table, PLACE, 4)
     print(table.to_string())

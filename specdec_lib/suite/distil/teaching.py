@@ -17,14 +17,13 @@ from specdec_lib.suite.setup import prepare_target
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
-HEAD_TOKENS = 8192
+HEAD_TOKENS = 8192  # ids that a draft proposes
 HEAD = "head.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("distil teach", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-    parser.add_argument("--head-tokens", type=int, default=HEAD_TOKENS, help="ids a draft proposes")
     parser.add_common("--out", cache_folder() / "lessons")
     given = parser.parse_args(arguments)
     from specdec_lib.suite.distil.lessons import frequent_tokens, teach
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     head_file = given.out / HEAD
     if not head_file.is_file():
-        head = frequent_tokens(conversations, given.head_tokens, always)
+        head = frequent_tokens(conversations, HEAD_TOKENS, always)
         write_whole(head_file, json.dumps(head).encode())
     teach(target, conversations, read_head(given.out), given.out)
 

@@ -85,7 +85,7 @@ class Writer:
     def _new(self) -> _Sequence:
         opening = draw_opening(self.random, self.domains)
         tokens = self.tokenizer(self.before + opening.text).input_ids
-        limit = len(tokens) + opening.request_tokens
+        limit = len(tokens) + REQUEST_TOKENS[opening.domain]
         return _Sequence(opening, self.random.random() < 0.5, tokens, limit=limit)
 
     def _choose(self, logits: Tensor) -> Tensor:
