@@ -167,3 +167,26 @@ def pairs_p_value(chance_class, draft, wanted: tuple[float, ...], *, length: int
     return stats.power_divergence(
         [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
     ).pvalue
+
+
+def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:
+    """Interrupt one call of a cached model's part: every case (context, tree, the logits wanted)
+    is scored as if it had not been.
+    """
+    real, calls, broken = getattr(part, name), itertools.count(), []
+
+    def breaking(*arguments, **named):
+        result = real(*arguments, **named)
+        if next(calls) == call:
+            broken.append(name)
+            raise KeyboardInterrupt
+        return result
+
+    setattr(part, name, breaking)
+    for context, tree, wanted in cases:
+        try:
+            found = cached.score(context, tree)
+        except KeyboardInterrupt:
+            found = cached.score(context, tree)
+        assert torch.allclose(found, wanted, atol=tolerance)
+    assert broken == [name]

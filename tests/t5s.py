@@ -64,3 +64,13 @@ def sources(count: int, seed: int = 0) -> list[tuple[int, ...]]:
 
 def started(source: tuple[int, ...]) -> Context:
     return Context.of([START], source)
+
+
+@torch.no_grad()
+def generated(
+    model: T5ForConditionalGeneration, source: tuple[int, ...], length: int
+) -> tuple[int, ...]:
+    """What `generate` writes greedily."""
+    given = torch.tensor([source])
+    options = {"attention_mask": torch.ones_like(given), "do_sample": False}
+    return tuple(model.generate(given, max_new_tokens=length, **options)[0, 1:].tolist())

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from own_models import llama
+from t5s import generated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
@@ -45,21 +45,12 @@ def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded):
     assert copied[1:4] == context.source[2:5]
 
 
-@torch.no_grad()
-def generated(loaded: Pair, source: tuple[int, ...], length: int) -> tuple[int, ...]:
-    given = torch.tensor([source])
-    made = loaded.target.model.generate(
-        given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=length
-    )
-    return tuple(made[0, 1:].tolist())
-
-
 def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded):
     draft, limits = ChainDraft(loaded.draft, length=4), {"stop_tokens": loaded.stop_tokens}
     for prompt in load_prompts("docstring", "held-out", 10):
         context = loaded.encode(prompt)
         made = decode(loaded.target, draft, context, Chance(0), max_new_tokens=48, **limits)
-        assert made.tokens == generated(loaded, context.source, 48)
+        assert made.tokens == generated(loaded.target.model, context.source, 48)
 
 
 @pytest.fixture

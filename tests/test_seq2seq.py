@@ -2,14 +2,13 @@
 is what `generate` makes.
 """
 
-import itertools
 import random
 
 import numpy as np
 import pytest
 import torch
 import transformers as hub
-from fakes import random_tree
+from fakes import break_once, random_tree
 from t5s import KINDS, START, VOCABULARY, network, sources, started
 
 from specdec_lib.core.context import Context
@@ -107,35 +106,18 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
 
 
 @pytest.mark.parametrize(
-    "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "encoder"]
+    "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "forward"]
 )
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
-    model, chance = network("gated tied"), random.Random(2)
+    model, chance, cases = network("gated tied"), random.Random(2), []
     cached = Seq2SeqModel(model, "target")
-    part, name = (model.encoder, "forward") if where == "encoder" else (cached._cache, where)
-    real, calls, broken = getattr(part, name), itertools.count(), []
-
-    def break_once(*arguments, **named):
-        result = real(*arguments, **named)
-        if next(calls) == 1:
-            broken.append(where)
-            raise KeyboardInterrupt
-        return result
-
-    cases = []
     for number in range(24):
         tokens = (START, *(chance.randrange(3) for _ in range(3 + number)))
         context = Context(tokens, 1, sources(2)[number > 15])
         tree = random_tree(context, 8, chance, VOCABULARY)
         cases.append((context, tree, uncached(model, context, tree)))
-    setattr(part, name, break_once)
-    for context, tree, wanted in cases:
-        try:
-            found = cached.score(context, tree)
-        except KeyboardInterrupt:
-            found = cached.score(context, tree)
-        assert torch.allclose(found, wanted, atol=1e-11)
-    assert broken == [where]
+    part = model.encoder if where == "forward" else cached._cache
+    break_once(cached, cases, part, where, call=1, tolerance=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ prompt.
 
 import pytest
 import torch
-from t5s import START, STOP, network, shaken, sources, started
+from t5s import START, STOP, generated, network, shaken, sources, started
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, decode
@@ -14,14 +14,6 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
 GREEDY = Chance(0)
-
-
-@torch.no_grad()
-def generated(model, source: tuple[int, ...], length: int) -> tuple[int, ...]:
-    given = torch.tensor([source])
-    options = {"attention_mask": torch.ones_like(given), "do_sample": False}
-    made = model.generate(given, max_new_tokens=length, **options)
-    return tuple(made[0, 1:].tolist())
 
 
 def written(target, draft, source, chance=GREEDY, length: int = 30) -> Generation:
