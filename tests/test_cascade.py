@@ -90,6 +90,7 @@ def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice
 
 
 COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
+COPY = MaxGram(None, 1)  # one index, asked about the same text again and again
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
 def test_copies_offer_1_and_may_be_exempt_from_lenience(lenient, exempt, token):
     """The reviewer gives the copy .3: lenience 5 keeps it, 3 does not."""
     reviewer = fixed_model((0.05, 0.55, 0.1, 0.3), "big")
-    reviewed = Reviewed(reviewer, MaxGram(None, 1), lenience=lenient, exempt_max_gram=exempt)
+    reviewed = Reviewed(reviewer, COPY, lenience=lenient, exempt_max_gram=exempt)
     assert reviewed.propose(COPIES_3, GREEDY).tokens[1] == token
 
 
@@ -108,7 +109,7 @@ def test_a_reviewed_copy_is_no_longer_a_copy(lenient, token):
     times .25, and is no longer exempt.
     """
     small, big = likely(3, 0.4, "small"), fixed_model((0.05, 0.6, 0.1, 0.25), "big")
-    reviewed = Reviewed(big, Reviewed(small, MaxGram(None, 1)), lenience=lenient)
+    reviewed = Reviewed(big, Reviewed(small, COPY), lenience=lenient)
     tree = reviewed.propose(COPIES_3, GREEDY)
     assert tree.tokens[1] == token
     assert token == 1 or tree.sources[1] == "prompt via small via big"
