@@ -15,32 +15,25 @@ def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
     """`reject` written out again with one piece replaced."""
 
     def rule(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        path, node = [], ROOT
+        path, node, at = [], ROOT, tree.root_position
         while True:
             wanted = (warp or chance.sampler).probs(target_logits[node])
             for child in tree.children(node):
                 token, offered = tree.tokens[child], tree.rows[child]
                 kept = float(wanted[token] / offered[token])
-                if chance.coin(
-                    ratio(kept) if ratio else kept, tree.root_position, tree.slots(child)
-                ):
+                if chance.coin(ratio(kept) if ratio else kept, at, tree.slots(child)):
                     path.append(child)
                     node = child
                     break
                 left = (wanted - offered).clamp(min=0)
-                wanted = (
-                    residual(wanted)
-                    if residual
-                    else left / left.sum()
-                    if left.sum() > 0
-                    else wanted
-                )
+                if residual:
+                    wanted = residual(wanted)
+                elif left.sum() > 0:
+                    wanted = left / left.sum()
             else:
                 distribution = bonus(tree, wanted) if bonus and path else wanted
-                return Verdict(
-                    tuple(path),
-                    chance.draw("emit", distribution, tree.root_position, tree.slots(node)),
-                )
+                token = chance.draw("emit", distribution, at, tree.slots(node))
+                return Verdict(tuple(path), token)
 
     return rule
 
@@ -55,59 +48,39 @@ class Changed:
         return self.change(self.draft.propose(context, chance))
 
 
-def rebuilt(tree: TokenTree, keep, rows=None) -> TokenTree:
-    """The kept nodes with the given rows."""
-    nodes = [
-        node for node in range(len(tree)) if all(keep(tree, at) for at in (node, *tree.path(node)))
-    ]
+def rebuilt(tree: TokenTree, keep=lambda node: True, row=None) -> TokenTree:
+    """The guesses that `keep` wants and whose parents are kept, with `row` of each."""
+    nodes = [node for node in range(len(tree)) if all(map(keep, tree.path(node)))]
     number = {node: new for new, node in enumerate(nodes)}
-    rows = tree.rows if rows is None else rows
+    row = row or (lambda node: tree.rows[node])
     return TokenTree(
         tree.root_position,
         tuple(tree.tokens[node] for node in nodes),
         (-1, *(number[tree.parents[node]] for node in nodes[1:])),
         tuple(tree.sources[node] for node in nodes),
         tuple(tree.scores[node] for node in nodes),
-        tuple(rows[node] for node in nodes),
+        (None, *map(row, nodes[1:])),
     )
 
 
 def without_twins(tree: TokenTree) -> TokenTree:
     """I.i.d. duplicates merged: the repeated trial is lost."""
-    return rebuilt(
-        tree,
-        lambda tree, node: (
-            node == ROOT or tree.child(tree.parents[node], tree.tokens[node]) == node
-        ),
-    )
+    return rebuilt(tree, lambda node: tree.child(tree.parents[node], tree.tokens[node]) == node)
 
 
 def without_the_unlikely(tree: TokenTree) -> TokenTree:
     """Drawn tokens dropped for their low probability."""
-    return rebuilt(
-        tree, lambda tree, node: node == ROOT or float(tree.rows[node][tree.tokens[node]]) > 0.2
-    )
+    return rebuilt(tree, lambda node: float(tree.rows[node][tree.tokens[node]]) > 0.2)
 
 
 def first_rows_everywhere(tree: TokenTree) -> TokenTree:
     """The distribution not renormalised after a sibling was removed."""
-    rows = tuple(
-        None if node == ROOT else tree.rows[tree.children(tree.parents[node])[0]]
-        for node in range(len(tree))
-    )
-    return rebuilt(tree, lambda tree, node: True, rows)
+    return rebuilt(tree, row=lambda node: tree.rows[tree.children(tree.parents[node])[0]])
 
 
 def soft_rows(distributions, sampler):
     """Soft probabilities reported for tokens that were chosen, not drawn."""
-
-    def change(tree: TokenTree) -> TokenTree:
-        rows = tuple(
-            None if node == ROOT else sampler.probs(distributions) for node in range(len(tree))
-        )
-        return rebuilt(tree, lambda tree, node: True, rows)
-
-    return change
+    return lambda tree: rebuilt(tree, row=lambda node: sampler.probs(distributions))
 
 
 def likeliest_first(distribution):

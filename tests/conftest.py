@@ -55,6 +55,12 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def toys(tmp_path: Path) -> Path:
+    """The folder of a test's own small notebooks."""
+    return tmp_path / "notebooks"
+
+
+@pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """No run-time check of shapes and types: for tests that run, thousands of times, code that
     others run checked (five times faster). Functions within functions, which would be given their

@@ -22,6 +22,7 @@ from specdec_lib.models.table import TableModel, joint_distribution
 
 fixed_model = TableModel.fixed
 PROMPT = (1, 0)
+HERE = Context.of(PROMPT)
 
 
 def random_distributions(
@@ -110,7 +111,7 @@ def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]
 
 
 def speculative_distribution(
-    target, draft, sampler: Sampler, rule=reject, *, prompt=PROMPT, length=3
+    target, draft, sampler: Sampler, rule=reject, *, length=3
 ) -> dict[tuple[int, ...], float]:
     """The exact joint distribution of `length` tokens: each round enumerated whole, rounds
     composed by what is committed.
@@ -121,7 +122,7 @@ def speculative_distribution(
         left = length - len(begun)
         if left == 0:
             return {(): 1.0}
-        play = functools.partial(first_round, target, draft, prompt + begun, rule=rule, room=left)
+        play = functools.partial(first_round, target, draft, PROMPT + begun, rule=rule, room=left)
         distribution: dict[tuple[int, ...], float] = Counter()
         for emitted, probability in every_outcome(play, sampler).items():
             for more, rest in after(begun + emitted).items():
@@ -129,6 +130,19 @@ def speculative_distribution(
         return distribution
 
     return after(())
+
+
+def one_round_distribution(
+    target, draft, sampler: Sampler, length: int = 3
+) -> dict[tuple[int, ...], float]:
+    """The exact distribution of one round's tokens, the rest of `length` left to the target."""
+    play = functools.partial(first_round, target, draft, PROMPT, rule=reject, room=length)
+    distribution: dict[tuple[int, ...], float] = Counter()
+    for emitted, probability in every_outcome(play, sampler).items():
+        rest = joint_distribution(target, PROMPT + emitted, sampler, length - len(emitted))
+        for more, after in rest.items():
+            distribution[emitted + more] += probability * after
+    return distribution
 
 
 # At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a
@@ -153,3 +167,26 @@ def pairs_p_value(chance_class, draft, wanted: tuple[float, ...], *, length: int
     return stats.power_divergence(
         [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
     ).pvalue
+
+
+def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:
+    """Interrupt one call of a cached model's part: every case (context, tree, the logits wanted)
+    is scored as if it had not been.
+    """
+    real, calls, broken = getattr(part, name), itertools.count(), []
+
+    def breaking(*arguments, **named):
+        result = real(*arguments, **named)
+        if next(calls) == call:
+            broken.append(name)
+            raise KeyboardInterrupt
+        return result
+
+    setattr(part, name, breaking)
+    for context, tree, wanted in cases:
+        try:
+            found = cached.score(context, tree)
+        except KeyboardInterrupt:
+            found = cached.score(context, tree)
+        assert torch.allclose(found, wanted, atol=tolerance)
+    assert broken == [name]

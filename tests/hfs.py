@@ -23,11 +23,8 @@ VOCABULARY, PROMPT = 29, (3, 7, 11, 3, 7)
 PLAIN = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None}
 COMMON = PLAIN | {"bos_token_id": 0, "vocab_size": VOCABULARY, "initializer_range": 0.4}
 GPT2 = {"n_positions": 80, "n_embd": 32, "n_layer": 2, "n_head": 4}
-LLAMA = {"max_position_embeddings": 80, "hidden_size": 32, "intermediate_size": 48} | {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
+LLAMA = {"max_position_embeddings": 80, "hidden_size": 32, "intermediate_size": 48}
+LLAMA |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 
 
 @functools.cache
@@ -48,20 +45,20 @@ def drafts(kind: str) -> dict:
     small, middle = (
         wrap(t5s.shaken(network(kind), by), name) for by, name in ((0.1, "draft"), (0.03, "middle"))
     )
+    parts, matrix = (middle, small, MaxGram()), ((2, 1, 4), (0, 1, 4), (0, 0, 4))
+    copies, tree = MaxGram(None, 4), TreeDraft(small, budget=6)
     return {
         "nothing": NoDraft(),
         "a chain": ChainDraft(small, 4),
         "a tree": TreeDraft(small, widths=(3, 2, 1)),
-        "a tree with a budget": TreeDraft(small, budget=12, depth=5),
+        TREE: TreeDraft(small, budget=12, depth=5),
         "drawn siblings": TreeDraft(small, widths=(2, 2), siblings="iid"),
         "a staged tree": StagedTree(TreeDraft(middle, budget=8, depth=4), ChainDraft(small, 3)),
         "a staged chain": StagedChain(middle, MaxGram(None, 3), 4),
-        "a cascade": from_matrix(
-            (middle, small, MaxGram()), ((2, 1, 4), (0, 1, 4), (0, 0, 4)), lenience=2.0
-        ),
+        "a cascade": from_matrix(parts, matrix, lenience=2.0),
         "copies": MaxGram(None, 6),
-        "copies, else a tree": FirstDraft((MaxGram(None, 4, least=2), TreeDraft(small, budget=6))),
-        "copies and a tree": MergedDraft((MaxGram(None, 4), TreeDraft(small, budget=6))),
+        "copies, else a tree": FirstDraft((MaxGram(None, 4, least=2), tree)),
+        "copies and a tree": MergedDraft((copies, tree)),
     }
 
 

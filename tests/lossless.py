@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -42,7 +43,10 @@ EXACT = ("float64", "fast")
 def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     """One draft of each kind."""
     measured, guessed = ladder.match("draft", sampler), scouts(ladder)
-    table = guessed["n-gram"]
+    table, pair = guessed["n-gram"], (ladder.draft, ladder.max_gram)
+    tree = partial(TreeDraft, ladder.draft)
+    three = (ladder.middle, *pair), ((2, 1, 10), (0, 1, 10), (0, 0, 10))
+    below = StagedTree(ChainDraft(ladder.draft, 4), table)
     staged = {
         f"{shape}, scout {scout}": StagedTree(plain, guessed[scout])
         for shape, plain in shapes(ladder.draft, MatchTable()).items()
@@ -50,28 +54,18 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     }
     return {
         "chain": ChainDraft(ladder.draft, 5),
-        "tree": TreeDraft(ladder.draft, widths=(3, 2, 2, 1)),
-        "best tree": TreeDraft(ladder.draft, budget=16, depth=6),
-        "drawn tree": TreeDraft(ladder.draft, widths=(2, 2), siblings="iid"),
+        "tree": tree(widths=(3, 2, 2, 1)),
+        "best tree": tree(budget=16, depth=6),
+        "drawn tree": tree(widths=(2, 2), siblings="iid"),
         "n-gram": NgramDraft(ladder.katz, widths=(2, 1, 1)),
         "Max-Gram": ladder.max_gram,
-        "best tree by gap": TreeDraft(ladder.draft, budget=16, depth=6, match=measured),
+        "best tree by gap": tree(budget=16, depth=6, match=measured),
         **staged,
         "staged chain": StagedChain(ladder.draft, table, 5),
-        "lenient cascade": from_matrix(
-            (ladder.middle, ladder.draft, ladder.max_gram),
-            ((2, 1, 10), (0, 1, 10), (0, 0, 10)),
-            lenience=5.0,
-            exempt_max_gram=False,
-        ),
-        "comb": from_matrix((ladder.draft, ladder.max_gram), ((1, 3), (0, 1)), width=8),
-        "drawn cascade": from_matrix(
-            (ladder.draft, ladder.max_gram), ((2, 4), (0, 4)), lenience=2.0, siblings="iid"
-        ),
-        "three stages": StagedTree(
-            TreeDraft(ladder.middle, budget=8, depth=4),
-            StagedTree(ChainDraft(ladder.draft, 4), table),
-        ),
+        "lenient cascade": from_matrix(*three, lenience=5.0, exempt_max_gram=False),
+        "comb": from_matrix(pair, ((1, 3), (0, 1)), width=8),
+        "drawn cascade": from_matrix(pair, ((2, 4), (0, 4)), lenience=2.0, siblings="iid"),
+        "three stages": StagedTree(TreeDraft(ladder.middle, budget=8, depth=4), below),
     }
 
 
@@ -94,22 +88,10 @@ def comparisons(
                 if key in done:
                     continue
                 found = decode(ladder.target, guessers[draft], tokens, chance, **run).tokens
-                agreed = next(
-                    (
-                        place
-                        for place, pair in enumerate(zip(plain, found, strict=False))
-                        if pair[0] != pair[1]
-                    ),
-                    len(plain),
-                )
-                yield {
-                    "key": key,
-                    "dtype": dtype,
-                    "sampler": name,
-                    "draft": draft,
-                    "tokens": agreed,
-                    "equal": plain == found,
-                }
+                pairs = enumerate(zip(plain, found, strict=False))
+                agreed = next((at for at, (one, other) in pairs if one != other), len(plain))
+                about = {"key": key, "dtype": dtype, "sampler": name, "draft": draft}
+                yield about | {"tokens": agreed, "equal": plain == found}
 
 
 def table(rows: list[dict]) -> str:
@@ -118,34 +100,23 @@ def table(rows: list[dict]) -> str:
     for dtype in sorted({row["dtype"] for row in rows}):
         for name in SAMPLERS:
             part = [row for row in rows if (row["dtype"], row["sampler"]) == (dtype, name)]
-            tokens, wrong = (
-                sum(row["tokens"] for row in part),
-                sum(not row["equal"] for row in part),
-            )
-            lines.append(f"{dtype:9} {name:9} {len(part):11,} {tokens:14,} {wrong:25,}")
+            tokens, equal = (sum(row[column] for row in part) for column in ("tokens", "equal"))
+            counts = f"{len(part):11,} {tokens:14,} {len(part) - equal:25,}"
+            lines.append(f"{dtype:9} {name:9} {counts}")
     return "\n".join(lines)
 
 
 def filled(
-    goal: int,
-    unit: str,
-    kept: list[dict],
-    fresh: Iterator[dict],
-    *,
-    path: Path,
-    weights: str,
-    title: str,
+    goal: int, unit: str, kept: list[dict], fresh: Iterator[dict], *, path: Path, title: str
 ) -> list[dict]:
     """The comparisons there are, and fresh ones, each stored as soon as it is made, until `unit`
     sums to the goal.
     """
     counted = sum(row[unit] for row in kept)
-    with (
-        path.open("a") as store,
-        tqdm(total=goal, initial=counted, desc=title, unit=unit[:-1], mininterval=2) as bar,
-    ):
+    bar = tqdm(total=goal, initial=counted, desc=title, unit=unit[:-1], mininterval=2)
+    with path.open("a") as store, bar:
         while counted < goal:
-            kept.append(next(fresh) | {"weights": weights})
+            kept.append(next(fresh))
             store.write(json.dumps(kept[-1]) + "\n")
             store.flush()
             bar.update(kept[-1][unit])
@@ -156,67 +127,34 @@ def filled(
 def main() -> int:
     """Compare until enough agrees; 1 if what has to be equal differs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        default=(20_000,) * len(FORMATS),
-        nargs=len(FORMATS),
-        metavar=tuple(FORMATS),
-        help="tokens to compare per number format, those of earlier runs included",
-    )
-    parser.add_argument(
-        "--contexts",
-        type=int,
-        default=1_000,
-        help="contexts for staged trees, a third per sampler, those of earlier runs included",
-    )
-    parser.add_argument("--store", type=Path, default=cache_folder() / "lossless.jsonl")
+    add, formats = parser.add_argument, len(FORMATS)
+    what = "tokens to compare per number format, those of earlier runs included"
+    shown = {"nargs": formats, "metavar": tuple(FORMATS), "help": what}
+    add("--tokens", type=int, default=(20_000,) * formats, **shown)
+    what = "contexts for staged trees, a third per sampler, those of earlier runs included"
+    add("--contexts", type=int, default=1_000, help=what)
+    add("--store", type=Path, default=cache_folder() / "lossless.jsonl")
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.store.parent.mkdir(parents=True, exist_ok=True)
-    stored = (
-        [json.loads(line) for line in given.store.read_text().splitlines()]
-        if given.store.exists()
-        else []
-    )
-    rows, nodes = [], []
+    lines = given.store.read_text().splitlines() if given.store.exists() else []
+    stored, rows, nodes = list(map(json.loads, lines)), [], []
     for (dtype, how), goal in zip(FORMATS.items(), given.tokens, strict=True):
         ladder = load_ladder(device="cpu", **how)
-        weights = hash_of(ladder.card["files"])
-        kept = [row for row in stored if (row["dtype"], row["weights"]) == (dtype, weights)]
+        weights = {"weights": hash_of(ladder.card["files"])}
+        kept = [row for row in stored if row["dtype"] == dtype and weights.items() <= row.items()]
         done = frozenset(row["key"] for row in kept)
         for name in SAMPLERS if dtype == "float64" else ():
             there = [row for row in kept if "contexts" in row and row["sampler"] == name]
-            fresh = node_comparisons(ladder, name, done=done)
-            nodes += filled(
-                -(-given.contexts // len(SAMPLERS)),
-                "contexts",
-                there,
-                fresh,
-                path=given.store,
-                weights=weights,
-                title=f"nodes, {name}",
-            )
+            fresh = (row | weights for row in node_comparisons(ladder, name, done=done))
+            contexts, title = -(-given.contexts // len(SAMPLERS)), f"nodes, {name}"
+            nodes += filled(contexts, "contexts", there, fresh, path=given.store, title=title)
         there = [row for row in kept if "tokens" in row]
-        rows += filled(
-            goal,
-            "tokens",
-            there,
-            comparisons(ladder, dtype, done=done),
-            path=given.store,
-            weights=weights,
-            title=dtype,
-        )
-    print(
-        node_table(nodes),
-        table(rows),
-        *(where for row in nodes for where in row["different"]),
-        sep="\n",
-    )
-    return int(
-        any(row["different"] for row in nodes)
-        or any(not row["equal"] for row in rows if row["dtype"] in EXACT)
-    )
+        fresh = (row | weights for row in comparisons(ladder, dtype, done=done))
+        rows += filled(goal, "tokens", there, fresh, path=given.store, title=dtype)
+    different = [where for row in nodes for where in row["different"]]
+    print(node_table(nodes), table(rows), *different, sep="\n")
+    return int(bool(different) or any(not row["equal"] for row in rows if row["dtype"] in EXACT))
 
 
 def hash_of(weights: dict[str, str]) -> str:

@@ -29,13 +29,8 @@ SAME = 1e-9  # scores and rows of two trees that are the same: float64 sums in a
 def scouts(ladder: Ladder, siblings: str = "ranked") -> dict[str, Draft]:
     """The scouts by name; they rank their guesses where the draft does, else take the likeliest."""
     chosen = "ranked" if siblings == "ranked" else "top"
-    table = NgramDraft(
-        ladder.katz,
-        budget=16,
-        depth=6,
-        siblings=chosen,
-        counted_at=ladder.card["katz"]["temperature"],
-    )
+    options = {"siblings": chosen, "counted_at": ladder.card["katz"]["temperature"]}
+    table = NgramDraft(ladder.katz, budget=16, depth=6, **options)
     return {"n-gram": table, "Max-Gram + n-gram": MergedDraft((MaxGram(None, 6), table))}
 
 
@@ -76,48 +71,30 @@ def node_comparisons(
     where they differ, and the draft's passes.
     """
     sampler = SAMPLERS[name]
+    run = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
     for place, prompt, seed in runs():
         key = f"nodes/{place}/{name}"
         if key in done:
             continue
         given, chance = ladder.encode(prompt), Chance(seed, sampler)
-        text = decode(
-            ladder.target,
-            NoDraft(),
-            given,
-            chance,
-            max_new_tokens=max_new_tokens,
-            stop_tokens=ladder.stop_tokens,
-        ).context.tokens
-        contexts = [
-            Context(text[:length], len(given)) for length in range(len(given), len(text), every)
-        ]
+        text = decode(ladder.target, NoDraft(), given, chance, **run).context.tokens
+        lengths = range(len(given), len(text), every)
+        contexts = [Context(text[:length], len(given)) for length in lengths]
         different, passes = [], {}
         for siblings in SIBLINGS:
-            match = (
-                MatchTable()
-                if siblings == "top"
-                else ladder.match("draft", sampler, siblings=siblings)
-            )
+            top = siblings == "top"
+            match = MatchTable() if top else ladder.match("draft", sampler, siblings=siblings)
             for shape in shapes(ladder.draft, match, siblings):
-                trees, passes[f"{siblings}/{shape}"] = proposals(
+                kind = f"{siblings}/{shape}"
+                trees, passes[kind] = proposals(
                     ladder, contexts, chance, shape=shape, match=match, siblings=siblings
                 )
                 for scout in trees.keys() - {ALONE}:
-                    pairs = zip(contexts, trees[ALONE], trees[scout], strict=True)
-                    different += [
-                        f"{key}/{siblings}/{shape}/{scout}/{len(context)}"
-                        for context, *pair in pairs
-                        if not same(*pair)
-                    ]
-        yield {
-            "key": key,
-            "dtype": "float64",
-            "sampler": name,
-            "contexts": len(contexts),
-            "different": different,
-            "passes": passes,
-        }
+                    pairs = zip(lengths, trees[ALONE], trees[scout], strict=True)
+                    wrong = [length for length, *pair in pairs if not same(*pair)]
+                    different += [f"{key}/{kind}/{scout}/{length}" for length in wrong]
+        about = {"key": key, "dtype": "float64", "sampler": name, "contexts": len(contexts)}
+        yield about | {"different": different, "passes": passes}
 
 
 def proposals(
@@ -147,11 +124,8 @@ def proposals(
 
 def same(one: TokenTree, other: TokenTree) -> bool:
     """Whether two trees are equal node for node, their scores and rows up to rounding."""
-    if (one.root_position, one.tokens, one.parents) != (
-        other.root_position,
-        other.tokens,
-        other.parents,
-    ):
+    shapes = [(tree.root_position, tree.tokens, tree.parents) for tree in (one, other)]
+    if shapes[0] != shapes[1]:
         return False
     rows = all(
         a is b if a is None or b is None else torch.allclose(a, b, rtol=0, atol=SAME)
@@ -164,26 +138,20 @@ def node_table(rows: list[dict]) -> str:
     """Contexts compared, differing staged trees among them, and the draft's passes per proposal
     without and with each scout.
     """
-    columns = list(next(iter(rows[0]["passes"].values()))) if rows else []
+    passes = next(iter(rows[0]["passes"].values())) if rows else ()
+    wide = {name: max(6, len(name)) for name in passes}
+    names = "  ".join(f"{name:>6}" for name in wide)
     lines = [
-        "staged trees against the draft's own, node for node, and the draft's passes per proposal"
+        "staged trees against the draft's own, node for node, and the draft's passes per proposal",
+        f"sampler   siblings  shape            contexts  different  {names}",
     ]
-    lines.append(
-        "sampler   siblings  shape            contexts  different  "
-        + "  ".join(f"{name:>6}" for name in columns)
-    )
     for name in SAMPLERS:
         part = [row for row in rows if row["sampler"] == name]
         contexts = sum(row["contexts"] for row in part)
         for kind in part[0]["passes"] if part else ():
             siblings, shape = kind.split("/")
             wrong = sum(f"/{kind}/" in where for row in part for where in row["different"])
-            means = [
-                sum(row["passes"][kind][column] for row in part) / contexts for column in columns
-            ]
-            shown = "  ".join(
-                f"{mean:{max(6, len(column))}.2f}"
-                for mean, column in zip(means, columns, strict=True)
-            )
+            sums = {one: sum(row["passes"][kind][one] for row in part) for one in wide}
+            shown = "  ".join(f"{sums[one] / contexts:{size}.2f}" for one, size in wide.items())
             lines.append(f"{name:9} {siblings:9} {shape:16} {contexts:8,}  {wrong:9,}  {shown}")
     return "\n".join(lines)

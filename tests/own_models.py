@@ -10,6 +10,7 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    PreTrainedConfig,
     PreTrainedTokenizerFast,
 )
 
@@ -36,16 +37,13 @@ def llama(
     tied: bool = False,
 ) -> Path:
     """A Llama of one layer with random weights, and the tokenizer."""
-    torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=rows, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=positions,
         tie_word_embeddings=tied, bos_token_id=None, eos_token_id=0, pad_token_id=None,
         initializer_range=0.5,
     )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-    return folder
+    return stored(LlamaForCausalLM, config, folder, seed)
 
 
 def without_tokenizer(folder: Path) -> Path:
@@ -57,17 +55,15 @@ def without_tokenizer(folder: Path) -> Path:
 
 def gpt2(folder: Path, *, seed: int = 0, rows: int = 4096, positions: int = 256) -> Path:
     """A GPT-2 of one layer with random weights, and the tokenizer."""
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": positions}
+    config = GPT2Config(vocab_size=rows, bos_token_id=0, eos_token_id=0, **sizes)
+    return stored(GPT2LMHeadModel, config, folder, seed)
+
+
+def stored(kind: type, config: PreTrainedConfig, folder: Path, seed: int = 0) -> Path:
+    """A model with random weights, and the tokenizer."""
     torch.manual_seed(seed)
-    config = GPT2Config(
-        vocab_size=rows,
-        n_embd=32,
-        n_layer=1,
-        n_head=2,
-        n_positions=positions,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    GPT2LMHeadModel(config).save_pretrained(folder)
+    kind(config).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 

@@ -14,41 +14,25 @@ from transformers import (
 from specdec_lib.core.context import Context
 
 VOCABULARY, START, STOP = 23, 0, 1
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "d_kv": 8,
-    "d_ff": 40,
-    "num_layers": 3,
-    "decoder_start_token_id": START,
-    "eos_token_id": STOP,
-}
-FEW_BUCKETS = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 20}
+SIZES = {"vocab_size": VOCABULARY, "d_kv": 8, "d_ff": 40, "num_layers": 3}
+SIZES |= {"decoder_start_token_id": START, "eos_token_id": STOP}
+SIZES |= {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 20}
 
 
 def network(
-    kind: str,
-    *,
-    width: int = 32,
-    layers: int = 2,
-    seed: int = 0,
-    dtype: torch.dtype = torch.float64,
+    kind: str, *, width: int = 32, layers: int = 2, seed: int = 0, dtype=torch.float64
 ) -> T5ForConditionalGeneration:
     """A tiny random T5: "gated tied" as the embedded pair, "relu tied" as T5 1.0, "gated untied" as
     FLAN-T5, "relu untied"; or "mt5".
     """
     torch.manual_seed(seed)
-    feed_forward = "gated-gelu" if "gated" in kind else "relu"
-    sizes = (
-        SIZES
-        | FEW_BUCKETS
-        | {"d_model": width, "num_heads": width // 8, "num_decoder_layers": layers}
-    )
+    sizes = SIZES | {"d_model": width, "num_heads": width // 8, "num_decoder_layers": layers}
     if kind == "mt5":
         return MT5ForConditionalGeneration(MT5Config(**sizes)).to(dtype).eval()
-    model = T5ForConditionalGeneration(
-        T5Config(**sizes, feed_forward_proj=feed_forward, tie_word_embeddings="untied" not in kind)
-    )
-    if "untied" in kind:
+    feed_forward, tied = "gated-gelu" if "gated" in kind else "relu", "untied" not in kind
+    config = T5Config(**sizes, feed_forward_proj=feed_forward, tie_word_embeddings=tied)
+    model = T5ForConditionalGeneration(config)
+    if not tied:
         model.lm_head = torch.nn.Linear(width, VOCABULARY, bias=False)
     with torch.no_grad():
         model.shared.weight.mul_(0.1)  # else a tied head repeats the last token
@@ -80,3 +64,13 @@ def sources(count: int, seed: int = 0) -> list[tuple[int, ...]]:
 
 def started(source: tuple[int, ...]) -> Context:
     return Context.of([START], source)
+
+
+@torch.no_grad()
+def generated(
+    model: T5ForConditionalGeneration, source: tuple[int, ...], length: int
+) -> tuple[int, ...]:
+    """What `generate` writes greedily."""
+    given = torch.tensor([source])
+    options = {"attention_mask": torch.ones_like(given), "do_sample": False}
+    return tuple(model.generate(given, max_new_tokens=length, **options)[0, 1:].tolist())

@@ -74,16 +74,11 @@ def hand():
     """Two prompts, five rounds: depth 1 is looked at in four of them and accepted in three, depth 2
     in two and one, depth 3 in one and none.
     """
-    one = generation(
-        played(TREE, (2, 5), SCORES, sources=SOURCES),
-        played(TREE, (1,), SCORES, sources=SOURCES),
-        played(),
+    first, second, last = (
+        played(TREE, path, SCORES, sources=SOURCES) for path in ((2, 5), (1,), (2,))
     )
-    other = generation(
-        played(TREE, (2,), SCORES, sources=SOURCES),
-        played((0, 1), (), (0.5, 0.25)),
-        stop="stop token",
-    )
+    one = generation(first, second, played())
+    other = generation(last, played((0, 1), (), (0.5, 0.25)), stop="stop token")
     return collected(one, other)
 
 
@@ -91,9 +86,8 @@ def test_every_child_of_every_reached_node_has_a_row():
     made = generation(played(TREE, (2, 5), SCORES, sources=SOURCES))
     table = collected(made, sampler=Sampler(1.0, top_k=9), rule=reject)[0]
     assert list(table) == LABELS + GUESS
-    assert {tuple(row) for row in table[LABELS].values} == {
-        ("t", 1.0, 9, "reject", "code", 0.0, "a")
-    }
+    labels = ("t", 1.0, 9, "reject", "code", 0.0, "a")
+    assert {tuple(row) for row in table[LABELS].values} == {labels}
     assert table[GUESS[1:]].values.tolist() == [
         [1, 0, -1, 3, "m", 0.8, False, True],
         [1, 1, -1, 3, "m", 0.5, True, True],
@@ -123,11 +117,8 @@ def test_a_hazard_counts_those_at_risk_and_survival_is_their_product_in_each_gro
     table = hazards(pd.concat([hand[0], hand[0].assign(draft="u")]), ["draft"])
     assert table.draft.tolist() == ["t"] * 3 + ["u"] * 3
     columns = ["depth", "at_risk", "accepted", "prompts", "rate", "survival"]
-    assert table[columns].values.tolist() == 2 * [
-        [1, 4, 3, 2, 0.75, 0.75],
-        [2, 2, 1, 2, 0.5, 0.375],
-        [3, 1, 0, 1, 0, 0],
-    ]
+    by_hand = [[1, 4, 3, 2, 0.75, 0.75], [2, 2, 1, 2, 0.5, 0.375], [3, 1, 0, 1, 0, 0]]
+    assert table[columns].values.tolist() == 2 * by_hand
     assert (hand[1].accepted >= 2).mean() == 0.2
     assert (table.low[0], table.high[0]) == (0.5, 1)
     assert math.isnan(table.low[2]) and math.isnan(table.high[2])  # one prompt has no interval
@@ -135,14 +126,8 @@ def test_a_hazard_counts_those_at_risk_and_survival_is_their_product_in_each_gro
 
 def test_a_rate_per_guess_tells_siblings_apart(hand):
     table = rates(hand[0], ["depth", "rank"])
-    assert table[["depth", "rank", "at_risk", "accepted"]].values.tolist() == [
-        [1, 0, 4, 1],
-        [1, 1, 3, 2],
-        [1, 2, 3, 0],
-        [2, 0, 2, 0],
-        [2, 1, 2, 1],
-        [3, 0, 1, 0],
-    ]
+    by_hand = [[1, 0, 4, 1], [1, 1, 3, 2], [1, 2, 3, 0], [2, 0, 2, 0], [2, 1, 2, 1], [3, 0, 1, 0]]
+    assert table[["depth", "rank", "at_risk", "accepted"]].values.tolist() == by_hand
     assert rates(hand[0], ["source"]).at_risk.tolist() == [10, 5]
     assert rates(hand[0]).at_risk[0] == 15 and rates(hand[0], per="node").at_risk[0] == 7
     first = hand[0][(hand[0].depth == 1) & hand[0].tried]  # none comes after the accepted sibling
@@ -161,10 +146,8 @@ def test_groups_keep_the_order_of_labels_and_sort_numbers():
 
 def test_confidence_beside_what_came_of_it(hand):
     table = rates_by_confidence(hand[0], bins=2)
-    assert table[["low_edge", "high_edge", "at_risk", "accepted"]].values.tolist() == [
-        [0, 0.5, 3, 0],
-        [0.5, 1, 12, 4],
-    ]
+    columns = ["low_edge", "high_edge", "at_risk", "accepted"]
+    assert table[columns].values.tolist() == [[0, 0.5, 3, 0], [0.5, 1, 12, 4]]
     assert table.confidence.tolist() == pytest.approx([0.1, (0.8 * 5 + 0.5 * 6 + 1) / 12])
     wanted = 3 / 15 * 0.1 + 12 / 15 * (8 / 12 - 4 / 12)
     assert expected_calibration_error(hand[0], bins=2) == pytest.approx(wanted)
@@ -226,15 +209,16 @@ def test_tables_of_real_runs_count_what_the_records_hold(rule, draft):
         assert row.at_risk == sum(one.tried >= row.depth for one in every)
         assert row.accepted == sum(one.accepted >= row.depth for one in every)
     assert tokens(rounds).tokens_per_round[0] == sum(len(run.tokens) for run in runs) / len(every)
+    reached: dict[tuple[int, int], list[bool]] = {}
+    for one in every:
+        for node in range(1, len(one.tree)):
+            if one.tree.parents[node] in (ROOT, *one.path):
+                place = one.tree.depths[node], one.tree.slots(node)[-1]
+                reached.setdefault(place, []).append(node in one.path)
     for row in rates(table, ["depth", "rank"]).itertuples():
-        reached = [
-            node in one.path
-            for one in every
-            for node in range(1, len(one.tree))
-            if (one.tree.depths[node], one.tree.slots(node)[-1]) == row[1:3]
-            and one.tree.parents[node] in (ROOT, *one.path)
-        ]
-        assert (row.at_risk, row.accepted) == (len(reached), sum(reached))
+        found = reached.pop((row.depth, row[2]))
+        assert (row.at_risk, row.accepted) == (len(found), sum(found))
+    assert not reached
 
 
 def test_rates_of_records_hold_the_exact_distribution():
@@ -242,14 +226,10 @@ def test_rates_of_records_hold_the_exact_distribution():
     standard errors (σ ≤ 0.04), unlike 0.64.
     """
     target, model = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.3, 0.4, 0.3), "draft")
-    draft = ChainDraft(model, 2, siblings="iid")
-    runs = [
-        decode(target, draft, PROMPT, Chance(seed, Sampler(1.0)), max_new_tokens=30, rule=reject)
-        for seed in range(12)
-    ]
-    table, rounds = collected(*runs)
-    found = hazards(table)
-    for row in found.itertuples():
+    draft, limits = ChainDraft(model, 2, siblings="iid"), {"max_new_tokens": 30, "rule": reject}
+    chances = [Chance(seed, Sampler(1.0)) for seed in range(12)]
+    table, rounds = collected(*(decode(target, draft, PROMPT, one, **limits) for one in chances))
+    for row in hazards(table).itertuples():
         assert abs(row.rate - 0.8) < 4 * math.sqrt(0.8 * 0.2 / row.at_risk) < 0.16
     whole = rounds[rounds.deepest == 2]
     assert abs((whole.accepted == 2).mean() - 0.64) < 4 * math.sqrt(0.64 * 0.36 / len(whole)) < 0.18

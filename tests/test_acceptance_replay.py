@@ -124,14 +124,8 @@ def test_only_replay_sees_that_hits_come_in_runs():
 
 
 def test_errors_leave_the_sign_out():
-    rows = {
-        "predictor": "x",
-        "predicted": [1.1, 0.8, 1.0],
-        "measured": 1.0,
-        "low": 0.95,
-        "high": 1.15,
-        "error": [0.1, -0.2, 0.0],
-    }
+    rows = {"predictor": "x", "predicted": [1.1, 0.8, 1.0], "measured": 1.0}
+    rows |= {"low": 0.95, "high": 1.15, "error": [0.1, -0.2, 0.0]}
     row = errors(pd.DataFrame(rows)).iloc[0]
     assert (row.median_error, row.largest_error, row.share_inside) == (0.1, 0.2, 2 / 3)
 

@@ -1,10 +1,11 @@
 """Reviews and relays: what is asked of whom, in which order, and what is handed up."""
 
+import itertools
 from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import PROMPT, fixed_model, table_model
+from fakes import HERE, PROMPT, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -16,7 +17,6 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import TableModel
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
-HERE = Context.of(PROMPT)
 
 
 def likely(token: int, probability: float, name: str, vocabulary: int = 4) -> TableModel:
@@ -56,9 +56,8 @@ def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_pro
 ):
     """The draft thinks .5 of token 3, the reviewer .2: kept from lenience 2.5 on."""
     reviewer = fixed_model((0.1, 0.6, 0.1, 0.2), "big")
-    tree = Reviewed(
-        reviewer, Says((3,), factor=0.5), lenience=lenient + 1e-9 * (lenient > 1)
-    ).propose(HERE, GREEDY)
+    lenient += 1e-9 * (lenient > 1)
+    tree = Reviewed(reviewer, Says((3,), factor=0.5), lenience=lenient).propose(HERE, GREEDY)
     assert tree.tokens[1] == (3 if kept else 1)
     assert tree.scores[1] == pytest.approx(0.2 if kept else 0.6)
 
@@ -84,53 +83,45 @@ def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice
         gaps = chance.gaps(logits, len(HERE), range(4))
         assert min(gaps) == 0 and gaps.index(0) == chance.choose(logits, len(HERE))
         assert sorted(gaps) == pytest.approx(chance.rank(logits, len(HERE), 4)[1])
-        for token, gap in enumerate(gaps):
-            for lenient in (1.0, 2.0, 5.0):
-                found = (
-                    Reviewed(reviewer, Says((token,)), lenience=lenient)
-                    .propose(HERE, chance)
-                    .tokens[1]
-                )
-                assert (found == token) == (gap <= torch.tensor(lenient, dtype=torch.float64).log())
+        for token, lenient in itertools.product(range(4), (1.0, 2.0, 5.0)):
+            reviewed = Reviewed(reviewer, Says((token,)), lenience=lenient)
+            kept = reviewed.propose(HERE, chance).tokens[1] == token
+            assert kept == (gaps[token] <= torch.tensor(lenient, dtype=torch.float64).log())
 
 
-def test_copies_offer_1_and_may_be_exempt_from_lenience():
+COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
+COPY = MaxGram(None, 1)  # one index, asked about the same text again and again
+
+
+@pytest.mark.parametrize(
+    "lenient, exempt, token", [(3.0, True, 1), (3.0, False, 1), (5.0, True, 1), (5.0, False, 3)]
+)
+def test_copies_offer_1_and_may_be_exempt_from_lenience(lenient, exempt, token):
+    """The reviewer gives the copy .3: lenience 5 keeps it, 3 does not."""
     reviewer = fixed_model((0.05, 0.55, 0.1, 0.3), "big")
-    context = Context.of(
-        (1, 3, 3, 2, 1, 3)
-    )  # Max-Gram copies 3, which the reviewer gives .3: lenience 5 keeps it, 3 does not
-    copies = MaxGram(None, 1)
-    found = {
-        (lenient, exempt): Reviewed(reviewer, copies, lenience=lenient, exempt_max_gram=exempt)
-        .propose(context, GREEDY)
-        .tokens[1]
-        for lenient in (3.0, 5.0)
-        for exempt in (True, False)
-    }
-    assert found == {(3.0, True): 1, (3.0, False): 1, (5.0, True): 1, (5.0, False): 3}
+    reviewed = Reviewed(reviewer, COPY, lenience=lenient, exempt_max_gram=exempt)
+    assert reviewed.propose(COPIES_3, GREEDY).tokens[1] == token
 
 
-def test_a_reviewed_copy_is_no_longer_a_copy():
-    """What a reviewer kept offers the reviewer's probability above, and is no longer exempt."""
-    context = Context.of((1, 3, 3, 2, 1, 3))
+@pytest.mark.parametrize("lenient, token", [(1.5, 1), (1.7, 3)])
+def test_a_reviewed_copy_is_no_longer_a_copy(lenient, token):
+    """What a reviewer kept offers the reviewer's .4 above, kept where that is at most the lenience
+    times .25, and is no longer exempt.
+    """
     small, big = likely(3, 0.4, "small"), fixed_model((0.05, 0.6, 0.1, 0.25), "big")
-    for lenient, token in ((1.5, 1), (1.7, 3)):  # .4 ≤ l · .25 from 1.6 on
-        tree = Reviewed(big, Reviewed(small, MaxGram(None, 1)), lenience=lenient).propose(
-            context, GREEDY
-        )
-        assert tree.tokens[1] == token
-    assert tree.sources[1] == "prompt via small via big"
+    reviewed = Reviewed(big, Reviewed(small, COPY), lenience=lenient)
+    tree = reviewed.propose(COPIES_3, GREEDY)
+    assert tree.tokens[1] == token
+    assert token == 1 or tree.sources[1] == "prompt via small via big"
 
 
 def test_a_reviewed_tree_follows_the_reviewers_choice_then_the_best_scored_child_let_through():
+    """The draft proposes tokens 2 and 3, never 1; lenience 3 lets both pass, and 2 scores best."""
     reviewer = fixed_model((0.1, 0.5, 0.25, 0.15), "big")
-    draft = TreeDraft(
-        fixed_model((0.1, 0.1, 0.45, 0.35), "draft"), widths=(2,)
-    )  # tokens 2 and 3, never 1
-    assert Reviewed(reviewer, draft).propose(HERE, GREEDY).tokens[1] == 1
-    assert (
-        Reviewed(reviewer, draft, lenience=3.0).propose(HERE, GREEDY).tokens[1] == 2
-    )  # both pass, 2 scores best
+    draft = TreeDraft(fixed_model((0.1, 0.1, 0.45, 0.35), "draft"), widths=(2,))
+    for lenient, token in ((1.0, 1), (3.0, 2)):
+        tree = Reviewed(reviewer, draft, lenience=lenient).propose(HERE, GREEDY)
+        assert tree.tokens[1] == token
 
 
 def test_a_comb_has_leaves_beside_the_token_that_goes_on():
@@ -148,24 +139,17 @@ def test_a_comb_has_leaves_beside_the_token_that_goes_on():
 
 
 def test_a_relay_asks_the_strongest_first_and_counts_what_overshoots():
+    """4 guesses where 3 are wanted; 8 where 5 are, so the third draft is skipped."""
     first, second, third = Says((1, 1), "first"), Says((2, 2, 2, 2), "second"), Says((3,), "third")
     tree = Relay((first, second, third), (3, 2, 2)).propose(HERE, GREEDY)
-    assert tree.path_tokens(len(tree) - 1) == (
-        1,
-        1,
-        1,
-        1,
-        2,
-        2,
-        2,
-        2,
-    )  # 4 where 3 are wanted; 8 where 5 are, so the third is skipped
-    assert (
-        [len(context) for context in first.asked] == [2, 4]
-        and len(second.asked) == 1
-        and not third.asked
-    )
-    assert second.asked[0] == (*PROMPT, 1, 1, 1, 1)
+    assert tree.path_tokens(len(tree) - 1) == (1, 1, 1, 1, 2, 2, 2, 2)
+    assert [len(context) for context in first.asked] == [2, 4] and not third.asked
+    assert second.asked == [(*PROMPT, 1, 1, 1, 1)]
+
+
+def test_a_relay_hands_over_where_a_draft_has_nothing_to_say():
+    tree = Relay((Says(()), Says((2,))), (3, 1)).propose(HERE, GREEDY)
+    assert tree.tokens[1:] == (2, 2, 2, 2)
 
 
 def test_a_relay_goes_on_at_the_best_scored_leaf():
@@ -178,11 +162,9 @@ def test_a_relay_goes_on_at_the_best_scored_leaf():
 
 def test_a_full_context_ends_the_cascade_quietly():
     small = table_model(4, 1, name="small", max_positions=4)
+    relay = Relay((Reviewed(small, MaxGram(None, 3)), MaxGram(None, 2)), (2, 1))
     for length in range(1, 6):
-        context = Context.of([1] * length)
-        tree = Relay((Reviewed(small, MaxGram(None, 3)), MaxGram(None, 2)), (2, 1)).propose(
-            context, T1
-        )
+        tree = relay.propose(Context.of([1] * length), T1)
         reviewed = [node for node in range(len(tree)) if "small" in tree.sources[node]]
         assert all(tree.position(node) <= 4 for node in reviewed)
         assert bool(reviewed) == (length <= 4)
@@ -221,8 +203,3 @@ def test_gaps_below_the_choice_are_those_of_the_warped_distribution():
     logits = torch.tensor([0.0, 2.0, 1.0, -1.0])
     assert GREEDY.gaps(logits, 3, [1, 2, 0]) == [0.0, 1.0, 2.0]
     assert Chance(0, Sampler(1.0, top_k=2)).gaps(logits, 3, [0, 3]) == [float("inf")] * 2
-
-
-def test_a_relay_hands_over_where_a_draft_has_nothing_to_say():
-    tree = Relay((Says(()), Says((2,))), (3, 1)).propose(HERE, GREEDY)
-    assert tree.tokens[1:] == (2, 2, 2, 2)

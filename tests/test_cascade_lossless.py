@@ -3,24 +3,24 @@ and any lenience, and the bugs that must show.
 """
 
 import itertools
-from collections import Counter
 
 import pytest
 from fakes import (
     ALPHA,
+    HERE,
     PROMPT,
     Scripted,
     deviation,
     distance,
     first_round,
     fixed_model,
+    one_round_distribution,
     pairs_p_value,
     speculative_distribution,
     table_model,
 )
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
-from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.cascade import Relay, Reviewed, from_matrix, lenience
@@ -46,12 +46,10 @@ def cascades(lenient: float, siblings: str, support: int | None) -> dict:
     )
     review = {"lenience": lenient, "siblings": siblings}
     chain = ChainDraft(small, 1, siblings=siblings)
-    vertical = Reviewed(middle, chain, **review)
+    vertical, copied = Reviewed(middle, chain, **review), Relay((chain, COPIES), (1, 2))
     return {
         "vertical": vertical,
-        "vertical, all lenient": Reviewed(
-            middle, Relay((chain, COPIES), (1, 2)), exempt_max_gram=False, **review
-        ),
+        "vertical, all lenient": Reviewed(middle, copied, exempt_max_gram=False, **review),
         "horizontal": Relay((Reviewed(middle, NoDraft(), **review), chain, COPIES), (1, 1, 1)),
         "mixed": from_matrix((middle, small, COPIES), ((1, 1, 1), (0, 1, 0), (0, 0, 1)), **review),
         "three levels": Reviewed(big, Relay((vertical, COPIES), (1, 1)), **review),
@@ -77,37 +75,18 @@ def test_reject_over_a_cascade_gives_the_targets_own_joint_distribution(
 @pytest.mark.parametrize("lenient", LENIENCES)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("mixed", "a comb")])
 def test_one_round_is_exact_where_every_word_is_possible(kind, lenient, unchecked):
-    target = table_model(3, 3, name="target")
-    distribution: Counter = Counter()
-
-    def run(chance):
-        draft = cascades(lenient, "iid", None)[kind]
-        return first_round(target, draft, PROMPT, chance, rule=reject, room=3)
-
-    for emitted, probability in every_outcome(run, T1).items():
-        for more, after in joint_distribution(
-            target, PROMPT + emitted, T1, 3 - len(emitted)
-        ).items():
-            distribution[emitted + more] += probability * after
-    assert distance(distribution, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
+    target, cascade = table_model(3, 3, name="target"), cascades(lenient, "iid", None)[kind]
+    found = one_round_distribution(target, cascade, T1)
+    assert distance(found, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
 
 
 @pytest.mark.parametrize("lenient", LENIENCES)
 def test_look_up_emits_every_possible_sequence_of_target_choices(lenient, unchecked):
-    target = table_model(3, 3, name="target")
-    drafts = [
-        draft
-        for siblings in ("ranked", "iid")
-        for draft in cascades(lenient, siblings, None).values()
-    ]
-    drafts.append(
-        Reviewed(
-            table_model(3, 8, name="other"),
-            TreeDraft(table_model(3, 9, name="draft"), widths=(2, 2)),
-            lenience=lenient,
-            width=2,
-        )
-    )
+    target, other = table_model(3, 3, name="target"), table_model(3, 8, name="other")
+    tree = TreeDraft(table_model(3, 9, name="draft"), widths=(2, 2))
+    drafts = [Reviewed(other, tree, lenience=lenient, width=2)]
+    for siblings in ("ranked", "iid"):
+        drafts += cascades(lenient, siblings, None).values()
     for choices in itertools.product(range(3), repeat=3):
         chance = Scripted(0, T1, choices=dict(enumerate((*choices, *BEYOND), len(PROMPT))))
         for draft in drafts:
@@ -126,21 +105,17 @@ def test_no_lenience_changes_a_token_and_fewer_rounds_are_played(sampler, unchec
                 assert len(found.rounds) < len(plain.rounds), kind
 
 
-def test_the_row_of_a_lenient_review_is_the_law_it_samples_from():
-    reviewer, chain = (
-        fixed_model((0.2, 0.5, 0.3), "reviewer"),
-        ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid"),
-    )
-    for lenient in (1.0, 1.5, 2.0, 3.0):
-        reviewed = Reviewed(reviewer, chain, lenience=lenient, siblings="iid")
-        firsts = every_outcome(
-            lambda chance, draft=reviewed: draft.propose(Context.of(PROMPT), chance).tokens[1:2], T1
-        )
-        row = reviewed.propose(Context.of(PROMPT), Chance(0, T1)).rows[1]
-        assert [firsts.get((token,), 0.0) for token in range(3)] == pytest.approx(
-            row.tolist(), abs=1e-12
-        )
-        assert row.sum() == pytest.approx(1, abs=1e-12)
+REVIEWER = fixed_model((0.2, 0.5, 0.3), "reviewer")
+CHAIN = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
+
+
+@pytest.mark.parametrize("lenient", (1.0, 1.5, 2.0, 3.0))
+def test_the_row_of_a_lenient_review_is_the_law_it_samples_from(lenient):
+    reviewed = Reviewed(REVIEWER, CHAIN, lenience=lenient, siblings="iid")
+    firsts = every_outcome(lambda chance: reviewed.propose(HERE, chance).tokens[1:2], T1)
+    row = reviewed.propose(HERE, Chance(0, T1)).rows[1].tolist()
+    assert [firsts.get((token,), 0.0) for token in range(3)] == pytest.approx(row, abs=1e-12)
+    assert sum(row) == pytest.approx(1, abs=1e-12)
 
 
 def test_the_reviewers_own_distribution_handed_up_by_a_lenient_review_is_caught(monkeypatch):
@@ -148,10 +123,7 @@ def test_the_reviewers_own_distribution_handed_up_by_a_lenient_review_is_caught(
     everything, so the tokens follow the draft's distribution.
     """
     target = fixed_model((0.5, 0.3, 0.2), "target")
-    chain = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
-    reviewed = Reviewed(
-        fixed_model((0.2, 0.5, 0.3), "reviewer"), chain, lenience=3.0, siblings="iid"
-    )
+    reviewed = Reviewed(REVIEWER, CHAIN, lenience=3.0, siblings="iid")
     assert deviation(target, reviewed, T1, length=1) < 1e-12
     monkeypatch.setattr(lenience, "lenient_probs", lambda wanted, token, row, by: wanted)
 
@@ -159,9 +131,8 @@ def test_the_reviewers_own_distribution_handed_up_by_a_lenient_review_is_caught(
         return first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
 
     naive = every_outcome(run, T1)
-    assert [naive[(token,)] for token in range(3)] == pytest.approx(
-        [0.40667, 0.06, 0.53333], abs=5e-6
-    )
+    published = [0.40667, 0.06, 0.53333]
+    assert [naive[(token,)] for token in range(3)] == pytest.approx(published, abs=5e-6)
 
 
 @pytest.mark.parametrize("kind", ["vertical", "mixed", "three levels"])
@@ -172,17 +143,14 @@ def test_the_naive_lenient_law_is_caught_in_every_nesting(kind, monkeypatch, unc
 
 
 def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
-    small = table_model(3, 6, name="small")
-    tree = TreeDraft(small, widths=(2,), siblings="iid")
-    Reviewed(table_model(3, 5, name="middle"), tree, siblings="iid").propose(
-        Context.of(PROMPT), Chance(0, T1)
+    middle, small = (
+        table_model(3, seed, name=name) for seed, name in ((5, "middle"), (6, "small"))
     )
-    with pytest.raises(
-        ValueError, match=r"reviews chains only, got a branching tree of 2 guesses and 2\.0"
-    ):
-        Reviewed(table_model(3, 5, name="middle"), tree, lenience=2.0, siblings="iid").propose(
-            Context.of(PROMPT), Chance(0, T1)
-        )
+    tree = TreeDraft(small, widths=(2,), siblings="iid")
+    Reviewed(middle, tree, siblings="iid").propose(HERE, Chance(0, T1))
+    lenient = Reviewed(middle, tree, lenience=2.0, siblings="iid")
+    with pytest.raises(ValueError, match=r"chains only, got a branching tree of 2 .* and 2\.0"):
+        lenient.propose(HERE, Chance(0, T1))
 
 
 class WithoutInner(Chance):
@@ -204,28 +172,16 @@ def test_the_real_coins_of_two_levels_pass_a_joint_test_and_shared_ones_do_not(u
 def test_enumeration_catches_levels_that_share_their_keys(monkeypatch):
     """The same bug where every branch is visited: two reviews of one place ask for one key."""
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): self)
+    target, cascade = table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"]
     with pytest.raises(ValueError, match="asked twice"):
-        speculative_distribution(
-            table_model(3, 3, name="target"), cascades(1.0, "iid", None)["vertical"], T1, length=2
-        )
+        speculative_distribution(target, cascade, T1, length=2)
 
 
 def test_the_children_of_a_comb_follow_their_rows():
-    reviewer, chain = (
-        table_model(3, 5, name="middle"),
-        ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid"),
-    )
+    chain = ChainDraft(table_model(3, 6, name="small"), 1, siblings="iid")
+    reviewer = table_model(3, 5, name="middle")
     comb = Reviewed(reviewer, chain, lenience=2.0, siblings="iid", width=2)
-    distribution: Counter = Counter()
-    for tokens, probability in every_outcome(
-        lambda chance: comb.propose(Context.of(PROMPT), chance).tokens, T1
-    ).items():
-        distribution[tokens[1:3]] += probability
-    one, two = comb.propose(Context.of(PROMPT), Chance(1, T1)).rows[1:3]
-    assert (
-        distance(
-            distribution,
-            {(a, b): float(one[a] * two[b]) for a, b in itertools.product(range(3), repeat=2)},
-        )
-        < 1e-12
-    )
+    found = every_outcome(lambda chance: comb.propose(HERE, chance).tokens[1:3], T1)
+    one, two = comb.propose(HERE, Chance(1, T1)).rows[1:3]
+    pairs = itertools.product(range(3), repeat=2)
+    assert distance(found, {(a, b): float(one[a] * two[b]) for a, b in pairs}) < 1e-12

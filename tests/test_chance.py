@@ -2,6 +2,7 @@
 of coins and draws.
 """
 
+import hashlib
 import itertools
 import math
 
@@ -16,20 +17,15 @@ LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
-    "wrong,message",
+    "name,value",
     [
-        ({"temperature": -0.1}, "temperature"),
-        ({"temperature": math.nan}, "temperature"),
-        ({"temperature": 1e-46}, "temperature"),
-        ({"top_k": 0}, "top_k"),
-        ({"top_k": True}, "top_k"),
-        ({"top_p": 0.0}, "top_p"),
-        ({"top_p": 1.1}, "top_p"),
+        *(("temperature", -0.1), ("temperature", math.nan), ("temperature", 1e-46)),
+        *(("top_k", 0), ("top_k", True), ("top_p", 0.0), ("top_p", 1.1)),
     ],
 )
-def test_a_sampler_refuses_values_out_of_range(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Sampler(**wrong)
+def test_a_sampler_refuses_values_out_of_range(name, value):
+    with pytest.raises(ValueError, match=name):
+        Sampler(**{name: value})
 
 
 @pytest.mark.parametrize("bad", [[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
@@ -61,33 +57,25 @@ def test_noise_depends_on_seed_and_position_alone():
     gumbel_noise.cache_clear()
     assert torch.equal(gumbel_noise(1, 7, 500), noise)
     assert torch.equal(gumbel_noise(1, 7, 300), noise[:300])
-    assert not torch.equal(gumbel_noise(2, 7, 500), noise) and not torch.equal(
-        gumbel_noise(1, 8, 500), noise
-    )
+    assert not any(torch.equal(gumbel_noise(*other, 500), noise) for other in ((2, 7), (1, 8)))
 
 
 def test_noise_bits_are_those_of_plain_integer_arithmetic():
     """SplitMix64 written with Python's own integers."""
-    import hashlib
-
-    state = int.from_bytes(
-        hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8).digest(), "little"
-    )
+    key = hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8)
+    state, noise = int.from_bytes(key.digest(), "little"), gumbel_noise(5, 9, 50).tolist()
     for token in range(50):
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) % 2**64
         uniform = (((mixed ^ (mixed >> 31)) >> 12) + 0.5) * 2.0**-52
-        assert float(gumbel_noise(5, 9, 50)[token]) == pytest.approx(
-            -math.log(-math.log(uniform)), abs=1e-12
-        )
+        assert noise[token] == pytest.approx(-math.log(-math.log(uniform)), abs=1e-12)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_noise_on_a_gpu_equals_the_cpus():
-    assert (
-        gumbel_noise(1, 7, 50_000, "cuda").cpu() - gumbel_noise(1, 7, 50_000)
-    ).abs().max() < 1e-12
+    ours, theirs = gumbel_noise(1, 7, 50_000), gumbel_noise(1, 7, 50_000, "cuda").cpu()
+    assert (theirs - ours).abs().max() < 1e-12
 
 
 def test_noise_is_gumbel():
@@ -99,36 +87,19 @@ def test_noise_is_gumbel():
     assert stats.kstest(1.01 * values + 0.01, "gumbel_r").pvalue < 1e-4
 
 
-def test_choices_follow_the_distribution_jointly_over_two_positions(unchecked):
+@pytest.mark.parametrize("positions, fits", [((10, 11), True), ((0, 0), False)])
+def test_choices_follow_the_distribution_jointly_over_two_positions(positions, fits, unchecked):
     """A G-test of 16 cells: 15 degrees of freedom at α = 1e-4, 8,000 samples find a total-variation
     distance of .05 with power over .95.
     """
     assert stats.ncx2.sf(stats.chi2.isf(1e-4, 15), 15, 4 * 0.05**2 * 8_000) > 0.95
-    distribution = LOGITS.softmax(-1)
-    expected = (distribution[:, None] * distribution[None, :] * 8_000).flatten().numpy()
-    assert (
-        stats.power_divergence(
-            joint_counts(lambda seed, position: position), expected, lambda_="log-likelihood"
-        ).pvalue
-        > 1e-4
-    )
-    assert (
-        stats.power_divergence(
-            joint_counts(lambda seed, position: 0), expected, lambda_="log-likelihood"
-        ).pvalue
-        < 1e-4
-    )
-
-
-def joint_counts(position_of) -> list[int]:
-    counts = [0] * 16
+    distribution, counts = LOGITS.softmax(-1), [0] * 16
     for seed in range(8_000):
-        chance = Chance(seed, Sampler(1.0))
-        counts[
-            4 * chance.choose(LOGITS, position_of(seed, 10))
-            + chance.choose(LOGITS, position_of(seed, 11))
-        ] += 1
-    return counts
+        one, two = (Chance(seed, Sampler(1.0)).choose(LOGITS, position) for position in positions)
+        counts[4 * one + two] += 1
+    expected = (distribution[:, None] * distribution * 8_000).flatten().numpy()
+    found = stats.power_divergence(counts, expected, lambda_="log-likelihood").pvalue
+    assert (found > 1e-4) == fits
 
 
 def test_rank_begins_with_the_choice_and_never_leaves_the_support():
@@ -180,15 +151,16 @@ def test_every_part_of_a_key_matters():
 
 
 def test_an_inner_chance_shares_the_noise_and_nothing_else():
-    outer = Chance(5, Sampler(1.0))
-    inner = outer.inner("reviewer", (0, 1))
-    assert [inner.choose(LOGITS, position) for position in range(99)] == [
-        outer.choose(LOGITS, position) for position in range(99)
-    ]
-    distribution = LOGITS.softmax(-1)
-    assert [inner.draw("emit", distribution, at, ()) for at in range(99)] != [
-        outer.draw("emit", distribution, at, ()) for at in range(99)
-    ]
+    outer, distribution = Chance(5, Sampler(1.0)), LOGITS.softmax(-1)
+    both = outer, outer.inner("reviewer", (0, 1))
+    chosen, drawn = (
+        [[ask(chance, at) for at in range(99)] for chance in both]
+        for ask in (
+            lambda chance, at: chance.choose(LOGITS, at),
+            lambda chance, at: chance.draw("emit", distribution, at, ()),
+        )
+    )
+    assert chosen[0] == chosen[1] and drawn[0] != drawn[1]
 
 
 def test_a_draw_never_returns_a_token_without_probability():

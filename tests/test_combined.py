@@ -1,7 +1,9 @@
 """Drafts made of several: the first that guesses enough, and all of them merged."""
 
+from dataclasses import dataclass
+
 import pytest
-from fakes import PROMPT, table_model
+from fakes import HERE, PROMPT, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -13,28 +15,28 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 T1 = Sampler(1.0)
 
 
+@dataclass(frozen=True)
+class Guesser:
+    """A draft of so many guesses that notes its name and what chance it was given."""
+
+    name: str
+    guesses: int
+    asked: list
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        self.asked.append((self.name, chance.nesting))
+        tokens, scores = [1] * self.guesses, [1.0] * self.guesses
+        tree = TokenTree.rooted(context)
+        return tree.grown(tokens, range(self.guesses), source=self.name, scores=scores)
+
+
 def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
     asked = []
-
-    class Guesser:
-        def __init__(self, name: str, guesses: int) -> None:
-            self.name, self.guesses = name, guesses
-
-        def propose(self, context: Context, chance: Chance) -> TokenTree:
-            asked.append((self.name, chance.nesting))
-            return TokenTree.rooted(context).grown(
-                [1] * self.guesses,
-                range(self.guesses),
-                source=self.name,
-                scores=[1.0] * self.guesses,
-            )
-
-    parts = Guesser("none", 0), Guesser("two", 2), Guesser("three", 3)
-    context = Context.of([1, 2])
-    assert FirstDraft(parts).propose(context, Chance(0)).sources[1:] == ("two", "two")
+    parts = tuple(Guesser(*one, asked) for one in (("none", 0), ("two", 2), ("three", 3)))
+    assert FirstDraft(parts).propose(HERE, Chance(0)).sources[1:] == ("two", "two")
     assert asked == [("none", (("part", (0,)),)), ("two", (("part", (1,)),))]
-    assert FirstDraft(parts, least=3).propose(context, Chance(0)).guesses == 3
-    assert FirstDraft(parts[:1]).propose(context, Chance(0)).guesses == 0
+    assert FirstDraft(parts, least=3).propose(HERE, Chance(0)).guesses == 3
+    assert FirstDraft(parts[:1]).propose(HERE, Chance(0)).guesses == 0
     with pytest.raises(ValueError, match="got 0 and least=1"):
         FirstDraft(())
 
@@ -48,33 +50,22 @@ def test_guesses_that_were_drawn_are_never_passed_over():
 
 def test_a_merged_draft_holds_what_its_parts_guess_once():
     context = Context.of([1, 2, 0, 3, 1, 2, 0])
-    parts = (
-        MaxGram(None, 2),
-        TreeDraft(table_model(5, 1), widths=(5, 2)),
-        ChainDraft(table_model(5, 2, name="other"), 3),
-    )
-    trees = [part.propose(context, Chance(0, T1)) for part in parts]
-    merged = MergedDraft(parts).propose(context, Chance(0, T1))
-    guessed = [
-        {
-            tree.path_tokens(node): (tree.scores[node], tree.sources[node])
-            for node in range(1, len(tree))
-        }
-        for tree in trees
-    ]
-    paths = [merged.path_tokens(node) for node in range(1, len(merged))]
-    assert (
-        len(set(paths)) == len(paths)
-        and set(paths) == set().union(*guessed)
-        and len(paths) < sum(map(len, guessed))
-    )
-    for node, path in enumerate(paths, 1):
-        found = [part[path] for part in guessed if path in part]
-        assert (merged.scores[node], merged.sources[node]) == (
-            max(score for score, _ in found),
-            found[0][1],
-        )
-    assert {"prompt", "table", "other"} <= set(merged.sources)
+    tree, other = TreeDraft(table_model(5, 1), widths=(5, 2)), table_model(5, 2, name="other")
+    parts = (MaxGram(None, 2), tree, ChainDraft(other, 3))
+
+    def guessed(draft) -> list[tuple]:
+        tree = draft.propose(context, Chance(0, T1))
+        nodes = range(1, len(tree))
+        return [(tree.path_tokens(node), tree.scores[node], tree.sources[node]) for node in nodes]
+
+    merged, whole = guessed(MergedDraft(parts)), [one for part in parts for one in guessed(part)]
+    paths = [path for path, _, _ in merged]
+    assert len(set(paths)) == len(paths) < len(whole)
+    assert set(paths) == {path for path, _, _ in whole}
+    for path, score, source in merged:
+        found = [one for one in whole if one[0] == path]
+        assert score == max(score for _, score, _ in found) and source == found[0][2]
+    assert {"prompt", "table", "other"} <= {source for _, _, source in merged}
 
 
 @pytest.mark.parametrize("siblings", ["iid", "distinct"])

@@ -52,9 +52,8 @@ def test_an_own_pair_is_compared_and_every_text_is_the_targets_own(own):
 
 def test_sampled_text_of_hugging_face_is_not_compared_and_ours_is(own):
     told = method_summary(compared(own, PROMPTS, Sampler(1.0, top_k=20), max_new_tokens=5))
-    assert told.set_index("method").same.to_dict() == {
-        name: "–" if name in HUGGING else "yes" for name in told.method
-    }
+    wanted = {name: "–" if name in HUGGING else "yes" for name in told.method}
+    assert told.set_index("method").same.to_dict() == wanted
 
 
 def test_the_embedded_ladder_is_tried_with_all_that_there_is(ladder, own):
@@ -118,15 +117,13 @@ def judged(own, dtype, wanted):
         row = ladder.target.score(context, TokenTree.rooted(context))[0].float()
         best, *others = row.argsort(descending=True, stable=True)[:50].tolist()
         step = 2.0 ** (math.floor(math.log2(float(row[best]))) - 7)
-        below = {token: float(row[best] - row[token]) for token in others}
-        fitting = [
-            token for token, gap in below.items() if gap > TWO_PROGRAMS and wanted(gap / step)
-        ]
-        found += [(*text.tokens[:place], token, *text.tokens[place + 1 :]) for token in fitting[:1]]
-    ties = (
-        near_tie(ladder.target, text.prompt, text.tokens, tokens, floor=TWO_PROGRAMS)
-        for tokens in found[:3]
-    )
+        for token in others:
+            gap = float(row[best] - row[token])
+            if gap > TWO_PROGRAMS and wanted(gap / step):
+                found.append((*text.tokens[:place], token, *text.tokens[place + 1 :]))
+                break
+    asked = (ladder.target, text.prompt, text.tokens)
+    ties = (near_tie(*asked, tokens, floor=TWO_PROGRAMS) for tokens in found[:3])
     return [tie.verdict == ROUNDING for tie in ties]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fakes import PROMPT, distance, speculative_distribution, table_model
+from fakes import deviation, table_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -16,7 +16,6 @@ from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.table import joint_distribution
 
 FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
@@ -37,12 +36,11 @@ def cut_model(vocabulary: int, frequent: tuple[int, ...]) -> CachedModel:
 
 def scored(model: CachedModel | FastModel, context: Context) -> torch.Tensor:
     tokens, parents = zip(*TREE, strict=True)
-    return model.score(
-        context, TokenTree.rooted(context).grown(tokens, parents, source="test", scores=[0.5] * 3)
-    )
+    tree = TokenTree.rooted(context).grown(tokens, parents, source="test", scores=[0.5] * 3)
+    return model.score(context, tree)
 
 
-def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head() -> None:
+def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
     context = Context.of((7, 1, 7)).extended((4,))
     cut, whole = (
         scored(model, context) for model in (cut_model(9, (0, 2)), CachedModel(network(9), "whole"))
@@ -53,7 +51,7 @@ def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head() -
     assert cut[:, dropped].isneginf().all()
 
 
-def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows() -> None:
+def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows():
     """What a model remembers of one prompt never changes what it says for another."""
     short, long = Context.of((7, 1)).extended((4, 3)), Context.of((7, 1, 4, 3))
     model = cut_model(9, (0, 2))
@@ -62,7 +60,7 @@ def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows() -> No
     assert not torch.equal(scored(model, short), scored(model, long))
 
 
-def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head() -> None:
+def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head():
     """With equal noise the cut head chooses what the whole one does, wherever it can; numbered by
     its own places it would not.
     """
@@ -82,34 +80,24 @@ def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head() -> None:
     assert by_id == possible > 1.2 * by_place
 
 
-@pytest.mark.parametrize(
-    "draft",
-    [
-        lambda model: ChainDraft(model, 2, siblings="iid"),
-        lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct"),
-    ],
-    ids=["chain", "tree without replacement"],
-)
-def test_reject_is_exact_where_the_drafts_rows_have_zeros(draft, unchecked) -> None:
+def careless(tree, target_logits, chance):
+    """Takes the zeros of a row for a little probability, off the rest."""
+    rows = [None if row is None else (row + 0.05) / (row + 0.05).sum() for row in tree.rows]
+    return reject(replace(tree, rows=tuple(rows)), target_logits, chance)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree without replacement"])
+def test_reject_is_exact_where_the_drafts_rows_have_zeros(kind, unchecked):
     """Every branch of two rounds on four tokens, of which the head scores two and the prompt's."""
-    sampler, model, target = Sampler(1.0), cut_model(4, (2,)), table_model(4, 1)
-    guessing = draft(model)
-    wanted = joint_distribution(target, PROMPT, sampler, 2)
-    found = speculative_distribution(target, guessing, sampler, length=2)
-    assert distance(found, wanted) < 1e-12
-
-    def careless(tree, target_logits, chance):
-        """Takes the zeros of a row for a little probability, off the rest."""
-        rows = [None if row is None else (row + 0.05) / (row + 0.05).sum() for row in tree.rows]
-        return reject(replace(tree, rows=tuple(rows)), target_logits, chance)
-
-    assert (
-        distance(speculative_distribution(target, guessing, sampler, careless, length=2), wanted)
-        > 1e-3
-    )
+    model, target = cut_model(4, (2,)), table_model(4, 1)
+    chain = ChainDraft(model, 2, siblings="iid")
+    tree = TreeDraft(model, widths=(2, 1), siblings="distinct")
+    draft = chain if kind == "chain" else tree
+    assert deviation(target, draft, Sampler(1.0), length=2) < 1e-12
+    assert deviation(target, draft, Sampler(1.0), careless, length=2) > 1e-3
 
 
-def test_token_ids_beyond_the_vocabulary_are_refused() -> None:
+def test_token_ids_beyond_the_vocabulary_are_refused():
     with pytest.raises(ValueError, match="0 to 8"):
         cut_head(network(9), (3, 9))
 
@@ -124,7 +112,7 @@ def small() -> LlamaForCausalLM:
     return found
 
 
-def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt() -> None:
+def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt():
     """Two prompts over the same tokens in turn and back; their rows differ, which is the control:
     logits of the other prompt, or of the head as it was read at first, would be seen.
     """
@@ -142,7 +130,7 @@ def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt() -> None:
     assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
 
 
-def test_kept_rows_of_another_head_are_not_taken_for_ones_own() -> None:
+def test_kept_rows_of_another_head_are_not_taken_for_ones_own():
     one, same, other = cut_model(9, (0, 2)), cut_model(9, (2, 0)), cut_model(9, (0, 3))
     scored(same, Context.of((7, 1)))  # what a prompt adds is no part of the model
     assert fingerprint(one) == fingerprint(same) != fingerprint(other)

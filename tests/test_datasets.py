@@ -14,41 +14,38 @@ from specdec_lib.workload import PUBLISHED, SPLITS, Prompt, load_prompts
 from specdec_lib.workload.prompts import split_of
 from specdec_lib.workload.schemas import QUESTIONS
 
-HUMANEVAL = [
-    {
-        "task_id": f"HumanEval/{number}",
-        "prompt": f'def add{number}(a, b):\n    """Add."""\n',
-        "entry_point": f"add{number}",
-        "canonical_solution": "    return a + b\n",
-        "test": "def check(candidate):\n    assert candidate(1, 2) == 3\n",
-    }
-    for number in range(3)
-]
-GSM8K = [
-    {"question": f"Tom has {n} apples. How many?", "answer": f"He has {n}.\n#### {n}"}
-    for n in range(3)
-]
-MMLU = [
-    {"question": f"What is {n} + 1?", "subject": "elementary_mathematics", "answer": n}
-    | {"choices": ["1", "2", "3", "None"]}
-    for n in range(3)
-]
-SPEC_BENCH = [
-    {"question_id": 81, "category": "writing", "turns": ["Write a post.", "Shorter."]},
-    {"question_id": 161, "category": "translation", "turns": ["Translate: Guten Tag"]},
-    {"question_id": 321, "category": "math_reasoning", "turns": ["2 + 2?"], "reference": ["4"]},
-]
-SETS = {"humaneval": HUMANEVAL, "gsm8k": GSM8K, "mmlu": MMLU, "spec-bench": SPEC_BENCH}
-TEXTS = {
+SOLVED = {"canonical_solution": "    return a + b\n"}
+SOLVED |= {"test": "def check(candidate):\n    assert candidate(1, 2) == 3\n"}
+SETS = {  # three lines of each
+    "humaneval": [
+        {"task_id": f"HumanEval/{n}", "prompt": f'def add{n}(a, b):\n    """Add."""\n'}
+        | {"entry_point": f"add{n}", **SOLVED}
+        for n in range(3)
+    ],
+    "gsm8k": [
+        {"question": f"Tom has {n} apples. How many?", "answer": f"He has {n}.\n#### {n}"}
+        for n in range(3)
+    ],
+    "mmlu": [
+        {"question": f"What is {n} + 1?", "subject": "elementary_mathematics", "answer": n}
+        | {"choices": ["1", "2", "3", "None"]}
+        for n in range(3)
+    ],
+    "spec-bench": [
+        {"question_id": 81, "category": "writing", "turns": ["Write a post.", "Shorter."]},
+        {"question_id": 161, "category": "translation", "turns": ["Translate: Guten Tag"]},
+        {"question_id": 321, "category": "math_reasoning", "turns": ["2 + 2?"], "reference": ["4"]},
+    ],
+}
+GSM8K = SETS["gsm8k"]
+CHOICES = (
+    "The following is a multiple choice question (with answer) about elementary mathematics.\n\n"
+    "What is 1 + 1?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:"
+)
+TEXTS = {  # name, text and domain of the second
     "humaneval": ("HumanEval/1", 'def add1(a, b):\n    """Add."""\n', "humaneval"),
     "gsm8k": ("gsm8k/1", "Question: Tom has 1 apples. How many?\nAnswer:", "gsm8k"),
-    "mmlu": (
-        "mmlu/elementary_mathematics/1",
-        "The following is a multiple choice question (with answer) about elementary mathematics."
-        "\n\n"
-        "What is 1 + 1?\nA. 1\nB. 2\nC. 3\nD. None\nAnswer:",
-        "mmlu",
-    ),
+    "mmlu": ("mmlu/elementary_mathematics/1", CHOICES, "mmlu"),
     "spec-bench": ("spec-bench/161", "Translate: Guten Tag", "spec-bench/translation"),
 }
 HUB = {  # what `datasets` is asked for
@@ -118,11 +115,8 @@ def test_what_keeps_a_set_from_being_had_by_name_is_said(hub, monkeypatch):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_two_splits_share_no_prompt_and_leave_none_out(tmp_path, name):
-    number = {"humaneval": "task_id", "spec-bench": "question_id"}.get(name)
-    lines = [
-        line | ({number: f"HumanEval/{n}"} if number else {})
-        for n, line in enumerate(SETS[name] * 20)
-    ]
+    number = {"humaneval": "task_id", "spec-bench": "question_id"}.get(name, "ignored")
+    lines = [line | {number: f"HumanEval/{n}"} for n, line in enumerate(SETS[name] * 20)]
     path = written(tmp_path / "x.jsonl", lines)
     whole, *parts = (
         {prompt.name for prompt in load_prompts(path, split)} for split in ("all", *SPLITS)
@@ -239,7 +233,5 @@ def test_what_is_no_set_file_split_or_limit_is_refused(wrong, complaint):
 
 def test_a_split_that_holds_nothing_is_refused_and_not_empty(tmp_path):
     path = written(tmp_path / "mine.jsonl", [{"text": "a", "split": "development"}])
-    with pytest.raises(
-        ValueError, match=r'holds 1 prompts and none is held-out; split="all" takes them all'
-    ):
+    with pytest.raises(ValueError, match='holds 1 prompts and none is held-out; split="all" takes'):
         load_prompts(path, "held-out")

@@ -1,7 +1,6 @@
 """The writer of text: shards come back as they were, and every token is the model's own choice."""
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import torch
@@ -35,17 +34,15 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return found
 
 
-def network(spread: float = 0.2) -> LlamaForCausalLM:
+def network() -> LlamaForCausalLM:
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    config = LlamaConfig(
-        vocab_size=259, max_position_embeddings=512, initializer_range=spread, **sizes, **heads
-    )
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.2}
+    config = LlamaConfig(vocab_size=259, max_position_embeddings=512, **sizes, **heads)
     return LlamaForCausalLM(config).eval()
 
 
-def test_shards_and_pending_conversations_come_back(tmp_path: Path) -> None:
+def test_shards_and_pending_conversations_come_back(tmp_path):
     store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
     for one in CONVERSATIONS[:2]:
         store.add(one)
@@ -57,7 +54,7 @@ def test_shards_and_pending_conversations_come_back(tmp_path: Path) -> None:
     assert [path.name for path in text.list_shards(tmp_path / "text")] == ["000.safetensors"]
 
 
-def test_a_killed_run_loses_the_line_that_was_cut_and_goes_on(tmp_path: Path) -> None:
+def test_a_killed_run_loses_the_line_that_was_cut_and_goes_on(tmp_path):
     store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
     for one in CONVERSATIONS:
         store.add(one)
@@ -69,9 +66,7 @@ def test_a_killed_run_loses_the_line_that_was_cut_and_goes_on(tmp_path: Path) ->
     assert (tmp_path / "pending.jsonl").read_text() == whole
 
 
-def test_enough_answer_tokens_become_a_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_enough_answer_tokens_become_a_shard(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "SHARD_ANSWER_TOKENS", 4)
     store = TextStore(tmp_path / "text", tmp_path / "pending.jsonl")
     for one in CONVERSATIONS:
@@ -79,12 +74,12 @@ def test_enough_answer_tokens_become_a_shard(
     assert len(text.list_shards(tmp_path / "text")) == 1 and store.waiting == CONVERSATIONS[2:]
 
 
-def test_a_token_id_of_more_than_16_bits_is_refused() -> None:
+def test_a_token_id_of_more_than_16_bits_is_refused():
     with pytest.raises(ValueError, match="16 bits, got 3 to 65536"):
         text.pack([Conversation((3, 65_536), 1, True, True, None)])
 
 
-def test_the_table_counts_by_domain() -> None:
+def test_the_table_counts_by_domain():
     table = describe(CONVERSATIONS)
     assert list(table.index) == ["all", "chat", "code", "unknown"]
     assert list(table.conversations) == [3, 1, 1, 1]
@@ -104,7 +99,7 @@ def batched(model: LlamaForCausalLM, texts: list[list[int]]) -> list[torch.Tenso
     return list(logits.float())
 
 
-def test_the_batched_passes_give_hugging_faces_logits() -> None:
+def test_the_batched_passes_give_hugging_faces_logits():
     """Within the rounding of bfloat16; texts whose last two tokens are swapped are far outside."""
     model = network()
     random = torch.Generator().manual_seed(1)
@@ -134,7 +129,7 @@ def write(
     return list(islice((one for one in writer.write() if one is not None), count))
 
 
-def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short: None) -> None:
+def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short):
     model = network()
     lags = {True: 0.0, False: 0.0}  # by greedy: how far a chosen logit is below the best, at most
     for one in write(model, 24):
@@ -146,7 +141,7 @@ def test_greedy_answers_are_the_likeliest_tokens_and_drawn_ones_are_not(short: N
     assert lags[True] < 0.3 < 1 < lags[False]
 
 
-def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short: None) -> None:
+def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short):
     reader = tokenizer()
     found = write(network(), 24)
     assert len(found) == 24 > 4 and {one.greedy for one in found} == {True, False}
@@ -159,7 +154,7 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short: N
     assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
 
 
-def test_requests_are_of_the_wanted_domains_and_colder_ones_are_likelier(short: None) -> None:
+def test_requests_are_of_the_wanted_domains_and_colder_ones_are_likelier(short):
     model, share = network(), {}
     for temperature in (0.01, 0.7, 3.0):
         asked = {"domains": ("chat", "math"), "temperature": temperature}

@@ -1,5 +1,6 @@
 """Lessons hold the target's distributions, and a student learns them; training resumes exactly."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,27 +60,29 @@ def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
     return read_lessons(texts(), HEAD, tmp_path / "lessons")
 
 
-def test_lessons_are_the_targets_distribution_within_the_head(taught: list[Lesson]) -> None:
+def batch(taught: list[Lesson]) -> Batch:
+    place_of = torch.full((60,), -1)
+    place_of[HEAD] = torch.arange(len(HEAD))
+    return Batch(taught[:6], place_of)
+
+
+def test_lessons_are_the_targets_distribution_within_the_head(taught):
     for lesson in taught[::5]:
-        one = lesson.conversation
+        one, places = lesson.conversation, lesson.places.int().long()
         logits = network()(torch.tensor([one.ids])).logits[0, one.start - 1 : -1, HEAD]
         wanted = logits.log_softmax(-1)
-        found = torch.full_like(wanted, float("nan")).scatter(
-            1, lesson.places.int().long(), lesson.log_probs.float()
-        )
+        found = torch.full_like(wanted, math.nan).scatter(1, places, lesson.log_probs.float())
         torch.testing.assert_close(found, wanted, atol=2e-2, rtol=0)
 
 
-def test_lessons_of_other_texts_or_another_head_are_refused(
-    taught: list[Lesson], tmp_path: Path
-) -> None:
+def test_lessons_of_other_texts_or_another_head_are_refused(taught, tmp_path):
     with pytest.raises(ValueError, match="002"):
         read_lessons([*texts()[:-1], texts()[0]], HEAD, tmp_path / "lessons")
     with pytest.raises(ValueError, match="another head"):
         read_lessons(texts(), HEAD[:-1], tmp_path / "lessons")
 
 
-def test_files_of_lessons_that_are_there_are_kept(taught: list[Lesson], tmp_path: Path) -> None:
+def test_files_of_lessons_that_are_there_are_kept(taught, tmp_path):
     files = sorted((tmp_path / "lessons").iterdir())
     before = [path.stat().st_mtime_ns for path in files]
     files[1].unlink()
@@ -88,20 +91,18 @@ def test_files_of_lessons_that_are_there_are_kept(taught: list[Lesson], tmp_path
     assert [a == b for a, b in zip(after, before, strict=True)] == [True, False, True]
 
 
-def test_frequent_tokens_are_counted_in_answers_only() -> None:
+def test_frequent_tokens_are_counted_in_answers_only():
     told = [Conversation((9, 9, 9, 4, 4, 5), 3, True, True, None)]
     assert frequent_tokens(told, 2) == [4, 5]
     assert frequent_tokens(told, 2, always=(7,)) == [4, 7]
 
 
-def test_a_student_of_all_layers_is_the_target(taught: list[Lesson]) -> None:
+def test_a_student_of_all_layers_is_the_target(taught):
     """No divergence from itself, and some from a student without the middle layer."""
-    place_of = torch.full((60,), -1)
-    place_of[HEAD] = torch.arange(len(HEAD))
-    batch, target = Batch(taught[:6], place_of), network()
+    some, target = batch(taught), network()
     rows = target.lm_head.weight[HEAD]
     same, other = (
-        divergence(batch.hidden(build_student(target, layers)), rows, *batch.of_target())
+        divergence(some.hidden(build_student(target, layers)), rows, *some.of_target())
         for layers in ((0, 1, 2), (0, 2))
     )
     assert same.abs().max() < 1e-2 < 0.1 < other.mean()
@@ -109,16 +110,12 @@ def test_a_student_of_all_layers_is_the_target(taught: list[Lesson]) -> None:
 
 
 @pytest.mark.parametrize("undistilled", [False, True])
-def test_the_gradient_is_that_of_the_divergence_written_out(
-    taught: list[Lesson], monkeypatch: pytest.MonkeyPatch, undistilled: bool
-) -> None:
+def test_the_gradient_is_that_of_the_divergence_written_out(taught, monkeypatch, undistilled):
     monkeypatch.setattr(training, "ROWS", 7)
-    place_of = torch.full((60,), -1)
-    place_of[HEAD] = torch.arange(len(HEAD))
-    batch, rows = Batch(taught[:6], place_of), network().lm_head.weight.detach()[HEAD].double()
-    places, probs, rest = batch.of_text()
+    some, rows = batch(taught), network().lm_head.weight.detach()[HEAD].double()
+    places, probs, rest = some.of_text()
     if not undistilled:
-        places, probs = batch.places[:, :8], batch.probs[:, :8]
+        places, probs = some.places[:, :8], some.probs[:, :8]
         rest = 1 - probs.sum(dim=1)
     given = torch.randn(len(places), 32, dtype=torch.float64, requires_grad=True)
     divergence(given, rows, places, probs, rest).sum().backward()
@@ -133,8 +130,8 @@ def test_the_gradient_is_that_of_the_divergence_written_out(
 
 @pytest.mark.parametrize("undistilled", [False, True])
 def test_training_interrupted_ends_as_if_it_had_not_been(
-    taught: list[Lesson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undistilled: bool
-) -> None:
+    taught, tmp_path, monkeypatch, undistilled
+):
     plan = TrainingPlan(600, batch_tokens=60, rate=3e-3, undistilled=undistilled)
     whole = build_student(network(), (0,))
     train_student(whole, taught, HEAD, plan, tmp_path / "whole")
@@ -154,38 +151,32 @@ def test_training_interrupted_ends_as_if_it_had_not_been(
         train_student(resumed, taught, HEAD, replace(plan, origin="layer 2"), tmp_path / "cut")
 
 
-def test_distillation_brings_a_student_nearer(taught: list[Lesson], tmp_path: Path) -> None:
+def test_distillation_brings_a_student_nearer(taught, tmp_path):
     student = build_student(network(), (0,))
     before = judge(student, taught, HEAD)["overlap"]
     train_student(student, taught, HEAD, TrainingPlan(4_000, 120, 1e-2), tmp_path / "student")
     assert (judge(student, taught, HEAD)["overlap"] > before + 0.1).all()
 
 
-def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path: Path) -> None:
-    target = network()
+def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path):
+    """Its weights are compared in test_finishing.py."""
+    target, place = network(), tmp_path / "student.safetensors"
     student = build_student(target, (0, 2))
-    save_student(student, tmp_path / "student.safetensors", {"layers": [0, 2]})
-    again = assemble(target, tmp_path / "student.safetensors")
+    save_student(student, place, {"layers": [0, 2]})
+    again = assemble(target, place)
     assert again.model.embed_tokens.weight is target.model.embed_tokens.weight
     assert again.lm_head.weight is target.lm_head.weight
-    assert read_about(tmp_path / "student.safetensors") == {"layers": [0, 2]}
-    loaded = own_weights(again)
-    for name, weights in own_weights(student).items():
-        step = weights.abs().amax(dim=-1, keepdim=True) / 127 if weights.dim() > 1 else 0
-        assert ((loaded[name] - weights).abs() <= 0.501 * step).all()
+    assert read_about(place) == {"layers": [0, 2]}
+    assert own_weights(again).keys() == own_weights(student).keys()
+    wider = network().config
+    wider.intermediate_size = 64
     with pytest.raises(ValueError, match="layers"):
-        assemble(network_of_other_width(), tmp_path / "student.safetensors")
+        assemble(LlamaForCausalLM(wider).eval(), place)
     with pytest.raises(ValueError, match="0 to 2"):
         build_student(target, (3,))
 
 
-def network_of_other_width() -> LlamaForCausalLM:
-    config = network().config
-    config.intermediate_size = 64
-    return LlamaForCausalLM(config).eval()
-
-
-def test_a_draft_continues_answers_with_its_own_choices(taught: list[Lesson]) -> None:
+def test_a_draft_continues_answers_with_its_own_choices(taught):
     """Every token it wrote greedily is its likeliest of the head; the text before is untouched."""
     student = build_student(network(), (0, 2))
     continued = list(continue_answers(student, texts(), HEAD, seed=5))
@@ -199,9 +190,7 @@ def test_a_draft_continues_answers_with_its_own_choices(taught: list[Lesson]) ->
         assert (chosen == list(one.ids[one.start :])) == one.greedy
 
 
-def test_samples_are_drawn_within_the_head_at_temperature_1_5(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
     """4,000 samples of one token after the same opening have the distribution of T = 1.5, and at
     another temperature they would not.
     """

@@ -33,19 +33,19 @@ def requirements(*extras: str) -> list[Requirement]:
     return [Requirement(line) for line in lines]
 
 
-def test_the_lock_satisfies_the_project() -> None:
+def test_the_lock_satisfies_the_project():
     pins = lock()
     for one in requirements("dev"):
         assert one.specifier.contains(pins[canonicalize_name(one.name)]), one
 
 
-def test_torch_is_pinned_for_any_device() -> None:
+def test_torch_is_pinned_for_any_device():
     pins = lock()
     assert pins["torch"] == "2.13.0" and "torch==2.13.0" in PROJECT["dependencies"]
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
 
 
-def test_the_conda_environment_is_the_locks() -> None:
+def test_the_conda_environment_is_the_locks():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     *_, section = environment["dependencies"]
     packages = {one for one in section["pip"] if not one.startswith("-")}
@@ -54,7 +54,7 @@ def test_the_conda_environment_is_the_locks() -> None:
     assert "pip" in environment["dependencies"]
 
 
-def test_every_package_that_the_library_imports_is_declared() -> None:
+def test_every_package_that_the_library_imports_is_declared():
     extras = requirements(*PROJECT["optional-dependencies"])
     known = {canonicalize_name(one.name) for one in extras} | {"specdec-lib"}
     for path in (ROOT / "specdec_lib").rglob("*.py"):
@@ -65,7 +65,7 @@ def test_every_package_that_the_library_imports_is_declared() -> None:
                 assert canonicalize_name(IMPORT_NAMES.get(name, name)) in known, (path, name)
 
 
-def test_the_metadata_names_the_pythons_that_are_tested() -> None:
+def test_the_metadata_names_the_pythons_that_are_tested():
     path = ROOT / ".github" / "workflows" / "test.yml"
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
@@ -74,7 +74,7 @@ def test_the_metadata_names_the_pythons_that_are_tested() -> None:
     assert named == tested == [f"3.{n}" for n in range(30) if allowed.contains(f"3.{n}")]
 
 
-def test_binder_installs_the_lock_and_the_library() -> None:
+def test_binder_installs_the_lock_and_the_library():
     binder = ROOT / "binder"
     lines = (binder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     index, pins = [line for line in lines if not line.startswith("#")]
@@ -86,7 +86,7 @@ def test_binder_installs_the_lock_and_the_library() -> None:
     assert after.stat().st_mode & 0o111 and "--no-deps -e ." in after.read_text(encoding="utf-8")
 
 
-def test_what_ci_calls_is_what_the_readme_says() -> None:
+def test_what_ci_calls_is_what_the_readme_says():
     script = ROOT / ".ci" / "run"
     called = re.findall(r"^(?:exec )?make ([a-z-]+)", script.read_text(encoding="utf-8"), re.M)
     assert called == ["test", "test-ui"] and script.stat().st_mode & 0o111
@@ -110,7 +110,7 @@ except ModuleNotFoundError as problem:
     ).stdout
 
 
-def test_a_missing_package_is_named_with_the_line_that_installs_it() -> None:
+def test_a_missing_package_is_named_with_the_line_that_installs_it():
     pins = lock()
     message = without("jaxtyping", "anywidget", notebook=True)
     assert "jaxtyping, anywidget" in message
@@ -119,10 +119,10 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it() -> None:
     assert f"-m pip install -q torch=={pins['torch']}" in without("torch", notebook=False)
 
 
-def test_nothing_is_said_where_nothing_is_missing() -> None:
+def test_nothing_is_said_where_nothing_is_missing():
     assert without(notebook=True) == "" == without("plotly", "anywidget", notebook=False)
 
 
-def test_every_package_that_is_looked_for_is_a_dependency() -> None:
+def test_every_package_that_is_looked_for_is_a_dependency():
     declared = {canonicalize_name(one.name) for one in requirements()}
     assert {*specdec_lib.CORE, *specdec_lib.IN_NOTEBOOKS} <= declared

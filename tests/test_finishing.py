@@ -38,7 +38,7 @@ def scores(ladder: Ladder, name: str) -> torch.Tensor:
     return getattr(ladder, name).score(context, TokenTree.rooted(context))[0]
 
 
-def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path) -> None:
+def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder):
     ladder, target = load_ladder(folder=folder, device="cpu"), target_network()
     for name, layers in LAYERS.items():
         network = getattr(ladder, name).model
@@ -60,17 +60,17 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder: Path
 
 
 @pytest.mark.parametrize("runtime", ["reference", "fast"])
-def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder: Path, runtime: str) -> None:
-    ladder, chance = load_ladder(folder=folder, device="cpu", runtime=runtime), Chance(1)
-    plain = decode(ladder.target, NoDraft(), PROMPT, chance, max_new_tokens=32)
-    for draft in (ladder.middle, ladder.draft):
-        guessed = decode(
-            ladder.target, TreeDraft(draft, budget=6), PROMPT, chance, max_new_tokens=32
-        )
-        assert guessed.tokens == plain.tokens and len(guessed.rounds) < 28
+def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder, runtime):
+    ladder = load_ladder(folder=folder, device="cpu", runtime=runtime)
+    trees = (TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft))
+    plain, *guessed = (
+        decode(ladder.target, draft, PROMPT, Chance(1), max_new_tokens=32)
+        for draft in (NoDraft(), *trees)
+    )
+    assert all(one.tokens == plain.tokens and len(one.rounds) < 28 for one in guessed)
 
 
-def test_finishing_again_leaves_nothing_of_what_was_there(folder: Path) -> None:
+def test_finishing_again_leaves_nothing_of_what_was_there(folder):
     for name in ("README.md", "match.json", "draft-00001-of-00002.safetensors"):
         (folder / name).write_text("old")
     head = sorted(frequent_tokens())[: HEAD // 2]
@@ -83,7 +83,7 @@ def test_finishing_again_leaves_nothing_of_what_was_there(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["card.json", "head.json", "katz.npz", "draft.safetensors"])
-def test_a_damaged_or_missing_file_is_refused(folder: Path, name: str) -> None:
+def test_a_damaged_or_missing_file_is_refused(folder, name):
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="is damaged"):
@@ -102,30 +102,24 @@ def test_a_damaged_or_missing_file_is_refused(folder: Path, name: str) -> None:
         ({"dtype": "int8"}, "float32, float64, bfloat16, got 'int8'"),
     ],
 )
-def test_runtimes_and_dtypes_that_there_are_not_are_refused(
-    folder: Path, options: dict[str, str], complaint: str
-) -> None:
+def test_runtimes_and_dtypes_that_there_are_not_are_refused(folder, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         load_ladder(folder=folder, **options)
 
 
-def test_a_target_that_is_not_prepared_is_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_that_is_not_prepared_is_named(folder, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(folder / "elsewhere"))
     with pytest.raises(ValueError, match=r"the target is not prepared: .*`specdec setup`"):
         load_ladder(folder=folder)
 
 
-def test_a_draft_says_nothing_of_the_targets_folder(folder: Path) -> None:
+def test_a_draft_says_nothing_of_the_targets_folder(folder):
     ladder = load_ladder(folder=folder, device="cpu")
     text = export_setting(Setting("mine", TreeDraft(ladder.draft, budget=4), Sampler(0)))
     assert json.loads(text)["models"]["draft"]["source"] is None
 
 
-def test_exported_drafts_are_whole_models(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exported_drafts_are_whole_models(folder, tmp_path, monkeypatch):
     ladder = load_ladder(folder=folder, device="cpu")
     wanted = {name: scores(ladder, name) for name in LAYERS}
     monkeypatch.setattr(specdec_lib.workload, "load_ladder", lambda **_: ladder)
@@ -141,7 +135,7 @@ def test_exported_drafts_are_whole_models(
         )
 
 
-def test_a_missing_draft_is_refused_before_anything_is_written(folder: Path) -> None:
+def test_a_missing_draft_is_refused_before_anything_is_written(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder.parent / "drafts" / "middle.safetensors").unlink()
     with pytest.raises(ValueError, match=r"middle\.safetensors is missing"):

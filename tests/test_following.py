@@ -23,17 +23,20 @@ def drafts(ladder, sampler):
     ]
 
 
+def kept(generation) -> list[tuple]:
+    """What is compared of each round."""
+    return [(one.tree, one.path, one.emitted, one.tried) for one in generation.rounds]
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["greedy", "T=0.8", "top-k"])
 def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
     context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
-    text = own_text(ladder.target, context, chance, max_new_tokens=24)
+    text, stops = own_text(ladder.target, context, chance, max_new_tokens=24), ladder.stop_tokens
     for draft in (*drafts(ladder, sampler), NoDraft()):
-        limits = {"max_new_tokens": 24, "stop_tokens": ladder.stop_tokens}
+        limits = {"max_new_tokens": 24, "stop_tokens": stops}
         real = decode(ladder.target, draft, context, chance, **limits)
-        found = replay_draft(text, draft, chance, stop_tokens=ladder.stop_tokens)
-        assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == [
-            (one.tree, one.path, one.emitted, one.tried) for one in real.rounds
-        ]
+        found = replay_draft(text, draft, chance, stop_tokens=stops)
+        assert kept(found) == kept(real)
         assert found.stop == real.stop and "target" not in found.rounds[0].usage
 
 
@@ -62,25 +65,16 @@ def test_a_text_that_ends_with_a_stop_token_has_the_rounds_of_decoding(ladder, p
     whole = own_text(ladder.target, context, chance, max_new_tokens=24).tokens
     stop = whole[9]
     written, differ = whole[: whole.index(stop) + 1], 0
+    texts = [OwnText.of(ladder.target, context, written, limit) for limit in (24, len(written))]
     for draft in drafts(ladder, sampler):
         limits = {"max_new_tokens": 24, "stop_tokens": (stop,)}
         real = decode(ladder.target, draft, context, chance, **limits)
-        found, short = (
-            replay_draft(
-                OwnText.of(ladder.target, context, written, limit),
-                draft,
-                chance,
-                stop_tokens=(stop,),
-            )
-            for limit in (24, len(written))
-        )
-        rounds = [(one.tree, one.path, one.emitted, one.tried) for one in real.rounds]
-        assert [(one.tree, one.path, one.emitted, one.tried) for one in found.rounds] == rounds
-        assert found.stop == real.stop == "stop token"
+        found, short = (replay_draft(text, draft, chance, stop_tokens=(stop,)) for text in texts)
+        assert kept(found) == kept(real) and found.stop == real.stop == "stop token"
         differ += short.rounds[-1].tree != real.rounds[-1].tree
     assert differ
     with pytest.raises(ValueError, match="not a stop token"):
-        replay_draft(OwnText.of(ladder.target, context, written, 24), draft, chance)
+        replay_draft(texts[0], draft, chance)
 
 
 def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts):
@@ -91,6 +85,7 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
     for count in ("tokens", "rounds", "guesses", "draft_passes"):
         assert getattr(found, count) == getattr(watched, count)
-    assert {rows for model, rows, _ in found.passes if model == "target"} == {
-        rows for model, rows, _ in watched.passes if model == "target"
-    }
+    read, timed = (
+        {rows for model, rows, _ in work.passes if model == "target"} for work in (found, watched)
+    )
+    assert read == timed

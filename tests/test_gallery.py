@@ -65,13 +65,13 @@ def saved_by_notebooks() -> list[str]:
     return re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
 
 
-def test_every_figure_is_described_and_every_description_has_a_figure() -> None:
+def test_every_figure_is_described_and_every_description_has_a_figure():
     assert set(saved_by_notebooks()) == set(descriptions())
     assert set(STORED) <= set(descriptions())
 
 
 @pytest.mark.parametrize("name", descriptions())
-def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: str) -> None:
+def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name):
     one = descriptions()[name]
     assert 3 < len(one.title) <= 60 and not one.title.endswith(".")
     assert 40 < len(one.see) <= 200 and one.see.endswith(".")
@@ -79,7 +79,7 @@ def test_a_description_is_short_and_holds_no_number_of_a_paper_or_of_ours(name: 
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_the_papers_number_stands_beside_ours(name: str) -> None:
+def test_the_papers_number_stands_beside_ours(name):
     paper, table = descriptions()[name].paper, FIGURES / f"{name}.csv"
     found = comparison(descriptions()[name], table)
     assert found is not None and found.headings[0] == "paper" and 2 <= len(found.rows) <= 9
@@ -96,7 +96,7 @@ def test_the_papers_number_stands_beside_ours(name: str) -> None:
         assert ours and ours <= printed
 
 
-def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path: Path) -> None:
+def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("kind,x,paper\na,1.23456,1.5\na,4,\nb,9,\n")
     row = {"label": "a's largest", "paper": {"item": "staged.fig2", "key": "sometimes only"}}
@@ -124,13 +124,13 @@ def test_numbers_are_picked_from_the_table_and_missing_ones_are_dashes(tmp_path:
         ('[a]\ntitel = "t"\nsee = "s"', "title"),
     ],
 )
-def test_a_damaged_description_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_damaged_description_file_is_refused(tmp_path, text, reason):
     (tmp_path / "figures.toml").write_text(text)
     with pytest.raises(ValueError, match=reason):
         describing.descriptions(tmp_path / "figures.toml")
 
 
-def test_the_page_is_whole_offline_and_links_to_what_is_there(stored: Path) -> None:
+def test_the_page_is_whole_offline_and_links_to_what_is_there(stored):
     told = build(stored).read_text(encoding="utf-8")
     read = Read(told)
     assert sorted(read.all("data-figure")) == STORED
@@ -151,7 +151,7 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored: Path) -> N
     assert build(stored).read_text(encoding="utf-8") == told
 
 
-def test_figures_come_in_the_notebooks_order(stored: Path, made: tuple[Path, Path]) -> None:
+def test_figures_come_in_the_notebooks_order(stored, made):
     read = Read(build(stored).read_text(encoding="utf-8"))
     assert read.all("data-figure") == [name for name in saved_by_notebooks() if name in STORED]
     notebooks, folder = made
@@ -187,9 +187,7 @@ def provenance(folder: Path) -> dict:
     return json.loads(text.removeprefix("window.provenance = ").removesuffix(";\n"))
 
 
-def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
-    made: tuple[Path, Path],
-) -> None:
+def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(made):
     told, known = (made[1] / "index.html").read_text(), provenance(made[1])
     assert "Made with width = 3." in told and "<dd>5</dd>" in told and "<code>2</code>" in told
     assert "<h3>00_toy</h3>" in told and building.UNDESCRIBED.see in told
@@ -201,9 +199,7 @@ def test_the_page_shows_the_parameters_that_made_a_figure_and_what_failed(
     assert "ZeroDivisionError" in bad["error"] and "ZeroDivision" not in told
 
 
-def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_nothing(
-    made: tuple[Path, Path],
-) -> None:
+def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_nothing(made):
     notebooks, folder = made
     (folder / "00_toy.csv").write_text("edited")
     told = build(folder, notebooks=notebooks).read_text()
@@ -217,9 +213,7 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_noth
     assert build(folder, notebooks=notebooks).read_bytes() == plain
 
 
-def test_the_command_builds_a_page_or_refuses(
-    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_builds_a_page_or_refuses(made, tmp_path, capsys):
     command.main(["--out", str(made[1])])
     assert capsys.readouterr().out.strip() == str(made[1] / "index.html")
     with pytest.raises(ValueError, match="there is no figure folder"):
@@ -229,7 +223,7 @@ def test_the_command_builds_a_page_or_refuses(
         command.main(["--out", str(tmp_path / "file")])
 
 
-def test_text_from_elsewhere_is_escaped() -> None:
+def test_text_from_elsewhere_is_escaped():
     card = {"name": "00_x", "title": "<i>", "see": "a & b", "files": {"csv"}, "size": (0, 0)}
     card |= {"seed": "<0>", "changed": {"name": "'<x>'"}, "paper": None}
     said = Introduction("a < b & `c`", "*so* <script>", "")
@@ -240,8 +234,7 @@ def test_text_from_elsewhere_is_escaped() -> None:
     assert all(one in told for one in escaped) and "<i>" not in told
 
 
-def test_the_page_in_git_is_the_one_that_would_be_built(stored: Path) -> None:
-    built = re.sub(
-        r'href="[^"]*/notebooks/', 'href="../notebooks/', build(stored).read_text("utf-8")
-    )
-    assert (FIGURES / "index.html").read_text("utf-8") == built  # make refresh writes it anew
+def test_the_page_in_git_is_the_one_that_would_be_built(stored):
+    built = build(stored).read_text("utf-8")
+    here = re.sub(r'href="[^"]*/notebooks/', 'href="../notebooks/', built)
+    assert (FIGURES / "index.html").read_text("utf-8") == here  # make refresh writes it anew

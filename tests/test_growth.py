@@ -1,7 +1,6 @@
 """The growth of the n-gram stage: counted on texts of the target, at what the draft takes there."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +11,9 @@ from specdec_lib.measure.texts import Texts
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.distil import growth
 from specdec_lib.suite.distil.growth import SAMPLERS, grow, knows, main, texts
-from specdec_lib.workload import Ladder, Prompt
 
 
-def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(
-    ladder: Ladder, prompts: list[Prompt]
-) -> None:
+def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, prompts):
     """Where the draft is the target, it takes what is written."""
     same = replace(ladder, draft=ladder.target)
     stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
@@ -33,9 +29,7 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(
     assert known["among_4_low"] <= known["among_4"] <= known["among_4_high"]
 
 
-def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(
-    ladder: Ladder, prompts: list[Prompt], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):
     samples = written_text()[:, 2:]
     monkeypatch.setattr(growth, "PIECE", samples.size)
     monkeypatch.setattr(growth, "BYTES", 4_000)
@@ -52,6 +46,6 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(
     assert table[table.table == "pruned"].bytes.max() <= 4_000
 
 
-def test_more_than_there_was_sampled_is_refused(tmp_path: Path) -> None:
+def test_more_than_there_was_sampled_is_refused(tmp_path):
     with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
         main(["--samples", str(tmp_path)])

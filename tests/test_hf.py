@@ -18,12 +18,10 @@ from transformers.generation.streamers import BaseStreamer
 
 import specdec_lib.suite.hf.speaking as speaking
 from specdec_lib.core.protocols import Verdict
-from specdec_lib.drafts.combined import FirstDraft, NoDraft
-from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import Speculative
-from specdec_lib.workload import load_pair, load_prompts
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,6 +37,7 @@ def test_greedy_text_is_that_of_generate_with_every_draft(kind, name, unchecked)
         assert len(rounds) < 26
 
 
+STOPS = {"eos_token_id": list(range(2, 9))}
 OPTIONS = {
     "a longest text": {"max_new_tokens": None, "max_length": 25},
     "a penalty on repetition": {"repetition_penalty": 1.8},
@@ -46,13 +45,11 @@ OPTIONS = {
     "forbidden words": {"bad_words_ids": [[5], [9, 2]]},
     "suppressed tokens": {"suppress_tokens": [1, 4, 9], "begin_suppress_tokens": [2]},
     "a bias": {"sequence_bias": {(4,): 1.5, (8, 3): 3.0}},
-    "a stop token, and not too early": {"eos_token_id": list(range(2, 9)), "min_new_tokens": 12},
-    "a stop token at a least length": {"eos_token_id": list(range(2, 9)), "min_length": 14},
+    "a stop token, and not too early": STOPS | {"min_new_tokens": 12},
+    "a stop token at a least length": STOPS | {"min_length": 14},
     "a forced end": {"forced_eos_token_id": 4, "eos_token_id": 4},
-    "an end that becomes likelier": {
-        "exponential_decay_length_penalty": (4, 1.3),
-        "eos_token_id": 6,
-    },
+    "an end that becomes likelier": {"eos_token_id": 6}
+    | {"exponential_decay_length_penalty": (4, 1.3)},
     "allowed tokens that depend on the text": {
         "prefix_allowed_tokens_fn": lambda batch, text: [
             (int(text[-1]) * k + 1) % 20 for k in range(1, 5)
@@ -83,10 +80,8 @@ def test_a_rule_that_believes_the_draft_is_caught(monkeypatch):
         path, node = [], 0
         while tree.children(node):
             node = tree.children(node)[0]
-            token = torch.tensor(tree.tokens[node])
-            chance.choose(
-                torch.nn.functional.one_hot(token, VOCABULARY).float(), tree.position(node)
-            )
+            sure = torch.nn.functional.one_hot(torch.tensor(tree.tokens[node]), VOCABULARY)
+            chance.choose(sure.float(), tree.position(node))
             path.append(node)
         return Verdict(tuple(path), bonus=chance.choose(logits[node], tree.position(node) + 1))
 
@@ -168,15 +163,6 @@ def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
     assert "".join(streamer) == ladder.tokenizer.decode(made[0][given.shape[1] :])
 
 
-def test_the_embedded_pair_writes_what_its_target_writes():
-    pair = load_pair(device="cpu")
-    given = torch.tensor([pair.encode(load_prompts("docstring", "development")[0]).source])
-    draft = FirstDraft((MaxGram(None, 4, least=3), ChainDraft(pair.draft, 3)))
-    options = {"max_new_tokens": 24, "eos_token_id": list(pair.stop_tokens)}
-    wanted, made = both(pair.target.model, given, draft, **options)
-    assert made == wanted
-
-
 def test_time_runs_out():
     length = len(written("gpt2", drafts("gpt2")[TREE], length=60, max_time=1e-9)) - len(PROMPT)
     assert length == 1  # as in generate, which looks at the clock after each token
@@ -207,9 +193,8 @@ def test_scores_and_logits_come_back_as_from_generate():
 
 def test_a_prepared_target_is_used():
     target = CachedModel(network("gpt2"), "target")
-    wanted, made = both(
-        target.model, asked("gpt2"), Speculative(drafts("gpt2")[TREE], target=target)
-    )
+    door = Speculative(drafts("gpt2")[TREE], target=target)
+    wanted, made = both(target.model, asked("gpt2"), door)
     assert made == wanted and 0 < target.usage.passes < 30
     with pytest.raises(ValueError, match="'target' holds another model than the one"):
         both(network("llama"), asked("llama"), Speculative(NoDraft(), target=target))

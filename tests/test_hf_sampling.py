@@ -48,9 +48,7 @@ def test_a_sample_is_what_the_noise_chooses_from_generates_own_distribution(opti
         for length in (3, 20):
             wanted, draft = plainly_sampled(seed, length, **options), drafts("gpt2")[name]
             torch.manual_seed(seed)
-            assert (
-                written("gpt2", draft, length=length, **({"do_sample": True} | options)) == wanted
-            )
+            assert written("gpt2", draft, length=length, do_sample=True, **options) == wanted
 
 
 def test_samples_have_generates_distribution(unchecked):
@@ -79,10 +77,8 @@ def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
         best = rows.topk(4).values / temperature
         logs = best.log_softmax(-1)
         means = (logs.exp() * logs).sum(-1)
-        chosen = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[
-            :, 0
-        ] / temperature - best.logsumexp(-1)
-        excess += float((chosen - means).sum())
+        said = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[:, 0] / temperature
+        excess += float((said - best.logsumexp(-1) - means).sum())
         variance += float(((logs.exp() * logs**2).sum(-1) - means**2).sum())
     return excess / variance**0.5
 

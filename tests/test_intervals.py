@@ -19,14 +19,12 @@ def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
 def test_the_interval_is_that_of_scipy():
     random = np.random.default_rng(5)
     tokens, rounds = random.integers(0, 60, 17), random.integers(0, 9, 17)
+    how = {"n_resamples": 500, "paired": True, "vectorized": True, "method": "percentile"}
     found = stats.bootstrap(
         (tokens, rounds),
         lambda above, below, axis: above.sum(axis) / below.sum(axis),
-        n_resamples=500,
-        paired=True,
-        vectorized=True,
-        method="percentile",
         rng=np.random.default_rng(3),
+        **how,
     ).confidence_interval
     wanted = tokens.sum() / rounds.sum(), found.low, found.high
     assert bootstrap(tokens, rounds, resamples=500, seed=3) == pytest.approx(wanted)
@@ -77,10 +75,8 @@ def test_the_paired_interval_covers_and_is_narrower_than_an_unpaired_one():
 
 
 def test_pairing_cancels_what_two_drafts_share():
-    tokens = [10, 80, 30, 5]
-    assert paired_bootstrap(
-        [2 * count for count in tokens], [4, 4, 4, 4], tokens, [4, 4, 4, 4]
-    ) == (2, 2, 2)
+    tokens, rounds = np.array([10, 80, 30, 5]), [4, 4, 4, 4]
+    assert paired_bootstrap(2 * tokens, rounds, tokens, rounds) == (2, 2, 2)
     ratio, low, high = paired_bootstrap([6, 4], [2, 2], [1, 3], [2, 2])
     assert ratio == 2.5 and low == pytest.approx(4 / 3) and high == 6
 

@@ -12,34 +12,20 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "specdec_lib"
-WINGS = (
-    "core",
-    "theory",
-    "models",
-    "drafts",
-    "workload",
-    "measure",
-    "show",
-    "suite",
-)  # lowest first
+WINGS = ("core", "theory", "models", "drafts", "workload", "measure", "show", "suite")  # upwards
 HEAVY = {"plotly", "papermill", "pandas", "ipywidgets", "nbval", "dask", "distributed"}
 MAY_BE_HEAVY = {"show", "suite"}
 START = "__main__"  # starts the command line; not a wing
 
-Sources = dict[
-    str, str
-    # by dotted module name without the library's own, "core.tree.nodes"; "core.tree" is the package
-    # itself
-]
+Sources = dict[str, str]  # by dotted name without the library's own; "core.tree" is a package
 
 
 def sources() -> Sources:
     found = {}
     for path in sorted(LIBRARY.rglob("*.py")):
         parts = path.relative_to(LIBRARY).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(
-            encoding="utf-8"
-        )
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[module] = path.read_text(encoding="utf-8")
     del found[""], found[START]
     return found
 
@@ -71,28 +57,19 @@ def imported(text: str, known: Sources) -> Iterator[str]:
 
 def problems(known: Sources) -> list[str]:
     """Everything that the modules do against the order of the wings."""
-    found = [
-        f"{name} is no wing" for name in sorted({wing(module) for module in known} - set(WINGS))
-    ]
+    found = [f"{name} is no wing" for name in sorted(set(map(wing, known)) - set(WINGS))]
+    below = {module: set(imported(text, known)) - {module} for module, text in known.items()}
     for module, text in known.items():
-        if any(
-            isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(ast.parse(text))
-        ):
+        nodes = ast.walk(ast.parse(text))
+        if any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
             found.append(f"{module} imports relatively")
-        found += [
-            f"{module} imports {other}, which is higher"
-            for other in imported(text, known)
-            if height(other) > height(module)
-        ]
+        higher = [other for other in below[module] if height(other) > height(module)]
+        found += [f"{module} imports {other}, which is higher" for other in higher]
         if wing(module) not in MAY_BE_HEAVY:
-            found += [
-                f"{module} imports {name} at the top"
-                for name in sorted(HEAVY & set(top_level(text)))
-            ]
+            heavy = sorted(HEAVY & set(top_level(text)))
+            found += [f"{module} imports {name} at the top" for name in heavy]
     try:
-        TopologicalSorter(
-            {module: set(imported(text, known)) - {module} for module, text in known.items()}
-        ).prepare()
+        TopologicalSorter(below).prepare()
     except CycleError as circle:
         found.append(f"imports go round in a circle: {' -> '.join(circle.args[1])}")
     return found
@@ -107,21 +84,21 @@ def top_level(text: str) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def test_imports_go_down_and_heavy_packages_stay_up() -> None:
+def test_imports_go_down_and_heavy_packages_stay_up():
     assert problems(sources()) == []
 
 
-def test_every_wing_is_there() -> None:
+def test_every_wing_is_there():
     assert {wing(module) for module in sources()} == set(WINGS)
 
 
-def test_the_library_itself_exports_nothing() -> None:
+def test_the_library_itself_exports_nothing():
     text = (LIBRARY / "__init__.py").read_text(encoding="utf-8")
     assert not list(imported(text, sources())) and "__all__" not in text
     assert set(top_level(text)) <= set(sys.stdlib_module_names)
 
 
-def test_a_public_function_or_class_is_defined_once() -> None:
+def test_a_public_function_or_class_is_defined_once():
     defined = Counter(
         node.name
         for text in sources().values()
@@ -131,50 +108,34 @@ def test_a_public_function_or_class_is_defined_once() -> None:
     assert {name for name, times in defined.items() if times > 1} == {"main"}
 
 
-@pytest.mark.parametrize(
-    "made_up, complaint",
-    [
-        (
-            {"core.tree": "from specdec_lib.drafts import Chain", "drafts": ""},
-            "core.tree imports drafts, which is higher",
-        ),
-        (
-            {"models": "import specdec_lib.show.steps", "show.steps": ""},
-            "models imports show.steps, which is higher",
-        ),
-        (
-            {"core": "def f():\n    from specdec_lib import models", "models": ""},
-            "core imports models, which is higher",
-        ),
-        ({"utils": ""}, "utils is no wing"),
-        ({"measure.sweep": "import pandas as pd"}, "measure.sweep imports pandas at the top"),
-        (
-            {"measure": "from plotly.graph_objects import Figure"},
-            "measure imports plotly at the top",
-        ),
-        ({"drafts": "from . import models", "models": ""}, "drafts imports relatively"),
-        (
-            {
-                "core": "",
-                "core.a": "from specdec_lib.core.b import x",
-                "core.b": "from specdec_lib.core import a",
-            },
-            "imports go round in a circle",
-        ),
-    ],
-)
-def test_the_checker_finds_an_offending_module(made_up: Sources, complaint: str) -> None:
-    assert any(problem.startswith(complaint) for problem in problems(made_up))
+CIRCLE = {"core": "", "core.a": "from specdec_lib.core.b import x"}
+CIRCLE |= {"core.b": "from specdec_lib.core import a"}
+OFFENDING = {
+    "core.tree imports drafts, which is higher": {
+        "core.tree": "from specdec_lib.drafts import Chain",
+        "drafts": "",
+    },
+    "models imports show.steps, which is higher": {
+        "models": "import specdec_lib.show.steps",
+        "show.steps": "",
+    },
+    "core imports models, which is higher": {
+        "core": "def f():\n    from specdec_lib import models",
+        "models": "",
+    },
+    "utils is no wing": {"utils": ""},
+    "measure.sweep imports pandas at the top": {"measure.sweep": "import pandas as pd"},
+    "measure imports plotly at the top": {"measure": "from plotly.graph_objects import Figure"},
+    "drafts imports relatively": {"drafts": "from . import models", "models": ""},
+    "imports go round in a circle": CIRCLE,
+}
 
 
-def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing() -> None:
-    assert (
-        problems(
-            {
-                "core": "",
-                "core.a": "def f():\n    import pandas",
-                "drafts": "from specdec_lib.core.a import x",
-            }
-        )
-        == []
-    )
+@pytest.mark.parametrize("complaint", OFFENDING)
+def test_the_checker_finds_an_offending_module(complaint):
+    assert any(problem.startswith(complaint) for problem in problems(OFFENDING[complaint]))
+
+
+def test_the_checker_finds_nothing_in_a_late_heavy_import_or_a_lower_wing():
+    late = {"core": "", "core.a": "def f():\n    import pandas"}
+    assert problems(late | {"drafts": "from specdec_lib.core.a import x"}) == []

@@ -19,41 +19,15 @@ from specdec_lib.models.katz.model import Katz
 PROMPT, GENERATION, FILLED = ORIGINS
 
 BIGRAMS = np.array([1, 2, -1])
+TWICE, THRICE = [PROMPT] * 2, [PROMPT] * 3
+JOINT = (0, 7, 2), (3, 6, 5, 2, 3, 9, 7, 2, 3)
 CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
-    "the longest match wins": (
-        (5, 1, 2, 8, 1, 3, 2, 9, 3, 2),
-        (),
-        10,
-        None,
-        (9, 3, 2),
-        [PROMPT] * 3,
-    ),
-    "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), [PROMPT] * 2),
-    "the prompt before the generation": (
-        (4, 9, 1),
-        (4, 8, 4, 8, 4),
-        10,
-        None,
-        (9, 1),
-        [PROMPT] * 2,
-    ),
+    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), 10, None, (9, 3, 2), THRICE),
+    "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), TWICE),
+    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), 10, None, (9, 1), TWICE),
     "else the generation": ((1, 1, 1), (4, 8, 4), 10, None, (8, 4), [GENERATION] * 2),
-    "the ending may reach back into the prompt": (
-        (1, 2, 5, 3, 2, 6, 3),
-        (2,),
-        10,
-        None,
-        (6, 3),
-        [PROMPT] * 2,
-    ),
-    "a match does not straddle the joint": (
-        (0, 7, 2),
-        (3, 6, 5, 2, 3, 9, 7, 2, 3),
-        4,
-        None,
-        (9, 7, 2, 3),
-        [GENERATION] * 4,
-    ),
+    "the ending may reach into the prompt": ((1, 2, 5, 3, 2, 6, 3), (2,), 10, None, (6, 3), TWICE),
+    "a match does not straddle the joint": (*JOINT, 4, None, (9, 7, 2, 3), [GENERATION] * 4),
     "copies stop at the region's end": ((1, 4, 5), (4,), 10, None, (5,), [PROMPT]),
     "a match at the region's end is none": ((1, 4), (5, 4), 10, None, (), []),
     "the prompt does not match itself": ((3, 4, 5), (), 10, None, (), []),
@@ -62,7 +36,7 @@ CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
     "bigrams until there is none": ((0,), (), 10, BIGRAMS, (1, 2), [FILLED] * 2),
     "bigrams after copies": ((1, 0, 1), (), 10, BIGRAMS, (0, 1, 2), [PROMPT, PROMPT, FILLED]),
     "a token never continued": ((2,), (), 10, BIGRAMS, (), []),
-    "never longer": ((1, 2, 3, 4, 5, 6, 1), (), 3, None, (2, 3, 4), [PROMPT] * 3),
+    "never longer": ((1, 2, 3, 4, 5, 6, 1), (), 3, None, (2, 3, 4), THRICE),
     "never longer with bigrams": ((0,), (), 3, np.array([0]), (0, 0, 0), [FILLED] * 3),
 }
 
@@ -73,21 +47,22 @@ CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
 def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
     tree = MaxGram(bigrams, length).propose(Context.of(prompt).extended(generated), Chance(0))
     assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
-    assert tree.parents == tuple(range(-1, len(tokens))) and tree.scores == pytest.approx(
-        [0.75**depth for depth in range(len(tree))]
-    )
+    assert tree.parents == tuple(range(-1, len(tokens)))
+    assert tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
 
 
-def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt():
-    tree = MaxGram().propose(Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), Chance(0))
-    assert tree.tokens[1:] == (8, 9) and set(tree.sources[1:]) == {PROMPT}
-    assert (
-        MaxGram().propose(Context.of([7], source=(7, 8, 7, 7, 9)), Chance(0)).tokens[1] == 8
-    )  # no suffix is longer than the text
-    assert (
-        MaxGram().propose(Context((0, 7, 3, 7), 1, source=(5, 6)), Chance(0)).sources[1:]
-        == (GENERATION,) * 2
-    )
+@pytest.mark.parametrize(
+    ("context", "tokens", "origin"),
+    [
+        (Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), (8, 9), PROMPT),
+        # no suffix is longer than the text
+        (Context.of([7], source=(7, 8, 7, 7, 9)), (8, 7, 7, 9), PROMPT),
+        (Context((0, 7, 3, 7), 1, source=(5, 6)), (3, 7), GENERATION),
+    ],
+)
+def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt(context, tokens, origin):
+    tree = MaxGram().propose(context, Chance(0))
+    assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
 
 
 # window, least; tokens, sources of two guesses after 9 3 7 2 3 8 4 · 1 2 3 5 1 2 3 6 1 2 3
@@ -108,19 +83,10 @@ def test_a_window_and_a_least_length(window, least, tokens, origin):
     assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
 
 
-@pytest.mark.parametrize(
-    "bigrams,length",
-    [
-        (None, 0),
-        (np.array([0.5]), 1),
-        (np.array([1]), 1),
-        (np.array([-2]), 1),
-        (np.array([[0]]), 1),
-    ],
-)
+@pytest.mark.parametrize("bigrams,length", [(None, 0), ([0.5], 1), ([1], 1), ([-2], 1), ([[0]], 1)])
 def test_max_gram_refuses(bigrams, length):
     with pytest.raises(ValueError, match="got"):
-        MaxGram(bigrams, length)
+        MaxGram(None if bigrams is None else np.array(bigrams), length)
 
 
 @pytest.mark.parametrize(("window", "least"), [(0, 1), (-1, 1), (None, 0), (5, 0), (2, 3)])
@@ -131,10 +97,7 @@ def test_max_gram_refuses_a_window_or_a_least_length(window, least):
 
 @pytest.mark.parametrize("given", [[7], [3], [1, 7, 7]])
 def test_max_gram_refuses_a_table_of_another_vocabulary(given):
-    with pytest.raises(
-        ValueError,
-        match=f"3 entries, one per token of the vocabulary, and none for token {given[-1]}",
-    ):
+    with pytest.raises(ValueError, match=f"3 entries, one per .* none for token {given[-1]}"):
         MaxGram(BIGRAMS).propose(Context.of(given), Chance(0))
 
 

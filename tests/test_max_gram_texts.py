@@ -18,32 +18,22 @@ from specdec_lib.drafts.suffixes import Automaton, SuffixIndex
 PROMPT, GENERATION, FILLED = ORIGINS
 TEXTS, CHUNKS = 10_000, 20
 SETTINGS = (
-    {},
-    {"window": 1},
-    {"window": 3},
-    {"window": 5, "least": 2},
-    {"least": 3},
-    {"window": 4, "least": 4},
+    *({}, {"window": 1}, {"window": 3}, {"window": 5, "least": 2}),
+    *({"least": 3}, {"window": 4, "least": 4}),
 )
+Guesses = tuple[tuple[int, ...], tuple[str, ...]]  # tokens, and where each came from
 
 
 def searched(
-    context: Context,
-    window: int | None = None,
-    least: int = 1,
-    *,
-    latest: bool = False,
-    straddling: bool = False,
+    context: Context, window: int | None = None, least: int = 1, *, latest=False, straddling=False
 ) -> tuple[str, tuple]:
     """Where the longest suffix stood first and what follows it there, by looking at every place;
     two ways of doing it wrong.
     """
     text, limit = context.tokens, window or len(context)
     given = context.prompt if context.source is None else context.source
-    for origin, region in (
-        (PROMPT, given + context.generated if straddling else given),
-        (GENERATION, context.generated),
-    ):
+    before = given + context.generated if straddling else given
+    for origin, region in ((PROMPT, before), (GENERATION, context.generated)):
         longest, start = least - 1, None
         for end in range(1, len(region)):
             same = 0
@@ -56,9 +46,7 @@ def searched(
     return "", ()
 
 
-def expected(
-    context: Context, draft: MaxGram, **wrong: bool
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def expected(context: Context, draft: MaxGram, **wrong: bool) -> Guesses:
     """The guesses of a draft and their origins."""
     origin, copied = searched(context, draft.window, draft.least, **wrong)
     tokens = list(copied[: draft.length])
@@ -72,7 +60,7 @@ def expected(
     return tuple(tokens), tuple(origins)
 
 
-def guessed(draft: MaxGram, context: Context) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def guessed(draft: MaxGram, context: Context) -> Guesses:
     tree = draft.propose(context, Chance(0))
     return tree.tokens[1:], tree.sources[1:]
 
@@ -93,31 +81,28 @@ def asked(random: Random, vocabulary: int) -> Iterator[Context]:
     """One text of 1 to 40 given and 0 to 40 generated tokens, as callers may ask about it: growing,
     going back, branching, elsewhere.
     """
-    source = (
-        tuple(drawn(random, random.randint(0, 40), vocabulary)) if random.random() < 0.25 else None
-    )
-    context = Context.of(drawn(random, random.randint(1, 40), vocabulary), source)
-    other = Context.of(drawn(random, random.randint(1, 40), vocabulary))
-    text, generated = drawn(random, len(context) + random.randint(0, 40), vocabulary), 0
+
+    def some(least: int, most: int) -> list[int]:
+        return drawn(random, random.randint(least, most), vocabulary)
+
+    source = tuple(some(0, 40)) if random.random() < 0.25 else None
+    context, other = Context.of(some(1, 40), source), Context.of(some(1, 40))
+    text, generated = some(len(context), len(context) + 40), 0
     yield context
     while generated < len(text) - len(context):
         generated += random.randint(1, 30)
         now = context.extended(text[len(context) :][:generated])
         yield now
+        back = now.generated[: random.randint(0, len(now.generated))]
         match random.randrange(5):
             case 0:
-                yield context.extended(now.generated[: random.randint(0, len(now.generated))])
+                yield context.extended(back)
             case 1:
-                yield now.extended(drawn(random, random.randint(1, 6), vocabulary))
+                yield now.extended(some(1, 6))
             case 2:
-                yield context.extended(
-                    (
-                        *now.generated[: random.randint(0, len(now.generated))],
-                        *drawn(random, 3, vocabulary),
-                    )
-                )
+                yield context.extended((*back, *some(3, 3)))
             case 3:
-                other = other.extended(drawn(random, random.randint(0, 5), vocabulary))
+                other = other.extended(some(0, 5))
                 yield other
 
 
@@ -127,24 +112,18 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
     for _ in range(TEXTS // CHUNKS):
         vocabulary = random.randint(1, 5)
         table = np.array([random.randrange(-1, vocabulary) for _ in range(vocabulary)])
-        draft = MaxGram(
-            random.choice([None, table]),
-            random.randint(1, 12),
-            index=index,
-            **random.choice(SETTINGS),
-        )
+        bigrams, length = random.choice([None, table]), random.randint(1, 12)
+        draft = MaxGram(bigrams, length, index=index, **random.choice(SETTINGS))
         other = replace(draft, length=random.randint(1, 12), window=None, least=1)
         for context in asked(random, vocabulary):
             yield random.choice((draft, other)), context
 
 
-@pytest.mark.parametrize(
-    ("number", "loose"),
-    [
-        *((number, suffixes.LOOSE) for number in range(CHUNKS)),
-        *((number, 2) for number in range(0, CHUNKS, 4)),
-    ],
-)
+PARTS = [(number, suffixes.LOOSE) for number in range(CHUNKS)]
+PARTS += [(number, 2) for number in range(0, CHUNKS, 4)]
+
+
+@pytest.mark.parametrize(("number", "loose"), PARTS)
 def test_the_index_finds_what_a_plain_search_finds(number, loose, monkeypatch, unchecked):
     monkeypatch.setattr(suffixes, "LOOSE", loose)
     for draft, context in chunk(number):

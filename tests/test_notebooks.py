@@ -25,18 +25,14 @@ def problems(notebook: dict) -> list[str]:
     cells = notebook["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code" and source(cell).strip()]
     prose = "\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    found = []
+    headings = {"## Checks", "## Where next"} - set(prose.splitlines())
+    found = [f"there is no heading {heading!r}" for heading in sorted(headings)]
     if not cells or cells[0]["cell_type"] != "markdown" or not source(cells[0]).startswith("# "):
         found.append("the first cell is not a title")
     if len(cells) < 2 or "parameters" not in cells[1]["metadata"].get("tags", []):
         found.append("the second cell is not tagged parameters")
     else:
         found += parameter_problems(source(cells[1]))
-    found += [
-        f"there is no heading {heading!r}"
-        for heading in ("## Checks", "## Where next")
-        if heading not in prose.splitlines()
-    ]
     if notebook["metadata"].get("kernelspec", {}).get("name") != "python3":
         found.append("the kernelspec is not python3")
     if "widgets" in notebook["metadata"]:
@@ -84,7 +80,7 @@ def parameter_problems(text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_notebook_keeps_to_the_skeleton(path: Path) -> None:
+def test_notebook_keeps_to_the_skeleton(path):
     assert problems(json.loads(path.read_text(encoding="utf-8"))) == []
     assert re.fullmatch(r"\d{2}(_[a-z0-9]+)+", path.stem)
     assert path.stat().st_size <= LARGEST_BYTES
@@ -126,14 +122,14 @@ def good() -> dict:
         (4, "## The end", "there is no heading '## Where next'"),
     ],
 )
-def test_the_checker_finds_a_bad_cell(cell: int, text: str, complaint: str) -> None:
+def test_the_checker_finds_a_bad_cell(cell, text, complaint):
     bad = good()
     assert problems(bad) == []
     bad["cells"][cell]["source"] = text
     assert [complaint in problem for problem in problems(bad)] == [True]
 
 
-def test_the_checker_finds_bad_metadata_and_outputs() -> None:
+def test_the_checker_finds_bad_metadata_and_outputs():
     bad = good()
     bad["metadata"] = {"kernelspec": {"name": "mine"}, "widgets": {}}
     bad["cells"][1]["metadata"]["tags"] = []

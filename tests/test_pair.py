@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from own_models import llama
+from t5s import generated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
@@ -25,7 +25,7 @@ def loaded() -> Pair:
     return load_pair(device="cpu")
 
 
-def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded: Pair) -> None:
+def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded):
     for split in SPLITS:
         prompts = load_prompts("docstring", split)
         assert len(prompts) == 80 == len({prompt.name for prompt in prompts})
@@ -35,7 +35,7 @@ def test_the_prompts_are_whole_and_of_files_that_were_not_trained_on(loaded: Pai
         assert {prompt.domain for prompt in prompts} == {"docstring"}
 
 
-def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded: Pair) -> None:
+def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded):
     prompt = load_prompts("docstring")[0]
     context = loaded.encode(prompt)
     assert loaded.tokenizer.decode(context.source) == prompt.text
@@ -45,21 +45,12 @@ def test_a_prompt_is_the_source_and_the_decoder_begins_alone(loaded: Pair) -> No
     assert copied[1:4] == context.source[2:5]
 
 
-@torch.no_grad()
-def generated(loaded: Pair, source: tuple[int, ...], length: int) -> tuple[int, ...]:
-    given = torch.tensor([source])
-    made = loaded.target.model.generate(
-        given, attention_mask=torch.ones_like(given), do_sample=False, max_new_tokens=length
-    )
-    return tuple(made[0, 1:].tolist())
-
-
-def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded: Pair) -> None:
+def test_greedy_output_is_that_of_generate_on_held_out_prompts(loaded):
     draft, limits = ChainDraft(loaded.draft, length=4), {"stop_tokens": loaded.stop_tokens}
     for prompt in load_prompts("docstring", "held-out", 10):
         context = loaded.encode(prompt)
         made = decode(loaded.target, draft, context, Chance(0), max_new_tokens=48, **limits)
-        assert made.tokens == generated(loaded, context.source, 48)
+        assert made.tokens == generated(loaded.target.model, context.source, 48)
 
 
 @pytest.fixture
@@ -72,7 +63,7 @@ NAMES = ("card.json", "tokenizer.json", "target/model.safetensors", "draft/confi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_or_damaged_file_is_refused(stored: Path, name: str) -> None:
+def test_a_missing_or_damaged_file_is_refused(stored, name):
     whole = (stored / name).read_bytes()
     (stored / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=f"{name} is damaged"):
@@ -82,14 +73,14 @@ def test_a_missing_or_damaged_file_is_refused(stored: Path, name: str) -> None:
         load_pair(folder=stored)
 
 
-def test_a_card_that_lists_too_little_is_refused(stored: Path) -> None:
+def test_a_card_that_lists_too_little_is_refused(stored):
     card = (stored / "card.json").read_text()
     (stored / "card.json").write_text(card.replace('"draft/model.safetensors"', '"draft/other"'))
     with pytest.raises(ValueError, match=r"does not list draft/model\.safetensors"):
         load_pair(folder=stored)
 
 
-def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path: Path) -> None:
+def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path):
     for folder in (tmp_path, llama(tmp_path / "decoder")):
         with pytest.raises(ValueError, match="cannot be read as a model"):
             load_seq2seq(folder, "target", device="cpu")

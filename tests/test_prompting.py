@@ -1,7 +1,5 @@
 """The prompt sets of the drafts: requests chosen by their form, split by their files."""
 
-from pathlib import Path
-
 import pytest
 
 from specdec_lib.suite.distil import prompting
@@ -29,7 +27,7 @@ def function(name: str, *, about: str = PROSE, lines: int = 3, indent: str = "")
     return f'{indent}def {name}(x):\n{indent}    """{about}"""\n{body}{indent}    return x\n'
 
 
-def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code() -> None:
+def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code():
     about = "Return x, and say so at some length, because an opening has sixty characters."
     text = f"class A:\n{function('f', about=about, indent='    ')}"
     (found,) = openings([("a/b.py", text)])
@@ -37,24 +35,23 @@ def test_an_opening_is_a_signature_with_its_docstring_and_none_of_the_code() -> 
     assert found == Request("a/b.py:2", f"Complete this Python function:\n\n{opening}", "a/b.py")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        function("f", about="Too short."),
-        function("f", about="long " * OPENING.stop),
-        function("f", lines=1),
-        function("f").replace('"""', "#"),
-        "@wrapped\nasync " + function("f"),
-        function("f") + "def broken(:\n",
-    ],
-    ids=["short", "long", "no code", "no docstring", "async", "not Python"],
-)
-def test_a_function_of_another_form_is_no_opening(text: str) -> None:
+OTHERS = {
+    "short": function("f", about="Too short."),
+    "long": function("f", about="long " * OPENING.stop),
+    "no code": function("f", lines=1),
+    "no docstring": function("f").replace('"""', "#"),
+    "async": "@wrapped\nasync " + function("f"),
+    "not Python": function("f") + "def broken(:\n",
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_a_function_of_another_form_is_no_opening(form):
     assert list(openings([("a.py", function("f"))])), "the control"
-    assert not list(openings([("a.py", text)]))
+    assert not list(openings([("a.py", OTHERS[form])]))
 
 
-def test_a_passage_is_the_prose_of_a_docstring() -> None:
+def test_a_passage_is_the_prose_of_a_docstring():
     whole = f"{PROSE}\n\n>>> example()\n\nColumns\n-------\nleft out"
     (found,) = passages([("a.py", function("f", about=whole.replace("\n", "\n    ")))])
     assert found.text.endswith(PROSE) or f"\n\n{PROSE}\n\nQuestion: What is f for" in found.text
@@ -64,7 +61,7 @@ def test_a_passage_is_the_prose_of_a_docstring() -> None:
         assert not list(passages([("a.py", function("f", about="word " * words))]))
 
 
-def test_of_both_kinds_of_question_there_are_some_and_few_per_file() -> None:
+def test_of_both_kinds_of_question_there_are_some_and_few_per_file():
     files = [
         (f"{name}.py", "".join(function(f"f{one}", about=f"{PROSE} {name}{one}") for one in "abcd"))
         for name in "uvwxyz"
@@ -80,61 +77,46 @@ def requests(count: int, origin: str = "file{}") -> list[Request]:
     return [Request(f"r{one}", f"text {one}", origin.format(one % 50)) for one in range(count)]
 
 
-def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter() -> None:
+def test_a_file_is_of_one_split_and_order_and_repeats_do_not_matter():
     found = chosen("code", requests(400))
     assert found == chosen("code", [*reversed(requests(400)), *requests(9)])
     assert [one.split for one in found] == [SPLITS[0]] * PER_SPLIT + [SPLITS[1]] * PER_SPLIT
-    development, held_out = (
-        {one.origin for one in found if one.split == split} for split in SPLITS
-    )
-    assert development and held_out and development.isdisjoint(held_out)
+    one, other = ({each.origin for each in found if each.split == split} for split in SPLITS)
+    assert one and other and one.isdisjoint(other)
     assert len({one.name for one in found}) == len(found) and found[0].name.startswith("code/r")
     assert {one.origin for one in chosen("chat", requests(400, ""))} == {"the target"}
 
 
-def test_too_few_requests_are_refused() -> None:
+def test_too_few_requests_are_refused():
+    many = requests(400, "")
+    falling = [one for one in many if int(prompting._digest(one.name), 16) % 2 == 0]
     with pytest.raises(ValueError, match=f"{PER_SPLIT} development code prompts are wanted, got"):
         chosen("code", requests(20))
     with pytest.raises(ValueError, match=f"{PER_SPLIT} held-out math prompts are wanted, got 0"):
-        chosen("math", requests_of(SPLITS[0]))
+        chosen("math", falling)
 
 
-def requests_of(split: str) -> list[Request]:
-    """Those of many that fall into one split."""
-    many = requests(400, "")
-    digit = SPLITS.index(split)
-    return [one for one in many if int(prompting._digest(one.name), 16) % 2 == digit]
-
-
-def test_equal_requests_are_known_however_they_are_written() -> None:
+def test_equal_requests_are_known_however_they_are_written():
     assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
 
 
-@pytest.mark.parametrize(
-    "domain,taken,left",
-    [
-        (
-            "chat",
-            ("How do I boil an egg?", "Write a poem\nabout rain."),
-            ("Why?", "How do I boil an egg", "Wie geht’s dir heute denn so?"),
-        ),
-        (
-            "math",
-            ("If 3 pens cost 1.50, what do 7 cost?", "A train goes 60 km in 2 hours.\nHow fast?"),
-            ("How many pens are 3 pens?", "What is 12,5?", "Solve: 3 + 4 =", "Add 3 and 4 €s?"),
-        ),
-    ],
-)
-def test_a_request_is_taken_by_its_form(
-    domain: str, taken: tuple[str, ...], left: tuple[str, ...]
-) -> None:
-    assert all(FORMS[domain].fullmatch(text) for text in taken)
-    assert not any(FORMS[domain].fullmatch(text) for text in left)
+TAKEN = {
+    "chat": ("How do I boil an egg?", "Write a poem\nabout rain."),
+    "math": ("If 3 pens cost 1.50, what do 7 cost?", "A train goes 60 km in 2 hours.\nHow fast?"),
+}
+LEFT = {
+    "chat": ("Why?", "How do I boil an egg", "Wie geht’s dir heute denn so?"),
+    "math": ("How many pens are 3 pens?", "What is 12,5?", "Solve: 3 + 4 =", "Add 3 and 4 €s?"),
+}
 
 
-def test_files_of_a_package_are_read_without_its_tests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("domain", TAKEN)
+def test_a_request_is_taken_by_its_form(domain):
+    assert all(map(FORMS[domain].fullmatch, TAKEN[domain]))
+    assert not any(map(FORMS[domain].fullmatch, LEFT[domain]))
+
+
+def test_files_of_a_package_are_read_without_its_tests(tmp_path, monkeypatch):
     names = ("__init__.py", "b.py", "inner/c.py", "tests/test_b.py", "inner/test/d.py", "data.txt")
     for name in names:
         path = tmp_path / "made_up_package" / name

@@ -69,10 +69,8 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     tree = TreeDraft(ladder.draft, budget=8, depth=5, match=match)
     counted_at = ladder.card["katz"]["temperature"]
     table = NgramDraft(ladder.katz, budget=8, depth=4, counted_at=counted_at)
-    parts, matrix = (
-        (ladder.middle, ladder.draft, ladder.max_gram),
-        ((2, 1, 6), (0, 1, 6), (0, 0, 6)),
-    )
+    parts = (ladder.middle, ladder.draft, ladder.max_gram)
+    matrix = ((2, 1, 6), (0, 1, 6), (0, 0, 6))
     return {
         "chain": ChainDraft(ladder.draft, 4),
         "tree": tree,
@@ -107,7 +105,7 @@ def written(ladder: Ladder, prompt: Prompt) -> dict[Sampler, tuple[Asked, tuple[
     return {sampler: (one, one.decode(NoDraft(), LONGER).tokens) for sampler, one in asked.items()}
 
 
-def test_the_models_share_a_vocabulary_and_are_what_the_card_says(ladder: Ladder) -> None:
+def test_the_models_share_a_vocabulary_and_are_what_the_card_says(ladder):
     models = (ladder.target, ladder.middle, ladder.draft)
     assert {one.vocabulary for one in (*models, ladder.katz)} == {len(ladder.tokenizer)}
     for name in ("target", "middle", "draft"):
@@ -118,7 +116,7 @@ def test_the_models_share_a_vocabulary_and_are_what_the_card_says(ladder: Ladder
     assert ladder.target.runtime.startswith("fast: float32")
 
 
-def test_every_pair_has_match_tables_of_its_own(ladder: Ladder) -> None:
+def test_every_pair_has_match_tables_of_its_own(ladder):
     kinds = [(*pair, "ranked") for pair in PAIRS]
     kinds += [("draft", "target", siblings) for siblings in ("iid", "distinct")]
     assert {(one.guesser, one.obeyed, one.siblings) for one in ladder.measured} == {*kinds}
@@ -131,7 +129,7 @@ def test_every_pair_has_match_tables_of_its_own(ladder: Ladder) -> None:
     assert draft.rate(0, 0.1) < draft.rate(0, 5.0) and draft.rate(1, 0.1) > draft.rate(1, 5.0)
 
 
-def test_every_prompt_is_a_users_turn_and_leaves_room_for_an_answer(ladder: Ladder) -> None:
+def test_every_prompt_is_a_users_turn_and_leaves_room_for_an_answer(ladder):
     for domain in DOMAINS:
         for prompt in load_prompts(domain, "all"):
             tokens = ladder.encode(prompt)
@@ -140,7 +138,7 @@ def test_every_prompt_is_a_users_turn_and_leaves_room_for_an_answer(ladder: Ladd
             assert f"<|im_start|>user\n{prompt.text}<|im_end|>\n<|im_start|>assistant\n" in text
 
 
-def test_no_prompt_is_a_request_that_the_drafts_learnt_from(ladder: Ladder) -> None:
+def test_no_prompt_is_a_request_that_the_drafts_learnt_from(ladder):
     """Of all shards; the control is that a request read off a shard is put in the same tokens."""
     learnt, same = set(), []
     for shard in list_shards(TEXT):
@@ -155,7 +153,7 @@ def test_no_prompt_is_a_request_that_the_drafts_learnt_from(ladder: Ladder) -> N
     assert len(learnt) > 1000 and sum(same) > 25
 
 
-def test_tokens_are_those_of_llama_cpp(ladder: Ladder) -> None:
+def test_tokens_are_those_of_llama_cpp(ladder):
     """`target_tokens.json` holds what llama.cpp (node-llama-cpp 3.22.1) makes of each text with the
     same GGUF file; the control is the tokenizer as transformers converts it.
     """
@@ -168,15 +166,13 @@ def test_tokens_are_those_of_llama_cpp(ladder: Ladder) -> None:
 
 @pytest.mark.parametrize("sampler", [GREEDY, WARM], ids=["T=0", "T=1"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_speculation_writes_the_targets_own_tokens_in_fewer_rounds(
-    kind: str, sampler: Sampler, written: dict
-) -> None:
+def test_speculation_writes_the_targets_own_tokens_in_fewer_rounds(kind, sampler, written):
     asked, wanted = written[sampler]
     made = asked.decode(drafts(asked.ladder, sampler)[kind])
     assert made.tokens == wanted[:SHORT] and len(made.rounds) < SHORT - 2
 
 
-def test_a_wrong_rule_and_a_wrong_chance_are_caught(written: dict) -> None:
+def test_a_wrong_rule_and_a_wrong_chance_are_caught(written):
     """The controls: what a rule believes changes the text; a draft under a wrong chance changes the
     rounds alone, and a target under a wrong chance writes another text.
     """
@@ -190,9 +186,7 @@ def test_a_wrong_rule_and_a_wrong_chance_are_caught(written: dict) -> None:
 
 
 @pytest.mark.parametrize("sampler", [GREEDY, WARM], ids=["T=0", "T=1"])
-def test_counts_along_a_text_are_those_of_decoding(
-    sampler: Sampler, written: dict, prompt: Prompt
-) -> None:
+def test_counts_along_a_text_are_those_of_decoding(sampler, written, prompt):
     asked, tokens = written[sampler]
     stored = replace(Texts.stored((sampler,))[0], tokens={prompt.name: tokens})
     settings = [
@@ -210,16 +204,13 @@ def test_counts_along_a_text_are_those_of_decoding(
 
 def told_apart(asked: Asked, one: Sequence[int], other: Sequence[int]) -> str | None:
     """Why two texts of a target differ, None if they do not."""
-    found = near_tie(
-        asked.ladder.target, asked.tokens, one, other, asked.chance, floor=TWO_PROGRAMS
-    )
+    texts = (asked.ladder.target, asked.tokens, one, other)
+    found = near_tie(*texts, asked.chance, floor=TWO_PROGRAMS)
     return found and found.verdict
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["T=0", "T=1", "top-k 50"])
-def test_stored_texts_are_what_the_target_writes_up_to_rounding(
-    ladder: Ladder, prompt: Prompt, sampler: Sampler
-) -> None:
+def test_stored_texts_are_what_the_target_writes_up_to_rounding(ladder, prompt, sampler):
     (stored,) = Texts.stored((sampler,))
     everything = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
     lengths = [len(stored.of(one)) for one in everything]
@@ -232,7 +223,7 @@ def test_stored_texts_are_what_the_target_writes_up_to_rounding(
     assert told_apart(asked, plainly, (*plainly[:9], rarest + 1, *plainly[10:])) == BUG
 
 
-def test_the_hugging_face_door_writes_what_generate_writes(ladder: Ladder, prompt: Prompt) -> None:
+def test_the_hugging_face_door_writes_what_generate_writes(ladder, prompt):
     network, tokens = ladder.target.model, ladder.encode(prompt)
     given = torch.tensor([tokens])
     options = {"attention_mask": torch.ones_like(given), "max_new_tokens": SHORT}

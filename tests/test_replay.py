@@ -117,32 +117,24 @@ def test_remembering_changes_no_replay(recordings):
 def test_an_swi_charges_every_pass(recordings):
     texts, setting = recordings[SAMPLERS[0]], CascadeSetting(("draft",), ((3,),))
     rounds = sum(len(replay_cascade(one, setting).emitted) for one in texts)
-    assert replayed_swi(texts, setting, PRICES) == pytest.approx(
-        2 * TOKENS / (rounds + 3 * rounds * 0.2)
-    )
+    found = replayed_swi(texts, setting, PRICES)
+    assert found == pytest.approx(2 * TOKENS / (rounds + 3 * rounds * 0.2))
 
 
 def test_the_tuner_finds_the_best_of_one_drafter_and_a_maximum_of_more(recordings):
     texts, lengths = recordings[SAMPLERS[0]], (0, 1, 2, 4)
-    alone = tune(texts, ("draft",), PRICES, lengths=lengths, progress=False)
-    assert alone.swi == max(
-        replayed_swi(texts, CascadeSetting(("draft",), ((length,),)), PRICES)
-        for length in lengths[1:]
-    )
-    both = tune(
-        texts, ("draft", MAX_GRAM), PRICES, lengths=lengths, leniences=(1.0, 3.0), progress=False
-    )
+    options = {"lengths": lengths, "progress": False}
+    alone = tune(texts, ("draft",), PRICES, **options)
+    others = (CascadeSetting(("draft",), ((length,),)) for length in lengths[1:])
+    assert alone.swi == max(replayed_swi(texts, one, PRICES) for one in others)
+    both = tune(texts, ("draft", MAX_GRAM), PRICES, leniences=(1.0, 3.0), **options)
     assert both.swi == replayed_swi(texts, both.setting, PRICES)
     for row, column, length in itertools.product(range(2), range(2), lengths):
-        changed = [list(entries) for entries in both.setting.matrix]
-        changed[row][column] = length if column >= row else 0
-        if changed[0][0]:
-            assert (
-                replayed_swi(
-                    texts, replace(both.setting, matrix=tuple(map(tuple, changed))), PRICES
-                )
-                <= both.swi
-            )
+        entries = [list(entries) for entries in both.setting.matrix]
+        entries[row][column] = length if column >= row else 0
+        if entries[0][0]:
+            changed = replace(both.setting, matrix=tuple(map(tuple, entries)))
+            assert replayed_swi(texts, changed, PRICES) <= both.swi
 
 
 def test_the_tuner_leaves_no_drafter_out(recordings):
@@ -155,10 +147,8 @@ def test_the_tuner_leaves_no_drafter_out(recordings):
 
 def made_up(target: tuple[int, ...], said: tuple[int, ...]) -> Recording:
     """A text, and a model that says so at each place."""
-    worth = tuple({token: 0.9} for token in said)
-    return Recording(
-        "made up", Sampler(0), target, {"draft": Choices(said, worth)}, ((),) * len(target)
-    )
+    choices = Choices(said, tuple({token: 0.9} for token in said))
+    return Recording("made up", Sampler(0), target, {"draft": choices}, ((),) * len(target))
 
 
 def test_survival_counts_drafts_that_the_text_is_long_enough_for():

@@ -114,14 +114,12 @@ def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
 
 def test_a_whole_domain_is_measured(unchecked):
     tables = domain_tables(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
-    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == {
-        " + ".join(one) for one in (*ALONE, *CASCADES)
-    }
+    stacks = {" + ".join(one) for one in (*ALONE, *CASCADES)}
+    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == stacks
     assert tables["versus"].chosen.sum() == 1 and len(tables["versus"]) == 3
     assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
-    assert {"ablation", "ablation, relative", "lenience", "K00", "surface"} <= set(
-        tables["studies"].study
-    )
+    studies = {"ablation", "ablation, relative", "lenience", "K00", "surface"}
+    assert studies <= set(tables["studies"].study)
 
 
 def test_the_tables_of_a_domain_are_made_once(ladder, tmp_path, monkeypatch):
@@ -157,7 +155,5 @@ def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):
 def test_the_clock_is_read_for_the_papers_methods(ladder):
     found = paper_drafts(ladder)
     assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
-    assert found["cascade + tree"].parts[0].width == 8 and found["cascade, K00 = 2"].lengths == (
-        2,
-        10,
-    )
+    assert found["cascade + tree"].parts[0].width == 8
+    assert found["cascade, K00 = 2"].lengths == (2, 10)

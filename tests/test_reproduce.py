@@ -4,19 +4,15 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from toys import GOOD, toys, write_toy
+from toys import GOOD, write_toy
 
 from specdec_lib.core.files import file_digest
 from specdec_lib.suite.reproduce import plan
 from specdec_lib.suite.reproduce.command import main
 from specdec_lib.suite.reproduce.settings import check_value
 
-__all__ = ["toys"]
 
-
-def test_a_run_takes_parameters_writes_its_manifest_and_resumes(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, capsys):
     path = write_toy(toys, "00_toy", GOOD)
     before = path.read_bytes()
     assert main(["--set", "width=3"], notebooks=toys) == 0
@@ -32,41 +28,38 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(
     assert "unchanged" in said.out.splitlines()[-1]
 
 
-def test_a_failing_notebook_is_named_and_the_others_finish(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys):
     write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     write_toy(toys, "01_good", GOOD)
     assert main(["--jobs", "2", "--set", "width=3"], notebooks=toys) == 1
-    said = capsys.readouterr()
-    kept = figures / "runs" / "00_bad.ipynb"
-    assert (
+    said, kept = capsys.readouterr(), figures / "runs" / "00_bad.ipynb"
+    for part in (
         "error: 00_bad.ipynb, code cell 2 of 2 (In [3]), which begins 'zero = 0':"
-        " ZeroDivisionError: division by zero" in said.err
-    )
-    assert "parameters: width=3; the rest as in the notebook" in said.err
-    assert "| ----> 2 width / zero" in said.err and f"the run is kept in {kept}" in said.err
+        " ZeroDivisionError: division by zero",
+        "parameters: width=3; the rest as in the notebook",
+        "| ----> 2 width / zero",
+        f"the run is kept in {kept}",
+    ):
+        assert part in said.err
     assert kept.exists() and (figures / "01_toy.csv").exists()
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
-        ["00_bad", "failed"],
-        ["01_good", "finished"],
-    ]
+    states = [line.split()[:2] for line in said.out.splitlines()[1:]]
+    assert states == [["00_bad", "failed"], ["01_good", "finished"]]
 
 
-def test_refresh_stores_outputs_and_no_trace_of_the_run(toys: Path) -> None:
+def test_refresh_stores_outputs_and_no_trace_of_the_run(toys):
     path = write_toy(toys, "00_toy", GOOD)
     assert main(["--refresh"], notebooks=toys) == 0
     stored = json.loads(path.read_text())
     printed = {"name": "stdout", "output_type": "stream", "text": ["2\n"]}
     assert stored["cells"][2]["outputs"] == [printed]
-    assert [cell.get("execution_count") for cell in stored["cells"]] == [None, 1, 2]
-    assert [cell["id"] for cell in stored["cells"]] == ["a", "b", "c"]
+    parts = [(cell["id"], cell.get("execution_count")) for cell in stored["cells"]]
+    assert parts == [("a", None), ("b", 1), ("c", 2)]
     assert [cell["metadata"] for cell in stored["cells"]] == [{}, {"tags": ["parameters"]}, {}]
     assert set(stored["metadata"]) == {"kernelspec", "language_info"}
     assert "papermill" not in path.read_text()
 
 
-def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
+def test_refresh_leaves_a_failing_notebook_as_it_was(toys):
     path = write_toy(toys, "00_bad", "1 / 0")
     before = path.read_bytes()
     assert main(["--refresh"], notebooks=toys) == 1
@@ -76,47 +69,37 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(toys: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        (
-            ["--set", "widht=3"],
-            "no chosen notebook has a parameter 'widht' (is 'width' meant?); there are width",
-        ),
-        (["--set", "zzz=3"], "no chosen notebook has a parameter 'zzz'; there are width"),
-        (["--set", "width=wide"], "00_toy declares width: int, got 'wide'"),
-        (["--set", "width=2.0"], "00_toy declares width: int, got 2.0"),
-        (["--set", "width"], "--set takes name=value, got 'width'"),
-        (["--set", "width=3", "width=4"], "--set takes each name once, got width=3, width=4"),
-        (["--only", "07"], "--only 07 names no notebook; there are 00_toy"),
-        (["--profile", "full"], "the profile full of 00_toy cannot be read"),
-        (["--refresh", "--set", "width=3"], "--refresh stores what the defaults give"),
-        (["--jobs", "0"], "--jobs counts from 1, got 0"),
-        (["--list", "--set", "width=3"], "--list runs nothing: it goes with --only"),
-        (["--list", "--jobs", "3"], "--list runs nothing: it goes with --only"),
-        (["--check", "--refresh"], "not allowed with argument"),
-        (["--out", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
+        ("--set widht=3", "a parameter 'widht' (is 'width' meant?); there are width"),
+        ("--set zzz=3", "no chosen notebook has a parameter 'zzz'; there are width"),
+        ("--set width=wide", "00_toy declares width: int, got 'wide'"),
+        ("--set width=2.0", "00_toy declares width: int, got 2.0"),
+        ("--set width", "--set takes name=value, got 'width'"),
+        ("--set width=3 width=4", "--set takes each name once, got width=3, width=4"),
+        ("--only 07", "--only 07 names no notebook; there are 00_toy"),
+        ("--profile full", "the profile full of 00_toy cannot be read"),
+        ("--refresh --set width=3", "--refresh stores what the defaults give"),
+        ("--jobs 0", "--jobs counts from 1, got 0"),
+        ("--list --set width=3", "--list runs nothing: it goes with --only"),
+        ("--list --jobs 3", "--list runs nothing: it goes with --only"),
+        ("--check --refresh", "not allowed with argument"),
+        ("--out /proc/nowhere", "the folder /proc/nowhere cannot be written to"),
     ],
 )
-def test_a_wrong_request_is_refused_before_anything_runs(
-    toys: Path, figures: Path, arguments: list[str], reason: str
-) -> None:
+def test_a_wrong_request_is_refused_before_anything_runs(toys, figures, arguments, reason):
     write_toy(toys, "00_toy", GOOD)
     with pytest.raises(ValueError, match=re.escape(reason)):
-        main(arguments, notebooks=toys)
+        main(arguments.split(), notebooks=toys)
     assert not figures.exists()
 
 
-def test_list_shows_parameters_and_runs_nothing(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_shows_parameters_and_runs_nothing(toys, figures, capsys):
     write_toy(toys, "00_toy", GOOD)
     assert main(["--list", "--only", "00"], notebooks=toys) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "00_toy",
-        "    width: int = 2  branches per level",
-    ]
+    assert capsys.readouterr().out == "00_toy\n    width: int = 2  branches per level\n"
     assert not figures.exists()
 
 
-def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, figures: Path) -> None:
+def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys, figures):
     path = write_toy(toys, "00_toy", GOOD)
     full = toys / "full" / "00.yml"
     full.parent.mkdir()
@@ -133,9 +116,7 @@ def test_the_full_profile_is_read_and_checked_and_a_setting_wins(toys: Path, fig
             plan.plan_runs([path], figures, profile="full")
 
 
-def test_the_fingerprint_follows_cells_and_parameters_not_outputs(
-    toys: Path, figures: Path
-) -> None:
+def test_the_fingerprint_follows_cells_and_parameters_not_outputs(toys, figures):
     path = write_toy(toys, "00_toy", GOOD)
     first = plan.NotebookRun(path, figures).fingerprint
     path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 7'))
@@ -161,6 +142,6 @@ def test_the_fingerprint_follows_cells_and_parameters_not_outputs(
         (1, "None", False),
     ],
 )
-def test_a_value_fits_its_annotation(value: object, annotation: str, right: bool) -> None:
+def test_a_value_fits_its_annotation(value, annotation, right):
     with nullcontext() if right else pytest.raises(ValueError, match="declares size"):
         check_value("size", value, annotation, Path("00_toy.ipynb"))

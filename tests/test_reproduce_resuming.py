@@ -4,17 +4,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
-from toys import GOOD, toys, write_toy
+from toys import GOOD, write_toy
 
 from specdec_lib.core.files import file_digest
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.reproduce import command, plan, running
 from specdec_lib.suite.reproduce.command import main
-
-__all__ = ["toys"]
 
 
 def keep(run: plan.NotebookRun, state: str) -> None:
@@ -27,9 +24,7 @@ def keep(run: plan.NotebookRun, state: str) -> None:
     ).write(run.manifest)
 
 
-def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, capsys):
     run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     assert run.why() == "never run in this folder"
     keep(run, "finished")
@@ -52,7 +47,7 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"state": "finished"}', '{"notebook": "x", "figures": ["a.csv"]}']
 )
-def test_a_damaged_manifest_means_never_run(toys: Path, figures: Path, text: str) -> None:
+def test_a_damaged_manifest_means_never_run(toys, figures, text):
     run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     keep(run, "finished")
     run.manifest.write_text(text)
@@ -64,8 +59,8 @@ def full(*_: object, **__: object) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
-    toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    toys, figures, monkeypatch
+):
     write_toy(toys, "00_toy", GOOD)
     figures.write_text("mine")
     with pytest.raises(ValueError, match=r"cannot be written to .*--out DIR"):
@@ -78,9 +73,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
     assert not figures.exists()
 
 
-def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(
-    toys: Path, figures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys, figures, monkeypatch):
     monkeypatch.setattr(Manifest, "write", full)
     result = running.run_notebook(plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures))
     assert result.state == "failed" and "00_toy.ipynb" in result.error
@@ -93,9 +86,7 @@ RUNNER = (
 )
 
 
-def test_a_run_that_is_killed_is_resumed_and_swept_up(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_killed_is_resumed_and_swept_up(toys, figures, capsys):
     body = "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD
     quick = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     slow = plan.NotebookRun(write_toy(toys, "01_slow", body), figures)
@@ -117,9 +108,7 @@ def test_a_run_that_is_killed_is_resumed_and_swept_up(
     assert not [path for path in figures.rglob(".*")] and slow.kept.exists()
 
 
-def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
-    toys: Path, figures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(toys, figures, capsys, monkeypatch):
     def interrupted(run: plan.NotebookRun, **_: object) -> running.Outcome:
         if run.name == "01_toy":
             raise KeyboardInterrupt
@@ -135,9 +124,7 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(
     assert (figures / "index.html").exists()
 
 
-def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(
-    toys: Path, figures: Path
-) -> None:
+def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(toys, figures):
     run = plan.NotebookRun(write_toy(toys, "00_toy", "1 / 0"), figures)
     keep(run, "finished")
     os.utime(figures / "00_toy.csv", (1, 1))

@@ -20,7 +20,7 @@ def notebook(*data: dict, metadata: Mapping = MappingProxyType({})) -> dict:
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_the_text_is_the_same_notebook_and_shorter(path: Path) -> None:
+def test_the_text_is_the_same_notebook_and_shorter(path):
     stored = json.loads(path.read_text(encoding="utf-8"))
     told = storing.format_notebook(stored)
     assert json.loads(told) == stored
@@ -28,14 +28,14 @@ def test_the_text_is_the_same_notebook_and_shorter(path: Path) -> None:
     assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
 
 
-def test_a_line_per_line_of_source_and_one_for_a_figures_numbers() -> None:
+def test_a_line_per_line_of_source_and_one_for_a_figures_numbers():
     figure = {PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]}
     told = storing.format_notebook(notebook(figure))
     assert '    "x = 1\\n",\n    "x"\n' in told and len(told.splitlines()) < 40
     assert sum('"x":[0,1,2' in line for line in told.splitlines()) == 1
 
 
-def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
+def test_an_output_that_reads_like_a_hole_stays_what_it_is():
     nasty = notebook(
         {PLOTLY: {"x": 1}, "text/plain": [storing.HOLE.format(0)]},
         {PLOTLY: {"y": [1, 2]}, "text/plain": ["\\1 é"]},
@@ -43,7 +43,7 @@ def test_an_output_that_reads_like_a_hole_stays_what_it_is() -> None:
     assert json.loads(storing.format_notebook(nasty)) == nasty
 
 
-def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
+def test_a_notebook_too_large_to_store_is_refused(tmp_path):
     large = notebook({"text/plain": "x" * storing.LARGEST_BYTES})
     (tmp_path / "run.ipynb").write_text(json.dumps(large))
     with pytest.raises(ValueError, match="allowed are 300000"):
@@ -51,7 +51,7 @@ def test_a_notebook_too_large_to_store_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "00_toy.ipynb").exists()
 
 
-def test_widget_views_are_not_stored() -> None:
+def test_widget_views_are_not_stored():
     view, shown = {storing.WIDGET: {}, "text/plain": "HBox()"}, {"text/plain": "4"}
     made = notebook(view, shown, metadata={"papermill": {}, "tags": []})
     (cell,) = storing.without_run(made)["cells"]

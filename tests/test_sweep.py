@@ -57,12 +57,10 @@ def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
     run = {"seed": 3, "max_new_tokens": 12, "progress": False}
     table = sweep(settings, prompts[:2], ladder, **run)
     played = list(generations(settings, prompts[:2], ladder, **run))
-    assert [(setting, prompt) for setting, prompt, _ in played] == [
-        (setting, prompt) for prompt in prompts[:2] for setting in settings
-    ]
-    assert [[len(made.tokens), len(made.rounds)] for _, _, made in played] == table[
-        ["tokens", "rounds"]
-    ].values.tolist()
+    order = [(prompt, setting) for prompt in prompts[:2] for setting in settings]
+    assert [(prompt, setting) for setting, prompt, _ in played] == order
+    counts = [[len(made.tokens), len(made.rounds)] for _, _, made in played]
+    assert counts == table[["tokens", "rounds"]].values.tolist()
     for rows in collect(played):
         counted = rows.groupby(["prompt", "draft"], sort=False).accepted.sum()
         assert counted.tolist() == table.accepted.tolist()
@@ -83,11 +81,8 @@ def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
 @pytest.mark.parametrize(
     "tokens,share",
     [
-        ((), 0.0),
-        (range(30), 0.0),
-        ((1,) * 20, 12 / 20),
-        (tuple(range(8)) * 2, 1 / 16),
-        (tuple(range(8)) * 3, 9 / 24),
+        *(((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20)),
+        *(((*range(8),) * 2, 1 / 16), ((*range(8),) * 3, 9 / 24)),
     ],
 )
 def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share):
@@ -118,11 +113,8 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
     """A few hundred tokens of what `make lossless` does without end: every draft under every
     sampler.
     """
-    wanted = {
-        (name, draft)
-        for name, sampler in lossless.SAMPLERS.items()
-        for draft in lossless.drafts(exact, sampler)
-    }
+    samplers = lossless.SAMPLERS.items()
+    wanted = {(name, draft) for name, one in samplers for draft in lossless.drafts(exact, one)}
     found = lossless.comparisons(exact, "float64", max_new_tokens=8)
     rows = list(itertools.islice(found, len(wanted)))
     assert all(row["equal"] for row in rows), [row for row in rows if not row["equal"]]

@@ -11,34 +11,22 @@ import pandas as pd
 import pytest
 from distributed import Client
 from distributed.utils import get_mp_context
+from sweeps import LENGTH, same, settings
 from tiny import tiny_ladder
 
-from specdec_lib.core.chance import Sampler
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep import cluster
 from specdec_lib.measure.sweep.cluster import SCHEDULER, local_cluster
-from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-LENGTH = {"max_new_tokens": 5, "progress": False}
 IMPORTED = (
     "distributed",
     "transformers.models.llama.modeling_llama",
     "specdec_lib.suite.distil.finishing",
     "specdec_lib.measure.sweep.running",
 )
-SETTINGS = Recipe("test_sweep_cluster:settings")
-
-
-def settings(ladder):
-    return [
-        Setting("none", NoDraft()),
-        Setting("copies", ladder.max_gram),
-        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50)),
-    ]
+SETTINGS = Recipe("sweeps:settings")
 
 
 def noted(log):
@@ -53,14 +41,6 @@ def unlike(log):
     noted(log)
     first = Path(log).read_text().split()[0] == str(os.getpid())
     return tiny_ladder("float32" if first else "float64")
-
-
-def counted(table):
-    return table.drop(columns=[name for name in table if name.endswith("seconds")])
-
-
-def same(one, other):
-    pd.testing.assert_frame_equal(counted(one), counted(other))
 
 
 def processes(ladder):

@@ -50,10 +50,8 @@ def test_relative_divides_by_the_baseline_on_the_same_prompts():
 @pytest.mark.parametrize(
     "sampler,name",
     [
-        ((0, None), "greedy"),
-        ((1.0, 50), "T = 1, top-k 50"),
-        ((0.7, math.nan), "T = 0.7"),
-        ((1.0, None, 0.9), "T = 1, top-p 0.9"),
+        *(((0, None), "greedy"), ((1.0, 50), "T = 1, top-k 50")),
+        *(((0.7, math.nan), "T = 0.7"), ((1.0, None, 0.9), "T = 1, top-p 0.9")),
     ],
 )
 def test_samplers_have_names(sampler, name):
@@ -62,21 +60,19 @@ def test_samplers_have_names(sampler, name):
 
 def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
     shapes = {"target": ModelShape(2, 8, 16), "draft": ModelShape(1, 4, 16)}
+
+    def one_pass(name: str, rows: int) -> float:
+        return bytes_moved(shapes[name], passes=1, rows=rows, context_tokens=5)
+
     plain, tree = generation_bytes(rows(), shapes)[:2]
-    assert plain == pytest.approx(
-        10 * bytes_moved(shapes["target"], passes=1, rows=1, context_tokens=5)
-    )
-    assert tree == pytest.approx(
-        4 * bytes_moved(shapes["target"], passes=1, rows=5, context_tokens=5)
-        + 8 * bytes_moved(shapes["draft"], passes=1, rows=2, context_tokens=5)
-    )
+    assert plain == pytest.approx(10 * one_pass("target", 1))
+    assert tree == pytest.approx(4 * one_pass("target", 5) + 8 * one_pass("draft", 2))
     machines = {"target": Machine("a", 1e3, 1e6, 0.5), "draft": Machine("b", 1e3, 1e6)}
-    seconds = seconds_at(rows(), shapes, machines)[1]
     one, two = (
         roofline_seconds(shapes[name], machines[name], rows=n, context=5)
         for name, n in (("target", 5), ("draft", 2))
     )
-    assert seconds == pytest.approx(4 * one + 8 * two)
+    assert seconds_at(rows(), shapes, machines)[1] == pytest.approx(4 * one + 8 * two)
     with pytest.raises(ValueError, match="'draft' ran and is not described; there are target"):
         generation_bytes(rows(), {"target": shapes["target"]})
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import torch
 from fakes import Table
+from sweeps import LENGTH, same, settings
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
@@ -36,25 +37,8 @@ from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.cached.model import CachedModel
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-LENGTH = {"max_new_tokens": 5, "progress": False}
-SETTINGS = Recipe("test_sweep_kept:settings")
+SETTINGS = Recipe("sweeps:settings")
 LADDER = Recipe("tiny:tiny_ladder")
-
-
-def settings(ladder):
-    return [
-        Setting("none", NoDraft()),
-        Setting("copies", ladder.max_gram),
-        Setting("chain", ChainDraft(ladder.draft, 3), Sampler(1.0, top_k=50)),
-    ]
-
-
-def counts(table):
-    return table.drop(columns=[name for name in table if name.endswith("seconds")])
-
-
-def same(one, other):
-    pd.testing.assert_frame_equal(counts(one), counts(other))
 
 
 def files(keep):
@@ -213,39 +197,39 @@ class Own:
         return self.inner.propose(context, chance)
 
 
-def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
+def other_drafts(ladder, exact):
+    """Drafts that differ from a chain of 3, each in another way."""
     chain, members = ChainDraft(ladder.draft, 3), [ladder.draft, ladder.max_gram]
-    exact = tiny_ladder("float64")
-    renamed = CachedModel(ladder.draft.model, "other")
     moved = CachedModel(copy.deepcopy(ladder.draft.model), "draft")
     with torch.no_grad():
         next(moved.model.parameters()).view(-1)[7] += 1e-6
-    drafts = {
-        "chain": chain,
-        "longer": ChainDraft(ladder.draft, 4),
-        "drawn": ChainDraft(ladder.draft, 3, siblings="iid"),
-        "matched": ChainDraft(ladder.draft, 3, match=MatchTable((0.7, 0.2))),
-        "middle": ChainDraft(ladder.middle, 3),
-        "renamed": ChainDraft(renamed, 3),
-        "one weight": ChainDraft(moved, 3),
-        "whole head": ChainDraft(tiny_ladder(cut=False).draft, 3),
-        "float64": ChainDraft(exact.draft, 3),
-        "tree": TreeDraft(ladder.draft, budget=8),
-        "copies": MaxGram(None, 8),
-        "bigrams": MaxGram(ladder.katz.bigrams(), 8),
-        "cascade": from_matrix(members, ((2, 4), (0, 4))),
-        "lenient": from_matrix(members, ((2, 4), (0, 4)), lenience=2.0),
-        "outside": Own(chain),
-    }
+    whole_head = tiny_ladder(cut=False).draft
+    models = (ladder.middle, CachedModel(ladder.draft.model, "other"), moved, whole_head, exact)
+    return [
+        *(ChainDraft(model, 3) for model in models),
+        ChainDraft(ladder.draft, 4),
+        ChainDraft(ladder.draft, 3, siblings="iid"),
+        ChainDraft(ladder.draft, 3, match=MatchTable((0.7, 0.2))),
+        TreeDraft(ladder.draft, budget=8),
+        MaxGram(None, 8),
+        MaxGram(ladder.katz.bigrams(), 8),
+        from_matrix(members, ((2, 4), (0, 4))),
+        from_matrix(members, ((2, 4), (0, 4)), lenience=2.0),
+        Own(chain),
+    ]
+
+
+def test_everything_that_decides_rows_changes_the_fingerprint(ladder):
+    chain, exact = ChainDraft(ladder.draft, 3), tiny_ladder("float64")
     first, second = Setting("x", chain), Setting("y", chain)
-    grids = [[Setting("x", draft)] for draft in drafts.values()]
+    grids = [[Setting("x", draft)] for draft in (chain, *other_drafts(ladder, exact.draft))]
     grids += [[first, second], [second, first], [replace(first, rule=reject)]]
     for sampler in (Sampler(1.0), Sampler(1.0, top_k=9), Sampler(1.0, top_p=0.9)):
         grids.append([replace(first, sampler=sampler)])
     jobs = [Job(grid, ladder) for grid in grids] + [Job([first], exact)]
     jobs += [Job([first], ladder, seed=1), Job([first], ladder, max_new_tokens=7)]
     found = [job.fingerprint() for job in jobs]
-    assert len(set(found)) == len(found)
+    assert len(set(found)) == len(found) == 24
 
 
 def test_the_fingerprint_of_the_same_is_the_same(ladder):

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,9 +19,7 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 LENGTH = 24
 
 
-def plain(
-    ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0
-) -> list[tuple[int, ...]]:
+def plain(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int = 0) -> list:
     run = {"max_new_tokens": LENGTH, "stop_tokens": ladder.stop_tokens}
     return [
         decode(ladder.target, NoDraft(), ladder.encode(prompt), Chance(own, sampler), **run).tokens
@@ -31,9 +28,7 @@ def plain(
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=9)], ids=str)
-def test_texts_are_those_of_plain_decoding(
-    ladder: Ladder, prompts: list[Prompt], sampler: Sampler
-) -> None:
+def test_texts_are_those_of_plain_decoding(ladder, prompts, sampler):
     """Seven prompts of several lengths on three sequences; some texts end at a stop token."""
     asked = prompts[:7]
     often = plain(ladder, asked[2:3], sampler)[0][9]
@@ -49,9 +44,7 @@ def test_texts_are_those_of_plain_decoding(
     assert other == plain(stopping, asked, sampler, seed=1)
 
 
-def test_texts_come_back_from_their_file_and_only_for_their_prompts(
-    ladder: Ladder, prompts: list[Prompt], tmp_path: Path
-) -> None:
+def test_texts_come_back_from_their_file_and_only_for_their_prompts(ladder, prompts, tmp_path):
     asked, sampler = prompts[:3], Sampler(0.9, top_k=9)
     made = Texts.written(ladder, asked, sampler, seed=1, max_new_tokens=6)
     made.save(tmp_path / "new" / "texts.safetensors")
@@ -65,9 +58,7 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(
             again.of(other)
 
 
-def test_known_texts_are_the_stored_ones_that_fit(
-    ladder: Ladder, prompts: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_texts_are_the_stored_ones_that_fit(ladder, prompts, tmp_path, monkeypatch):
     """None for another sampler (top-p is in no file's name), seed or prompt, or a longer text."""
     known = {one: text_file(one, tmp_path) for one in (Sampler(0), Sampler(1.0))}
     monkeypatch.setattr(texts_module, "text_file", lambda one: text_file(one, tmp_path))
@@ -83,9 +74,7 @@ def test_known_texts_are_the_stored_ones_that_fit(
         next(generations([Setting("one", ladder.max_gram)], prompts[:1], ladder, texts=found))
 
 
-def test_a_sweep_along_texts_counts_what_decoding_counts(
-    ladder: Ladder, prompts: list[Prompt]
-) -> None:
+def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts):
     """Without a pass of the target under `look_up`, though each round counts as one; a sampler
     without texts is decoded.
     """

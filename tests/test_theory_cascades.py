@@ -1,6 +1,5 @@
 """Cascades by closed form: the paper's theorems, against published numbers and simulation."""
 
-import itertools
 import math
 
 import numpy as np
@@ -16,17 +15,12 @@ from specdec_lib.theory.cascades import (
 from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up
 from specdec_lib.workload.published import price_list, published
 
-VERTICAL = [
-    (0.8, 0.3, 10, 2, 2.8283),
-    (0.65, 0.2, 5, 3, 2.4606),
-    (0.73, 0.5, 3, 4, 3.3928),
-]  # rate, inner rate, length, reviews, tokens
-FREE_MAX_GRAM = [
-    (0.65, 0.0069, 0.9, 1.9),
-    (0.75, 0.0069, 1.4, 3.0),
-    (0.73, 0.022, 2.8, 5.9),
-    (0.8, 0.022, 3.6, 7.8),
-]  # rate, cost, % at .2 and .4
+# rate, inner rate, length, reviews, tokens
+VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]
+FREE_MAX_GRAM = [  # rate, cost, % at .2 and .4
+    *((0.65, 0.0069, 0.9, 1.9), (0.75, 0.0069, 1.4, 3.0)),
+    *((0.73, 0.022, 2.8, 5.9), (0.8, 0.022, 3.6, 7.8)),
+]
 
 
 def simulated(rate, inner, length, reviews, samples: int = 500_000) -> np.ndarray:
@@ -55,14 +49,13 @@ def vertical_speed_up(rate, inner, length, reviews, cost: float) -> float:
     return speed_up(tokens, draft_passes=reviews, draft_cost=cost)
 
 
-@pytest.mark.parametrize(
-    "rate, length, x", list(itertools.product((0, 0.4, 1), (0, 1, 6), (0, 0.7, 1, 2.5)))
-)
+@pytest.mark.parametrize("x", (0, 0.7, 1, 2.5))
+@pytest.mark.parametrize("length", (0, 1, 6))
+@pytest.mark.parametrize("rate", (0, 0.4, 1))
 def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
     chances = [*(rate**accepted * (1 - rate) for accepted in range(length)), rate**length]
-    assert phi(rate, length, x) == pytest.approx(
-        sum(chance * x**tokens for tokens, chance in enumerate(chances, 1))
-    )
+    mean = sum(chance * x**tokens for tokens, chance in enumerate(chances, 1))
+    assert phi(rate, length, x) == pytest.approx(mean)
 
 
 def test_phi_is_the_printed_fraction_with_its_exponent_mended():
@@ -75,10 +68,10 @@ def test_phi_is_the_printed_fraction_with_its_exponent_mended():
 
 @pytest.mark.parametrize("rate, inner, length, reviews, tokens", VERTICAL)
 def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, reviews, tokens):
-    assert vertical_tokens(rate, inner, length, reviews) == pytest.approx(tokens, abs=5e-5)
-    assert vertical_tokens(rate, inner, length, reviews) == pytest.approx(
-        (1 - rate * phi(inner, length, rate) ** reviews) / (1 - rate)
-    )
+    found = vertical_tokens(rate, inner, length, reviews)
+    assert found == pytest.approx(tokens, abs=5e-5)
+    closed = (1 - rate * phi(inner, length, rate) ** reviews) / (1 - rate)
+    assert found == pytest.approx(closed)
 
 
 @pytest.mark.parametrize(
@@ -140,21 +133,18 @@ def test_what_free_copies_gain(rate, cost, low, high):
 
 def test_standard_prices_make_a_speed_up_of_counts():
     passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
-    assert counted_speed_up(120, passes, price_list("pw"), target="t5-xxl") == pytest.approx(
-        120 / (40 + 200 * 0.04)
+    by_size, by_time = (
+        counted_speed_up(120, passes, price_list(name), target="t5-xxl") for name in ("pw", "ms")
     )
-    assert counted_speed_up(120, passes, price_list("ms"), target="t5-xxl") == pytest.approx(
-        120 * 11300 / (40 * 11300 + 200 * 220)
-    )
+    assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
+    assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
     assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
-
-
-def test_the_speed_up_of_expected_counts_is_the_factor_by_formula():
-    passes = {"target": 1.0, "a": 2.5, "b": 4.0}
     prices = {"target": 20.0, "a": 2.0, "b": 0.6}
-    assert counted_speed_up(3.1, passes, prices, target="target") == pytest.approx(
-        3.1 / (1 + 2.5 * 0.1 + 4.0 * 0.03)
-    )
+    found = counted_speed_up(3.1, {"target": 1.0, "a": 2.5, "b": 4.0}, prices, target="target")
+    assert found == pytest.approx(3.1 / (1 + 2.5 * 0.1 + 4.0 * 0.03))
+
+
+PAIR = {"a": 1, "b": 1}
 
 
 @pytest.mark.parametrize(
@@ -166,15 +156,9 @@ def test_the_speed_up_of_expected_counts_is_the_factor_by_formula():
         (lambda: relay_speed_up([0.5], [0.1], [-2]), r"\[0.1\] and \[-2\]"),
         (lambda: best_relay([0.5], [0.1], longest=-1), "longest=-1"),
         (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
-        (
-            lambda: counted_speed_up(3, {"a": 1, "b": 1}, {"a": 1}, target="a"),
-            "b has none; there are a",
-        ),
-        (
-            lambda: counted_speed_up(3, {"b": 1}, {"a": 1, "b": 1}, target="a"),
-            r"got 'a', tokens=3, passes {'b': 1}",
-        ),
-        (lambda: counted_speed_up(3, {"a": 1, "b": -1}, {"a": 1, "b": 1}, target="a"), "'b': -1"),
+        (lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"), "b has none; there are a"),
+        (lambda: counted_speed_up(3, {"b": 1}, PAIR, target="a"), r"got 'a', .* passes {'b': 1}"),
+        (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PAIR, target="a"), "'b': -1"),
     ],
 )
 def test_a_value_out_of_range_is_named(call, complaint):

@@ -18,12 +18,7 @@ from specdec_lib.theory import (
 )
 
 P = (0.7, 0.12, 0.05, 0.03)
-TREES = [
-    (4, 2.533, 2.533),
-    (8, 3.1788, 3.1412),
-    (16, 3.7132, 3.3223),
-    (32, 4.2395, 3.3333),
-]  # nodes with the root, best tree, chain
+TREES = [(4, 2.533, 2.533), (8, 3.1788, 3.1412), (16, 3.7132, 3.3223), (32, 4.2395, 3.3333)]
 EXACT = {  # top-1 mass: entropy, then tokens per round for 4, 8, … 256 guesses
     0.92: (0.39, (4.3, 6.6, 9.5, 11.7, 12.8, 14.1, 15.7)),
     0.85: (0.63, (3.7, 5.1, 6.3, 7.1, 8.0, 9.1, 10.3)),
@@ -42,18 +37,14 @@ def test_a_shape_derives_ranks_depths_and_leaves():
 @pytest.mark.parametrize("nodes, best, chain", TREES)
 def test_the_best_tree_has_the_published_tokens(nodes, best, chain):
     budget = nodes - 1  # the published count has the root
-    assert expected_tokens(best_tree([P], budget), [P]) == pytest.approx(best, abs=1e-4)
-    assert tree_table([P], budget) == pytest.approx(best, abs=1e-4) and tokens_by_budget(
-        [P], budget
-    )[-1] == pytest.approx(best, abs=1e-4)
-    assert (
-        expected_tokens(Shape.chain(budget), [P])
-        == pytest.approx(chain, abs=1e-4)
-        == chain_tokens(P[0], budget)
+    found = (
+        expected_tokens(best_tree([P], budget), [P]),
+        *(tree_table([P], budget), tokens_by_budget([P], budget)[-1]),
+        *(expected_tokens(Shape.chain(budget), [P]), chain_tokens(P[0], budget)),
     )
-    assert (
-        nodes == 4 or abs(tree_table([P], nodes) - best) > 0.02
-    )  # the check sees a root that is counted wrongly
+    assert found == pytest.approx((best, best, best, chain, chain), abs=1e-4)
+    if nodes > 4:  # the check sees a root that is counted wrongly
+        assert abs(tree_table([P], nodes) - best) > 0.02
 
 
 def falling(rng: np.random.Generator, ranks: int) -> list[float]:
@@ -93,9 +84,8 @@ def test_no_small_tree_is_better_than_the_best(depth):
         for vectors in (1, 2):
             rates = [falling(rng, 3) for _ in range(vectors)]
             best = max((worth(places, rates) for places in closed), default=sum(rates[0]) + 1)
-            assert expected_tokens(best_tree(rates, size, depth), rates) == pytest.approx(
-                best, abs=1e-12
-            )
+            found = expected_tokens(best_tree(rates, size, depth), rates)
+            assert found == pytest.approx(best, abs=1e-12)
 
 
 @pytest.mark.parametrize("depth", [None, 1, 3, 5])
@@ -106,11 +96,8 @@ def test_best_first_equals_the_dynamic_programme_where_no_rate_rises(depth):
         tokens = tokens_by_budget(rates, 24, depth)
         for budget in (1, 7, 24):
             shape = best_tree(rates, budget, depth)
-            assert (
-                tokens[budget]
-                == pytest.approx(tree_table(rates, budget, depth), abs=1e-12)
-                == expected_tokens(shape, rates)
-            )
+            found = (tree_table(rates, budget, depth), expected_tokens(shape, rates))
+            assert found == pytest.approx((tokens[budget],) * 2, abs=1e-12)
             assert shape.depth <= (depth or budget) and shape.guesses <= budget
 
 
@@ -123,26 +110,20 @@ def rank_closed(places: frozenset) -> bool:
 def test_the_dynamic_programme_is_best_where_rates_rise_and_ranks_stay_in_order():
     for vector in ([0.1, 0.6, 0.2], [0.2, 0.0, 0.7], [0.3, 0.25, 0.4]):
         for size in (2, 4, 5):
-            best = max(
-                worth(places, [vector])
-                for places in ancestor_closed(3, size, size)
-                if rank_closed(places)
-            )
+            closed = filter(rank_closed, ancestor_closed(3, size, size))
+            best = max(worth(places, [vector]) for places in closed)
             assert tree_table([vector], size) == pytest.approx(best, abs=1e-12)
             by_mean = expected_tokens(best_tree(monotone([vector]), size), [vector])
             assert by_mean <= tree_table([vector], size) + 1e-12
-            assert tree_table([vector], size) < tree_table(
-                [sorted(vector, reverse=True)], size
-            )  # a free order is better still
+            free_order = tree_table([sorted(vector, reverse=True)], size)
+            assert tree_table([vector], size) < free_order
 
 
 def test_the_best_tree_grows_in_the_order_of_worth():
-    shape = best_tree([P], 30)
-    worths = np.diff(tokens_by_budget([P], 30))
+    shape, worths = best_tree([P], 30), np.diff(tokens_by_budget([P], 30))
     assert (np.diff(worths) <= 1e-12).all()
-    assert all(
-        best_tree([P], budget).parents == shape.parents[: budget + 1] for budget in (1, 8, 20)
-    )
+    for budget in (1, 8, 20):
+        assert best_tree([P], budget).parents == shape.parents[: budget + 1]
 
 
 def test_ties_go_to_the_shallower_and_earlier_slot():
@@ -153,10 +134,8 @@ def test_ties_go_to_the_shallower_and_earlier_slot():
 
 def test_guesses_that_cannot_be_accepted_are_not_made():
     assert best_tree([[1.0]], 5).parents == Shape.chain(5).parents
-    assert (
-        best_tree([[0.6, 0.2], []], 9).parents == (-1, 0, 0)
-        and best_tree([[0.0, 0.0]], 3).guesses == 0
-    )
+    assert best_tree([[0.6, 0.2], []], 9).parents == (-1, 0, 0)
+    assert best_tree([[0.0, 0.0]], 3).guesses == 0
     assert tokens_by_budget([[0.6, 0.2]], 4, 1) == pytest.approx([1, 1.6, 1.8, 1.8, 1.8])
     assert expected_tokens(Shape.full(3, 1), [[0.6, 0.2]]) == pytest.approx(1.8)
 
@@ -183,26 +162,22 @@ def test_the_best_budget_is_the_best_of_all_trees():
     def verify(rows: int) -> float:
         return 1 + 0.02 * rows
 
-    plan = best_budget(
-        [P], draft_cost=0.08, verify=verify, budgets=range(1, 25), depths=range(1, 9)
-    )
-    found = {}
-    for budget, depth in itertools.product(range(1, 25), range(1, 9)):
+    budgets, depths, found = range(1, 25), range(1, 9), {}
+    plan = best_budget([P], draft_cost=0.08, verify=verify, budgets=budgets, depths=depths)
+    for budget, depth in itertools.product(budgets, depths):
         shape = best_tree([P], budget, depth)
-        found[budget, shape.depth] = expected_tokens(shape, [P]) / (
-            shape.depth * 0.08 + verify(shape.guesses + 1)
-        )
-    assert plan.speed_up == pytest.approx(max(found.values())) and found[
-        plan.budget, plan.depth
-    ] == pytest.approx(plan.speed_up)
+        seconds = shape.depth * 0.08 + verify(shape.guesses + 1)
+        found[budget, shape.depth] = expected_tokens(shape, [P]) / seconds
+    chosen = found[plan.budget, plan.depth]
+    assert plan.speed_up == pytest.approx(max(found.values())) == pytest.approx(chosen)
     assert best_tree([P], plan.budget, plan.depth).depth == plan.depth
 
 
 def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
-    assert best_budget([[0.1]], draft_cost=0.5, budgets=[1, 4], depths=[1, 2]) == (0, 0, 1.0)
-    assert best_budget(
-        [[0.0]], draft_cost=0, verify=lambda rows: 0.9 * rows, budgets=[4], depths=[2]
-    ) == (0, 0, 1.0)
+    dear = best_budget([[0.1]], draft_cost=0.5, budgets=[1, 4], depths=[1, 2])
+    linear = {"draft_cost": 0, "verify": lambda rows: 0.9 * rows}
+    useless = best_budget([[0.0]], **linear, budgets=[4], depths=[2])
+    assert dear == useless == (0, 0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +193,7 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
         (lambda: Shape.chain(2).cut(-1), "a budget is 0 or more, got -1"),
         (lambda: best_tree([[0.2, 1.1]], 2), r"rates lie in \[0, 1\], got 1.1 at depth 1"),
         (lambda: best_tree([[0.5], [0.2, 0.3]], 2), "got 0.2, then 0.3 at depth 2; use monotone"),
-        (
-            lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]),
-            "sum to at most 1, got 1.1 at depth 1",
-        ),
+        (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got 1.1 at depth 1"),
         (lambda: best_tree([], 2), "at least one vector"),
         (lambda: best_tree([P], 0), "got a budget of 0"),
         (lambda: tree_table([P], 3, 0), "and depth 0"),

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from bugs import believing
 from fakes import Table, table_model
 from t5s import network as t5_network
 from t5s import sources, started
@@ -14,7 +15,6 @@ from tiny import target_network
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -86,14 +86,6 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half
 
 def test_a_rule_that_believes_its_draft_is_a_bug_in_any_precision(ladder, prompts):
     """Negative control: the speculative text is wrong, not rounded."""
-
-    def believing(tree, logits, chance):
-        path, node = [], ROOT
-        while tree.children(node):
-            node = tree.children(node)[0]
-            path.append(node)
-        return Verdict(tuple(path), bonus=chance.choose(logits[node], tree.position(node) + 1))
-
     prompt, draft = ladder.encode(prompts[1]), NgramDraft(ladder.katz, budget=6)
     for dtype in ("float32", "bfloat16"):
         model = small(dtype)
@@ -129,15 +121,9 @@ class HandsOverFloat32(Table):
 
 def test_the_precision_of_a_model_is_seen_in_its_logits(half, ladder, prompts):
     context = Context.of(ladder.encode(prompts[0]))
-    found = {
-        name: logit_movements(model, context)["the last bit"]
-        for name, model in (
-            ("bfloat16", half),
-            ("bfloat16 as float32", HandsOverFloat32(half)),
-            ("float32", HandsOverFloat32(small("float32"))),
-        )
-    }
-    assert found["bfloat16"] == found["bfloat16 as float32"] > 10_000 * found["float32"] > 0
+    models = (half, HandsOverFloat32(half), HandsOverFloat32(small("float32")))
+    said, hidden, exact = (logit_movements(model, context)["the last bit"] for model in models)
+    assert said == hidden > 10_000 * exact > 0
 
 
 def test_sampled_texts_are_compared_with_their_noise():

@@ -28,11 +28,9 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
-        last = (texts["plain"][-1] + 1) % ladder.target.vocabulary
-        return texts | {
-            "speculative": texts["plain"][:-1],
-            "generate": (*texts["plain"][:-1], last),
-        }
+        *begun, last = texts["plain"]
+        other = (*begun, (last + 1) % ladder.target.vocabulary)
+        return texts | {"speculative": tuple(begun), "generate": other}
 
     monkeypatch.setattr(command, "greedy_texts", wrong)
     with pytest.raises(SystemExit, match="1"):

@@ -42,18 +42,14 @@ TOKENS_PER_ROUND = {
 
 def expected_tokens(pair: str, draft_of, rule=reject) -> float:
     """E[emitted] of one round, every branch visited."""
-    target, draft = (
-        fixed_model(distribution, name)
-        for distribution, name in zip(PAIRS[pair], ("target", "draft"), strict=True)
-    )
+    target, draft = map(fixed_model, PAIRS[pair], ("target", "draft"))
     guesser = draft_of(draft)
 
     def emitted(chance):
         return next(rounds(target, guesser, (0,), chance, max_new_tokens=9, rule=rule))[0].emitted
 
-    return sum(
-        len(tokens) * probability for tokens, probability in every_outcome(emitted, T1).items()
-    )
+    outcomes = every_outcome(emitted, T1).items()
+    return sum(len(tokens) * probability for tokens, probability in outcomes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,18 +97,17 @@ def test_no_rule_accepts_more_than_the_golden_optimum(pair, width):
         assert ACCEPTANCE[pair, width][KINDS.index(kind)] <= golden + 1e-6
 
 
-def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden():
-    for pair, goldens in (("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))):
-        wanted = PAIRS[pair][0]
-        for width, golden in enumerate(goldens, 1):
-            hit = sum(
-                wanted[token] * probability
-                for tokens, probability in every_outcome(
-                    lambda chance, width=width, pair=pair: drawn(pair, width, chance), T1
-                ).items()
-                for token in set(tokens)
-            )
-            assert hit == pytest.approx(golden, abs=1e-6)
+@pytest.mark.parametrize(
+    "pair, goldens", [("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))]
+)
+def test_the_targets_choice_is_among_iid_draws_as_often_as_is_golden(pair, goldens):
+    wanted = PAIRS[pair][0]
+    for width, golden in enumerate(goldens, 1):
+        draws = every_outcome(functools.partial(drawn, pair, width), T1).items()
+        hit = sum(
+            probability * wanted[token] for tokens, probability in draws for token in {*tokens}
+        )
+        assert hit == pytest.approx(golden, abs=1e-6)
 
 
 def drawn(pair: str, width: int, chance, kind: str = "iid") -> tuple[int, ...]:
@@ -138,33 +133,31 @@ def match_rate(pair: str, shift: int) -> float:
     """How often target and draft choose the same token; with a shift, from the noise of different
     positions (the bug of unshared noise).
     """
-    wanted, offered = (
-        torch.tensor(distribution, dtype=torch.float64).log() for distribution in PAIRS[pair]
-    )
+    wanted, offered = (torch.tensor(one, dtype=torch.float64).log() for one in PAIRS[pair])
     chances = (Chance(seed, T1) for seed in range(MATCH_TRIALS))
-    return (
-        sum(chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
-        / MATCH_TRIALS
-    )
+    same = (chance.choose(wanted, 1) == chance.choose(offered, 1 + shift) for chance in chances)
+    return sum(same) / MATCH_TRIALS
+
+
+def one_guess(row) -> TokenTree:
+    """A tree of token 1, drawn from this row."""
+    rows = [torch.as_tensor(row)]
+    return TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=rows)
 
 
 def test_a_token_of_probability_zero_is_never_accepted():
-    tree = TokenTree(0, (0,)).grown(
-        [1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor([0.0, 1.0])]
-    )
     logits = torch.tensor([[0.0, -math.inf]] * 2)
 
     class AlwaysZero(Chance):
         def uniform(self, *key):
             return 0.0
 
-    assert reject(tree, logits, AlwaysZero(0, T1)).path == ()
+    assert reject(one_guess([0.0, 1.0]), logits, AlwaysZero(0, T1)).path == ()
 
 
 def test_a_residual_without_mass_falls_back_to_the_target():
     distribution = torch.tensor([0.5, 0.5, 0.0])
-    tree = TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=[distribution])
-    asked = []
+    tree, asked = one_guess(distribution), []
 
     class Never(Chance):
         def coin(self, probability, committed, slots):
@@ -180,11 +173,8 @@ def test_a_residual_without_mass_falls_back_to_the_target():
 
 @pytest.mark.parametrize("row", [[0.5, 0.0, 0.5], [0.5, 0.5], [math.nan] * 3])
 def test_a_row_that_cannot_be_the_distribution_of_its_token_is_refused(row):
-    tree = TokenTree(0, (0,)).grown(
-        [1], [ROOT], source="draft", scores=[1.0], rows=[torch.tensor(row)]
-    )
     with pytest.raises(ValueError, match="over 3 tokens"):
-        reject(tree, torch.zeros(2, 3), Chance(0, T1))
+        reject(one_guess(row), torch.zeros(2, 3), Chance(0, T1))
 
 
 @pytest.mark.parametrize("rule", [look_up, reject])
@@ -219,8 +209,5 @@ def test_the_real_coins_and_draws_pass_a_joint_test_and_a_bonus_by_a_siblings_ke
 ):
     wanted, offered = PAIRS["three"]
     draft = DRAFTS[name](fixed_model(offered, "draft"))
-    assert (
-        pairs_p_value(Chance, draft, wanted)
-        > ALPHA
-        > pairs_p_value(BonusLikeSibling, draft, wanted)
-    )
+    right, wrong = (pairs_p_value(kind, draft, wanted) for kind in (Chance, BonusLikeSibling))
+    assert right > ALPHA > wrong

@@ -27,11 +27,9 @@ def test_the_prompt_sets_are_whole_and_split_by_file(domain):
 
 def test_seeds_follow_from_the_prompts_name():
     prompts = load_prompts("code")
-    assert (
-        len(set(seeds(prompts, 0))) == len(prompts)
-        and seeds(prompts[3:5], 0) == seeds(prompts, 0)[3:5]
-    )
-    assert seeds(prompts, 1) != seeds(prompts, 0)
+    found = seeds(prompts, 0)
+    assert len(set(found)) == len(prompts) and seeds(prompts[3:5], 0) == found[3:5]
+    assert seeds(prompts, 1) != found
 
 
 def test_a_missing_or_damaged_prompt_file_is_refused(tmp_path):
@@ -57,14 +55,9 @@ def measured(ladder):
 @pytest.mark.parametrize(
     "sampler,rate",
     [
-        (Sampler(1.0), 0.2),
-        (Sampler(1.0, top_k=50), 0.3),
-        (Sampler(1.3), 0.4),
-        (Sampler(0), 0.1),
-        (Sampler(0.9), 0.2),
-        (Sampler(0.9, top_k=50), 0.3),
-        (Sampler(5.0, top_k=50), 0.4),
-        (Sampler(1.0, top_k=7), 0.2),
+        *((Sampler(0), 0.1), (Sampler(0.9), 0.2), (Sampler(1.0), 0.2), (Sampler(1.3), 0.4)),
+        *((Sampler(temperature, top_k=50), rate) for temperature, rate in ((0.9, 0.3), (1.0, 0.3))),
+        *((Sampler(5.0, top_k=50), 0.4), (Sampler(1.0, top_k=7), 0.2)),
         (Sampler(1.0, top_p=0.9), 0.2),
     ],
 )
@@ -76,20 +69,11 @@ def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(
 
 def test_the_match_table_is_that_of_the_models_and_siblings(measured):
     assert measured.match("draft", Sampler(1.3), siblings="iid").rates == (0.5,)
-    for unknown in (
-        {"guesser": "middle"},
-        {"guesser": "draft", "obeyed": "middle"},
-        {"guesser": "draft", "siblings": "top"},
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"was measured; there are: draft for target, iid; draft for target, ranked$",
-        ):
-            measured.match(sampler=Sampler(1.0), **unknown)
-    with pytest.raises(
-        ValueError,
-        match="no match table of draft for target, ranked, was measured; there are: none",
-    ):
+    middle, known = {"obeyed": "middle"}, r"there are: draft for target, iid; draft for .*, ranked$"
+    for guesser, unknown in (("middle", {}), ("draft", middle), ("draft", {"siblings": "top"})):
+        with pytest.raises(ValueError, match=known):
+            measured.match(guesser, Sampler(1.0), **unknown)
+    with pytest.raises(ValueError, match=r"no match table of draft for .*; there are: none"):
         replace(measured, measured=()).match("draft", Sampler(1.0))
 
 

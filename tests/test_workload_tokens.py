@@ -55,18 +55,11 @@ def test_an_id_that_only_one_tokenizer_names_contradicts_nothing():
 
 def holed(said):
     """With two numbers that stand for nothing, and two tokens far above."""
-    vocab = said["model"]["vocab"]
-    held = {token for token, number in vocab.items() if number in (3000, 3500)}
-    merges = [
-        pair
-        for pair in said["model"]["merges"]
-        if "".join(pair) not in held and not set(pair) & held
-    ]
-    vocab = {token: number for token, number in vocab.items() if token not in held} | {
-        "<5000>": 5000,
-        "<5001>": 5001,
-    }
-    said["model"] |= {"merges": merges, "vocab": vocab}
+    model = said["model"]
+    held = {token for token, number in model["vocab"].items() if number in (3000, 3500)}
+    model["merges"] = [one for one in model["merges"] if not {*one, "".join(one)} & held]
+    vocab = {token: number for token, number in model["vocab"].items() if token not in held}
+    model["vocab"] = vocab | {"<5000>": 5000, "<5001>": 5001}
 
 
 def swapped(said):
@@ -78,17 +71,12 @@ def test_tokens_above_a_hole_are_compared_too(copy):
     assert len(one) == 4096 and max(one.get_vocab().values()) == 5001
     assert check_tokenizers(one, load_tokenizer(copy)) is None
     other = changed(copy, swapped)
-    with pytest.raises(
-        ValueError,
-        match=r"token 5000 is '<5000>' to the target and '<5001>' to the draft; 2 of 4,096 tokens",
-    ):
+    with pytest.raises(ValueError, match=r"5000 is '<5000>' .* and '<5001>' to .*; 2 of 4,096"):
         check_tokenizers(one, other)
 
 
 def test_a_hole_that_only_one_tokenizer_has_is_told(copy):
-    with pytest.raises(
-        ValueError, match=r"4,096 .* the draft 4,096; '.+', token 3000, .* only the target knows"
-    ):
+    with pytest.raises(ValueError, match=r"4,096; '.+', token 3000, .* only the target knows"):
         check_tokenizers(tokenizer(), changed(copy, holed))
 
 

@@ -31,12 +31,8 @@ PAIRS = (
     *(("middle", "target"), ("draft", "target"), ("n-gram", "target")),
     *(("draft", "middle"), ("n-gram", "draft")),
 )
-BY_GAP = MatchTable(
-    (0.5, 0.2, 0.05),
-    "by gap",
-    (0.5, 1.5, 4.0),
-    ((0.3, 0.25, 0.1), (0.4, 0.2, 0.05), (0.5, 0.1, 0.03), (0.6, 0.05, 0.02)),
-)
+BINNED = ((0.3, 0.25, 0.1), (0.4, 0.2, 0.05), (0.5, 0.1, 0.03), (0.6, 0.05, 0.02))
+BY_GAP = MatchTable((0.5, 0.2, 0.05), "by gap", (0.5, 1.5, 4.0), BINNED)
 
 
 def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool = True) -> Ladder:
@@ -52,22 +48,17 @@ def tiny_ladder(dtype: str = "float32", runtime: str = "reference", *, cut: bool
     for name, network in networks.items():
         network.config.name_or_path = f"tiny/{name}"
     sizes = {name: sum(map(torch.numel, one.parameters())) for name, one in networks.items()}
+    card = {"models": {name: {"parameters": size} for name, size in sizes.items()}}
+    measured = [Measured(*pair, "ranked", Sampler(), 0, BY_GAP) for pair in PAIRS]
+    for siblings in ("iid", "distinct"):
+        measured.append(Measured("draft", "target", siblings, Sampler(), 0, MatchTable()))
     return Ladder(
         **{name: on_runtime(CachedModel(one, name), runtime) for name, one in networks.items()},
         katz=Katz.fit(written_text(), len(tokenizer())),
         tokenizer=tokenizer(),
         stop_tokens=(0,),
-        card={
-            "models": {name: {"parameters": size} for name, size in sizes.items()},
-            "katz": {"order": 3, "temperature": 1.0},
-        },
-        measured=tuple(
-            [Measured(*pair, "ranked", Sampler(), 0, BY_GAP) for pair in PAIRS]
-            + [
-                Measured("draft", "target", siblings, Sampler(), 0, MatchTable())
-                for siblings in ("iid", "distinct")
-            ]
-        ),
+        card=card | {"katz": {"order": 3, "temperature": 1.0}},
+        measured=tuple(measured),
     )
 
 

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 GOOD = (
     "from pathlib import Path\nimport os\n"
     "Path(os.environ['SPECDEC_FIGURES'], '{number}_toy.csv').write_text(str(width))\nprint(width)"
@@ -15,36 +13,19 @@ def write_toy(
     folder: Path, name: str, body: str, parameters: str = "width: int = 2  # branches per level"
 ) -> Path:
     """A notebook of a title, a parameters cell and one cell of code, as Lab would store it."""
+
+    def cell(identity: str, source: str, **more: object) -> dict:
+        return {"cell_type": "code", "id": identity, "metadata": {}, "source": source} | more
+
+    run = {"execution_count": None, "outputs": []}
     cells = [
-        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# {name}"},
-        {
-            "cell_type": "code",
-            "id": "b",
-            "metadata": {"tags": ["parameters"]},
-            "source": parameters,
-            "execution_count": None,
-            "outputs": [],
-        },
-        {
-            "cell_type": "code",
-            "id": "c",
-            "metadata": {},
-            "source": body.format(number=name[:2]),
-            "execution_count": None,
-            "outputs": [],
-        },
+        cell("a", f"# {name}", cell_type="markdown"),
+        cell("b", parameters, metadata={"tags": ["parameters"]}, **run),
+        cell("c", body.format(number=name[:2]), **run),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4}
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.ipynb"
-    path.write_text(
-        json.dumps(
-            {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-        )
-    )
+    path.write_text(json.dumps(notebook | {"nbformat_minor": 5}))
     return path
-
-
-@pytest.fixture
-def toys(tmp_path: Path) -> Path:
-    return tmp_path / "notebooks"

@@ -17,27 +17,18 @@ from playwright.sync_api import BrowserContext, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
 )
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+OWN = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "SPECDEC_FIGURES")
 START_SECONDS = 120
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
     """A browser with a profile of its own."""
-    found = (
-        os.environ.get("CHROMIUM")
-        or shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not found:
         pytest.fail(
             "browser tests need Chromium: `apt install chromium`, or name one in the environment"
@@ -47,7 +38,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
         profile = tmp_path_factory.mktemp("profile")
         window = {"viewport": {"width": 1500, "height": 1100}, "reduced_motion": "reduce"}
         context = driver.chromium.launch_persistent_context(
-            profile, executable_path=found, headless=True, args=list(FLAGS), **window
+            profile, executable_path=found, headless=True, args=FLAGS.split(), **window
         )
         yield context
         context.close()
@@ -59,51 +50,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     screenshots.
     """
     place = tmp_path_factory.mktemp("lab")
-    shutil.copytree(
-        ROOT / "notebooks", place / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints")
-    )
-    shutil.copytree(
-        ROOT / "figures",
-        place / "figures",
-        ignore=shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js"),
-    )
+    ignored = shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js", ".ipynb_checkpoints")
+    for folder in ("notebooks", "figures"):
+        shutil.copytree(ROOT / folder, place / folder, ignore=ignored)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     token = secrets.token_hex(16)
-    made = {
-        name: tmp_path_factory.mktemp(name.lower())
-        for name in (
-            "JUPYTER_CONFIG_DIR",
-            "JUPYTER_DATA_DIR",
-            "JUPYTER_RUNTIME_DIR",
-            "SPECDEC_FIGURES",
-        )
-    }
-    surroundings = (
-        os.environ
-        | {name: str(path) for name, path in made.items()}
-        | {"HF_HUB_OFFLINE": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
-    )
-    options = [
-        "--no-browser",
-        "--allow-root",
-        "--expose-app-in-browser",
-        f"--ServerApp.port={port}",
-        "--ServerApp.ip=127.0.0.1",
-    ]
+    surroundings = os.environ | {"HF_HUB_OFFLINE": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
+    surroundings |= {name: str(tmp_path_factory.mktemp(name.lower())) for name in OWN}
+    options = ["--no-browser", "--allow-root", "--expose-app-in-browser"]
+    options += [f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
     options += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={place}"]
-    log = place / "lab.log"
+    command, log = [sys.executable, "-m", "jupyterlab", *options], place / "lab.log"
     with log.open("w") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options],
-            env=surroundings,
-            stdout=said,
-            stderr=said,
-        )
+        process = subprocess.Popen(command, env=surroundings, stdout=said, stderr=said)
     try:
         _wait(f"http://127.0.0.1:{port}/api?token={token}", process, log)
-        yield f"http://127.0.0.1:{port}/lab/workspaces/{{name}}/tree/notebooks/{{name}}.ipynb?token={token}&reset"
+        where = "/lab/workspaces/{name}/tree/notebooks/{name}.ipynb"
+        yield f"http://127.0.0.1:{port}{where}?token={token}&reset"
     finally:
         process.terminate()
         process.wait(60)

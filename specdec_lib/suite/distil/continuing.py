@@ -19,7 +19,7 @@ from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.models.students import assemble
 from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.suite.distil.lessons import teach
-from specdec_lib.suite.distil.teaching import copy_head, load_target, read_text
+from specdec_lib.suite.distil.teaching import load_target, read_head, read_text
 from specdec_lib.suite.distil.text import Conversation, list_shards, pack
 
 CONTINUED_TOKENS = 16  # about as far as a draft guesses ahead
@@ -27,7 +27,7 @@ SEQUENCES = 64
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
+    """Write the continuations, unless they are there, and the lessons on them."""
     parser = Parser("distil continue", "let a draft continue answers, and teach it on those")
     parser.add_argument("draft", type=Path, help="the file that `specdec distil train` wrote")
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
@@ -36,10 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--seed", 0)
     parser.add_common("--out", cache_folder() / "continued")
     given = parser.parse_args(arguments)
-    target, texts = load_target(), read_text(given.text)
-    given.out.mkdir(parents=True, exist_ok=True)
-    head = copy_head(given.lessons, given.out)
+    target, texts, head = load_target(), read_text(given.text), read_head(given.lessons)
     if not list_shards(given.out):
+        given.out.mkdir(parents=True, exist_ok=True)
         chosen = Random(given.seed).sample(texts, min(given.limit or len(texts), len(texts)))
         student = assemble(target, given.draft)
         continued = list(continue_answers(student, chosen, head, seed=given.seed))

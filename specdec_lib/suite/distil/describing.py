@@ -1,13 +1,13 @@
 """`specdec distil describe`: counts the conversations that the target has written, by domain."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.suite.distil.command import TEXT
-from specdec_lib.suite.distil.text import Conversation, list_shards, read_shard
+from specdec_lib.suite.distil.teaching import read_text
+from specdec_lib.suite.distil.text import Conversation
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -17,11 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = Parser("distil describe", __doc__.partition(": ")[2])
     parser.add_argument("folder", nargs="?", type=Path, default=TEXT, help="where the shards are")
-    folder = parser.parse_args(arguments).folder
-    shards = list_shards(folder)
-    if not shards:
-        raise ValueError(f"there is no shard NNN.safetensors in {folder}")
-    print(describe(chain.from_iterable(map(read_shard, shards))).round(3).to_string())
+    print(describe(read_text(parser.parse_args(arguments).folder)).round(3).to_string())
 
 
 def describe(conversations: Iterable[Conversation]) -> "DataFrame":

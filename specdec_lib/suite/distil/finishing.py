@@ -25,7 +25,6 @@ CARD = "card.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
     parser = Parser("distil finish", "put trained drafts into data/ladder, or export them")
     for name, meaning in (("drafts", "the trained drafts"), ("lessons", "what they learnt from")):
         folder = cache_folder() / name

@@ -10,6 +10,7 @@ Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens
 import io
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 PLACE = DATA / "measured" / "katz_growth.csv"
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
+SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
 RANKS, LENGTH = 4, 128  # guesses that are looked at, and tokens of each text
 
 
@@ -63,25 +65,23 @@ def knows(
     lookup.
     """
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
-    first, among, places = [], [], []
-    seconds = 0.0
+    first, among, places, seconds = [], [], [], 0.0
     for chance, given, text, taken in written:
         windows = [text[max(0, at - table.order) : at] for at in range(given, len(text))]
-        guessed = [
-            guesser.rank(window, RANKS, chance, given + at)[0] for at, window in enumerate(windows)
+        pairs = [
+            (guesser.rank(window, RANKS, chance, given + at)[0], taken[at])
+            for at, window in enumerate(windows)
         ]
         started = time.perf_counter()
         for window in windows:
             table.top(window, RANKS)
         seconds += time.perf_counter() - started
-        first.append(sum(guess[0] == token for guess, token in zip(guessed, taken, strict=True)))
-        among.append(sum(token in guess for guess, token in zip(guessed, taken, strict=True)))
-        places.append(len(taken))
+        first.append(sum(guess[0] == token for guess, token in pairs))
+        among.append(sum(token in guess for guess, token in pairs))
+        places.append(len(pairs))
     found = {"places": sum(places), "lookup_microseconds": 1e6 * seconds / sum(places)}
     for name, hits in (("first", first), ("among_4", among)):
-        found |= dict(
-            zip((name, f"{name}_low", f"{name}_high"), bootstrap(hits, places), strict=True)
-        )
+        found[name], found[f"{name}_low"], found[f"{name}_high"] = bootstrap(hits, places)
     return found
 
 
@@ -121,32 +121,23 @@ def grow(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parse the command line, sample what is missing, measure and write."""
+    """Measure and write the table; raises ValueError if too little was sampled."""
     parser = Parser("measure growth", __doc__.partition(": ")[2])
-    parser.add_argument(
-        "--samples", type=Path, default=cache_folder() / "drafts", help="of `distil ngrams`"
-    )
-    parser.add_argument(
-        "--sizes",
-        type=float,
-        nargs="+",
-        default=[0.125, 0.25, 0.5, 1, 2, 4],
-        help="millions of tokens",
-    )
+    folder = cache_folder() / "drafts"
+    parser.add_argument("--samples", type=Path, default=folder, help="of `distil ngrams`")
     parser.add_common("--limit", 12, "development prompts of each domain")
     given = parser.parse_args(arguments)
     pieces = sorted(given.samples.glob("draft-samples-*.npy"))
-    if len(pieces) < max(given.sizes):
+    if len(pieces) < max(SIZES):
         raise ValueError(
-            f"{max(given.sizes):g} million sampled tokens are wanted, {given.samples} holds"
+            f"{max(SIZES):g} million sampled tokens are wanted, {given.samples} holds"
             f" {len(pieces)} million; `specdec distil ngrams --pieces` samples more"
         )
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
-    prompts = [
-        one for domain in DOMAINS for one in load_prompts(domain, "development", given.limit)
-    ]
+    sets = (load_prompts(domain, "development", given.limit) for domain in DOMAINS)
     stored = dict(zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True))
-    table = grow(ladder, [np.load(path) for path in pieces], given.sizes, prompts, stored)
+    samples = [np.load(path) for path in pieces]
+    table = grow(ladder, samples, SIZES, list(chain(*sets)), stored)
     write_csv(table, PLACE, 4)
     print(table.to_string())

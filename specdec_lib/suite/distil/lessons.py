@@ -65,8 +65,9 @@ def teach(
         for number, group in enumerate(_groups(conversations)):
             path, digest = folder / f"{number:03}.safetensors", _digest(group, head)
             if _digest_of(path) != digest:
-                lessons = list(_lessons(network, rows, group, bar))
-                write_whole(path, save(_columns(lessons), {"digest": digest}))
+                _, places, log_probs = zip(*_lessons(network, rows, group, bar), strict=True)
+                columns = {"places": torch.cat(places), "log_probs": torch.cat(log_probs)}
+                write_whole(path, save(columns, {"digest": digest}))
             else:
                 bar.update(sum(one.answer_tokens for one in group))
 
@@ -125,13 +126,6 @@ def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "sequences longest"]:
     """Token ids as one tensor, shorter ones filled with 0 at their end."""
     tensors = [torch.tensor(sequence) for sequence in sequences]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
-
-
-def _columns(lessons: Sequence[Lesson]) -> dict[str, Tensor]:
-    return {
-        "places": torch.cat([lesson.places for lesson in lessons]),
-        "log_probs": torch.cat([lesson.log_probs for lesson in lessons]),
-    }
 
 
 def _digest(group: Sequence[Conversation], head: Sequence[int]) -> str:

@@ -6,12 +6,10 @@ every position is looked at once, whatever the trees are.
 """
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
-from jaxtyping import Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -36,33 +34,24 @@ RANKS = 8
 # positions at the rank's own rate that are added to each bin, so that a rare bin says little
 PRIOR = 20
 PAIRS = (
-    ("middle", "target"),
-    ("draft", "target"),
-    ("n-gram", "target"),
-    ("draft", "middle"),
-    ("n-gram", "draft"),
+    *(("middle", "target"), ("draft", "target"), ("n-gram", "target")),
+    *(("draft", "middle"), ("n-gram", "draft")),
 )
-
-Ranked = Callable[[tuple[int, ...], Chance], tuple[list[int], list[float]]]
+DRAWN = ("iid", "distinct")  # siblings whose rates are measured for the draft and the target
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
+    """Measure on the development prompts of every domain, write match.json and list it in the
+    card.
+    """
     parser = Parser("distil matches", "measure how often a guess is right, by its rank and gap")
     parser.add_common("--limit", None, "development prompts of each domain (default: all)")
     parser.add_common("--max-new-tokens", 128)
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
-    store(given.out, limit=given.limit, max_new_tokens=given.max_new_tokens)
-
-
-def store(folder: Path = LADDER, *, limit: int | None = None, max_new_tokens: int = 128) -> None:
-    """Measure on the development prompts of every domain (the first so many; None is all), write
-    match.json and list it in the card.
-    """
-    ladder = load_ladder(folder=folder, device="cpu")
-    prompts = [one for domain in DOMAINS for one in load_prompts(domain, "development", limit)]
-    tables = measure(ladder, prompts, max_new_tokens=max_new_tokens)
+    ladder, folder = load_ladder(folder=given.out, device="cpu"), given.out
+    sets = (load_prompts(domain, "development", given.limit) for domain in DOMAINS)
+    tables = measure(ladder, list(chain(*sets)), max_new_tokens=given.max_new_tokens)
     lines = ",\n".join(json.dumps(table) for table in tables)
     write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
     write_card({name: one for name, one in ladder.card.items() if name != "files"}, folder)
@@ -80,20 +69,15 @@ def measure(
     bar = tqdm(total=len(samplers) * len(prompts), desc="match tables", mininterval=1)
     for sampler in samplers:
         counts = {(*pair, "ranked"): _Counts() for pair in PAIRS}
-        counts |= {("draft", "target", siblings): _Counts() for siblings in ("iid", "distinct")}
+        counts |= {("draft", "target", siblings): _Counts() for siblings in DRAWN}
         written = write_texts(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
         for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
             _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler), counts)
             bar.update()
+        how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
         for (guesser, obeyed, siblings), found in counts.items():
-            head = {
-                "guesser": guesser,
-                "obeyed": obeyed,
-                "siblings": siblings,
-                "temperature": sampler.temperature,
-                "top_k": sampler.top_k,
-            }
-            tables.append(head | found.table(binned=siblings == "ranked"))
+            head = {"guesser": guesser, "obeyed": obeyed, "siblings": siblings}
+            tables.append(head | how | found.table(binned=siblings == "ranked"))
     bar.close()
     return tables
 
@@ -114,49 +98,28 @@ def _look(
     table = NgramDraft(ladder.katz, widths=(1,), counted_at=ladder.card["katz"]["temperature"])
     for position in range(len(given), len(text)):
         rows = {name: found[position - len(given)] for name, found in logits.items()}
-        ranked: dict[str, Ranked] = {
-            name: partial(_by_model, rows[name], position) for name in ("middle", "draft")
+        guessed = {
+            name: leading(*chance.rank(rows[name], position, RANKS), RANKS)
+            for name in ("middle", "draft")
         }
-        ranked["n-gram"] = partial(
-            _by_table, table, text[:position][-ladder.katz.order :], position
-        )
-        guessed = {name: rank(chance) for name, rank in ranked.items()}
-        taken = {
-            "target": text[position],
-            "middle": guessed["middle"][0][0],
-            "draft": guessed["draft"][0][0],
-        }
+        taken = {name: tokens[0] for name, (tokens, _) in guessed.items()}
+        taken["target"] = text[position]
+        window = text[:position][-ladder.katz.order :]
+        guessed["n-gram"] = table.rank(window, RANKS, chance, position)
         for guesser, obeyed in PAIRS:
             counts[guesser, obeyed, "ranked"].add(*guessed[guesser], taken[obeyed])
-        for siblings in ("iid", "distinct"):
-            counts["draft", "target", siblings].add_rank(
-                *_drawn(text[:position], rows, siblings, chance)
-            )
-
-
-def _by_model(
-    row: Float[Tensor, " vocab"], position: int, chance: Chance
-) -> tuple[list[int], list[float]]:
-    return leading(*chance.rank(row, position, RANKS), RANKS)
-
-
-def _by_table(
-    table: NgramDraft, window: tuple[int, ...], position: int, chance: Chance
-) -> tuple[list[int], list[float]]:
-    return table.rank(window, RANKS, chance, position)
+        for siblings in DRAWN:
+            rank, guesses = _drawn(text[:position], rows, siblings, chance)
+            counts["draft", "target", siblings].add_rank(rank, guesses)
 
 
 def _drawn(
     text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
 ) -> tuple[int | None, int]:
-    """The rank that `reject` accepts of so many drawn siblings."""
-    context = Context.of(text)
-    draft = TreeDraft(
-        TableModel(lambda tokens: rows["draft"], len(rows["draft"])),
-        widths=(RANKS,),
-        siblings=siblings,
-    )
-    tree = draft.propose(context, chance)
+    """The rank that `reject` accepts of so many drawn siblings, and how many there were."""
+    model = TableModel(lambda tokens: rows["draft"], len(rows["draft"]))
+    draft = TreeDraft(model, widths=(RANKS,), siblings=siblings)
+    tree = draft.propose(Context.of(text), chance)
     path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
     return (path[0] - 1 if path else None), tree.guesses
 

@@ -44,7 +44,6 @@ class Request(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
     parser = Parser("distil prompts", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", DATA / "prompts")
@@ -89,34 +88,26 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
 
     tokenizer = AutoTokenizer.from_pretrained(target_folder())
     found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
-    writer = Writer(
-        load_target(),
-        tokenizer,
-        sequences=64,
-        seed=SEED,
-        answer_tokens=1,
-        temperature=TEMPERATURE,
-        domains=tuple(found),
-    )
+    how = {"answer_tokens": 1, "temperature": TEMPERATURE, "domains": tuple(found)}
+    writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, **how)
     skipped = len(tokenizer(writer.before).input_ids), len(writer.handover) + 1
+    enough, written = 3 * PER_SPLIT, writer.write()
 
     def request(ids: Sequence[int], start: int) -> str:
         return tokenizer.decode(ids[skipped[0] : start - skipped[1]]).strip()
 
     learnt = {plain(request(one.ids, one.start)) for one in read_text(text)}
-    with tqdm(total=2 * 3 * PER_SPLIT, desc="requests", mininterval=5) as bar:
-        for one in writer.write():
-            if all(len(those) >= 3 * PER_SPLIT for those in found.values()):
-                return {domain: list(those.values()) for domain, those in found.items()}
-            those = None if one is None else found.get(one.domain)
-            if those is None or len(those) >= 3 * PER_SPLIT:
+    with tqdm(total=2 * enough, desc="requests", mininterval=5) as bar:
+        while any(len(those) < enough for those in found.values()):
+            one = next(written)
+            if one is None or len(found[one.domain]) >= enough:
                 continue
-            asked = request(one.ids, one.start)
+            asked, those = request(one.ids, one.start), found[one.domain]
             new = plain(asked) not in learnt and plain(asked) not in those
             if new and FORMS[one.domain].fullmatch(asked):
                 those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
                 bar.update()
-    raise AssertionError("the writer never ends")
+    return {domain: list(those.values()) for domain, those in found.items()}
 
 
 def plain(text: str) -> str:
@@ -143,15 +134,14 @@ def source_files(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
 def openings(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
     """Requests to complete a function from its signature and docstring."""
     for file, text in sources:
-        lines = text.split("\n")
-        found = []
+        lines, found = text.split("\n"), []
         for node in _documented(text, ast.FunctionDef):
-            if len(node.body) > 2 and lines[node.lineno - 1].lstrip().startswith("def "):
-                opening = lines[node.lineno - 1 : node.body[0].end_lineno]
-                shown = textwrap.dedent("\n".join(opening))
-                if len(shown) in OPENING:
-                    asked = f"Complete this Python function:\n\n{shown}"
-                    found.append(Request(f"{file}:{node.lineno}", asked, file))
+            opening = lines[node.lineno - 1 : node.body[0].end_lineno]
+            shown = textwrap.dedent("\n".join(opening))
+            plain_form = len(node.body) > 2 and opening[0].lstrip().startswith("def ")
+            if plain_form and len(shown) in OPENING:
+                asked = f"Complete this Python function:\n\n{shown}"
+                found.append(Request(f"{file}:{node.lineno}", asked, file))
         yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
 
 

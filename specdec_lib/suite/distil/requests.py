@@ -33,7 +33,7 @@ OPENINGS = {
         "Solve this word problem step by step:\n\n",
     ),
 }  # fmt: skip
-REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # a longer request is cut
+REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
 
 
 class Opening(NamedTuple):
@@ -41,11 +41,6 @@ class Opening(NamedTuple):
 
     domain: str
     text: str
-
-    @property
-    def request_tokens(self) -> int:
-        """How many tokens the target may add to the request."""
-        return REQUEST_TOKENS[self.domain]
 
 
 def draw_opening(random: Random, domains: Sequence[str] = ("chat", *DOMAINS)) -> Opening:

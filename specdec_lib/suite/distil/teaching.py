@@ -17,15 +17,13 @@ from specdec_lib.suite.setup import prepare_target
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
 
-HEAD_TOKENS = 8192
+HEAD_TOKENS = 8192  # ids that a draft proposes
 HEAD = "head.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command."""
     parser = Parser("distil teach", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-    parser.add_argument("--head-tokens", type=int, default=HEAD_TOKENS, help="ids a draft proposes")
     parser.add_common("--out", cache_folder() / "lessons")
     given = parser.parse_args(arguments)
     from specdec_lib.suite.distil.lessons import frequent_tokens, teach
@@ -36,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     head_file = given.out / HEAD
     if not head_file.is_file():
-        head = frequent_tokens(conversations, given.head_tokens, always)
+        head = frequent_tokens(conversations, HEAD_TOKENS, always)
         write_whole(head_file, json.dumps(head).encode())
     teach(target, conversations, read_head(given.out), given.out)
 
@@ -55,13 +53,6 @@ def read_head(folder: Path) -> list[int]:
     if not file.is_file():
         raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def copy_head(lessons: Path, folder: Path) -> list[int]:
-    """The head of some lessons, which is stored beside others too."""
-    head = read_head(lessons)
-    write_whole(folder / HEAD, json.dumps(head).encode())
-    return head
 
 
 def load_target() -> "LlamaForCausalLM":

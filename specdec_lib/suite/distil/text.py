@@ -90,18 +90,15 @@ def pack(conversations: Sequence[Conversation]) -> bytes:
             f"a shard holds token ids of 16 bits, got {int(ids.min())} to {int(ids.max())}"
         )
     domains = [DOMAINS.index(one.domain) if one.domain else UNKNOWN for one in conversations]
-    return save(
-        {
-            "ids": ids.to(torch.uint16),
-            "ends": torch.tensor(
-                list(accumulate(len(one.ids) for one in conversations)), dtype=torch.int32
-            ),
-            "starts": torch.tensor([one.start for one in conversations], dtype=torch.int16),
-            "greedy": torch.tensor([one.greedy for one in conversations]),
-            "done": torch.tensor([one.done for one in conversations]),
-            "domain": torch.tensor(domains, dtype=torch.uint8),
-        }
-    )
+    columns = {  # values, and their type
+        "ends": (accumulate(len(one.ids) for one in conversations), torch.int32),
+        "starts": ((one.start for one in conversations), torch.int16),
+        "greedy": ((one.greedy for one in conversations), torch.bool),
+        "done": ((one.done for one in conversations), torch.bool),
+        "domain": (domains, torch.uint8),
+    }
+    made = {name: torch.tensor([*one], dtype=kind) for name, (one, kind) in columns.items()}
+    return save({"ids": ids.to(torch.uint16)} | made)
 
 
 def read_shard(path: Path) -> Iterator[Conversation]:

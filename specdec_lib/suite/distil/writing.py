@@ -77,20 +77,15 @@ class Writer:
                 one.fed += 1
                 if one.fed == len(one.tokens) and self._ends(one, token):
                     if len(one.tokens) > one.start:
-                        yield Conversation(
-                            tuple(one.tokens),
-                            one.start,
-                            one.greedy,
-                            one.tokens[-1] == self.end,
-                            one.opening.domain,
-                        )
+                        ids, done = tuple(one.tokens), one.tokens[-1] == self.end
+                        yield Conversation(ids, one.start, one.greedy, done, one.opening.domain)
                     self.sequences[number] = self._new()
             yield None
 
     def _new(self) -> _Sequence:
         opening = draw_opening(self.random, self.domains)
         tokens = self.tokenizer(self.before + opening.text).input_ids
-        limit = len(tokens) + opening.request_tokens
+        limit = len(tokens) + REQUEST_TOKENS[opening.domain]
         return _Sequence(opening, self.random.random() < 0.5, tokens, limit=limit)
 
     def _choose(self, logits: Tensor) -> Tensor:

@@ -60,40 +60,29 @@ def comparison(description: Description, table: Path) -> Comparison | None:
         return None
     with table.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    if "rows" in paper:
-        headings = ("paper", "ours")
-        found = [
-            (
-                one["label"],
-                _format(_pick(one["paper"], rows), exact=True),
-                _format(_pick(one["ours"], rows)),
-            )
-            for one in paper["rows"]
-        ]
-    else:
+    headings, found = ("paper", "ours"), []
+    for one in paper.get("rows", ()):
+        theirs, ours = (_pick(one[whose], rows) for whose in headings)
+        found.append((one["label"], _format(theirs, exact=True), _format(ours)))
+    if "rows" not in paper:
         headings, found = tuple(paper["columns"]), _listed(paper, rows)
     return Comparison(paper["source"], paper["caption"], headings, tuple(found)) if found else None
 
 
 def _listed(paper: Mapping, rows: Rows) -> list[tuple[str, ...]]:
     """The rows of the table that `where` allows; with an `item`, those with a paper's number."""
-    columns, published = paper["columns"], "item" in paper
-    kept = [
-        row
-        for row in rows
-        if all(row.get(column) in allowed for column, allowed in paper.get("where", {}).items())
-        and not (published and math.isnan(_number(row, columns["paper"])))
-    ]
-    return [
-        (
-            ", ".join(row[column] for column in paper["label"]),
-            *(
-                _format(_number(row, column), exact=name == "paper" and published)
-                for name, column in columns.items()
-            ),
+    columns, published, found = paper["columns"], "item" in paper, []
+    for row in rows:
+        wanted = all(row.get(column) in some for column, some in paper.get("where", {}).items())
+        if not wanted or (published and math.isnan(_number(row, columns["paper"]))):
+            continue
+        label = ", ".join(row[column] for column in paper["label"])
+        numbers = (
+            _format(_number(row, column), exact=name == "paper" and published)
+            for name, column in columns.items()
         )
-        for row in kept
-    ]
+        found.append((label, *numbers))
+    return found
 
 
 def _pick(wanted: Mapping, rows: Rows) -> float:
@@ -102,11 +91,9 @@ def _pick(wanted: Mapping, rows: Rows) -> float:
         from specdec_lib.workload.published import number  # late: `--help` needs no torch
 
         return number(wanted["item"], wanted["key"])
-    numbers = [
-        _number(row, wanted["column"])
-        for row in rows
-        if all(row.get(column) == value for column, value in wanted["where"].items())
-    ]
+    where = wanted["where"].items()
+    kept = (row for row in rows if all(row.get(column) == value for column, value in where))
+    numbers = [_number(row, wanted["column"]) for row in kept]
     numbers = [one for one in numbers if not math.isnan(one)]
     if not numbers or (wanted["take"] == "only" and len(numbers) > 1):
         return math.nan

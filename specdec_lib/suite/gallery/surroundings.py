@@ -19,19 +19,16 @@ def surroundings() -> dict[str, object]:
         commit, changed = _git("rev-parse", "HEAD"), bool(_git(*CHANGES))
     except (OSError, subprocess.SubprocessError):
         commit, changed = "unknown", False
-    return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit,
-        "changed": changed,
-        "machine": {
-            "system": f"{platform.system()} {platform.machine()}",
-            "processor": processor_name(),
-            "processors": os.cpu_count(),
-            "threads": os.environ.get("OMP_NUM_THREADS") or "unset",
-        },
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in PACKAGES},
+    machine = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor_name(),
+        "processors": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS") or "unset",
     }
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    made = {"date": date, "commit": commit, "changed": changed}
+    return made | {"machine": machine, "versions": versions}
 
 
 def _git(*words: str) -> str:

@@ -77,16 +77,9 @@ def _chain(draft: ChainDraft) -> Reduced:
 
 def _tree(draft: TreeDraft) -> Reduced:
     length, width, guesses = _shape(draft)
-    found = Reduced(
-        MODEL,
-        length,
-        draft.model,
-        others=guesses - length,
-        width=width,
-        drawn=draft.siblings in DRAWN,
-        floor=draft.floor,
-        ranking="" if draft.match == MatchTable() else draft.match.name,
-    )
+    how = {"drawn": draft.siblings in DRAWN, "floor": draft.floor, "others": guesses - length}
+    how["ranking"] = "" if draft.match == MatchTable() else draft.match.name
+    found = Reduced(MODEL, length, draft.model, width=width, **how)
     best = f"a tree of the {guesses} best guesses"
     lost = [f"the tree's shape: {guesses} guesses" if draft.budget is None else best]
     lost += ["siblings drawn without replacement"] if draft.siblings == "distinct" else []

@@ -82,15 +82,10 @@ def export_setting(setting: Setting) -> str:
         raise ValueError(
             f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}"
         )
-    data = ExportedSetting(
-        schema=1,
-        library=f"specdec {version('specdec')}",
-        name=setting.name,
-        sampler=_plain(setting.sampler),
-        rule=setting.rule.__name__,
-        draft=_plain(setting.draft),
-        models=model_entries(setting.draft),
-    )
+    library, rule = f"specdec {version('specdec')}", setting.rule.__name__
+    sampler, draft = _plain(setting.sampler), _plain(setting.draft)
+    models = model_entries(setting.draft)
+    data = ExportedSetting(1, library, setting.name, sampler, rule, draft, models)
     return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
