@@ -3,6 +3,8 @@
 import base64
 import re
 import struct
+import subprocess
+import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+import plotly.io
 import pytest
 
 from specdec_lib.core import files as places
@@ -128,3 +131,12 @@ def test_what_is_of_another_kind_stays_as_it_is_and_a_still_is_small():
         assert smaller(image) == image
     image = saving.still(go.Figure(go.Bar(y=[1, 2, 3]), {"width": 800, "height": 450}))
     assert not image or len(base64.b64decode(image["image/png"])) < 12_000
+
+
+def test_the_exporter_asks_no_network() -> None:
+    """Plotly tells it to fetch the script of formulas, which is the negative control."""
+    script = "import plotly.io as pio; print(pio.kaleido.scope._build_proc_args())"
+    bare = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "https://" in bare.stdout
+    assert saving.still(go.Figure())
+    assert not any("http" in argument for argument in plotly.io.kaleido.scope._build_proc_args())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
+import plotly.io
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder as folder
@@ -86,10 +87,15 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
 
 @functools.cache
 def _exporter_works() -> bool:
-    """Whether an empty figure can be exported, tried once."""
+    """Whether an empty figure can be exported, tried once, and from then on without a network:
+    Plotly has the exporter fetch the script of formulas, of which no figure has one.
+    """
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            plotly.io.kaleido.scope.mathjax = None
         _image(go.Figure())
-    except (ImportError, OSError, RuntimeError, ValueError):
+    except (AttributeError, ImportError, OSError, RuntimeError, ValueError):
         return False
     return True
 
