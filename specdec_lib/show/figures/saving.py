@@ -93,7 +93,8 @@ def _exporter_works() -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            plotly.io.kaleido.scope.mathjax = None
+            if plotly.io.kaleido.scope.mathjax is not None:  # each change ends the exporter
+                plotly.io.kaleido.scope.mathjax = None
         _image(go.Figure())
     except (AttributeError, ImportError, OSError, RuntimeError, ValueError):
         return False
