@@ -121,8 +121,8 @@ def test_the_speeds_are_the_stored_measurement(edition):
 
 
 def test_what_is_said_about_the_speeds_is_so():
-    """In float32 all methods gain, interval and all; copies first gain most, in int8 greedily; int8
-    is more than twice as fast, and every method gains less on top.
+    """In float32 all methods gain, interval and all; copies first gain most, in int8 too; int8 is
+    more than twice as fast, and every method gains less on top.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
     tables = [raced(edition).query(tuned) for edition in ("exact", "int8")]
@@ -136,7 +136,9 @@ def test_what_is_said_about_the_speeds_is_so():
     fast, int8 = (one[one.runtime != "reference"].ms_per_token.to_numpy() for one in plain)
     assert len(fast) == 2 and (fast > 2 * int8).all()
     greedy, sampled = best[1].ratio
-    assert best[1].method.iloc[0] == "copies first" and greedy > 1.5 > 1.2 > sampled
+    assert set(best[1].method) == {"copies first"} and greedy > 1.5 > sampled
+    against = raced("int8").query("domain == 'all' and baseline == 'llama.cpp' and top_k == 50")
+    assert against.query("method == 'copies first'").ratio_low.item() > 1
 
 
 def test_what_the_guide_says_about_cascades_is_so():
