@@ -47,14 +47,25 @@ def speeds(table: "DataFrame") -> str:
         for heat, k in samplers
     }
     first = whole.iloc[0]
-    counts = " and ".join(f"{part.prompts.max()} ({name})" for name, part in parts.items())
-    fewer = whole.prompts.min()
+    most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
+    counts = "; ".join(
+        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
+        for name, row in most.items()
+    )
+    fewer, threads = (
+        whole.prompts.min(),
+        f"{first.threads} thread{'s' if first.threads > 1 else ''}",
+    )
     heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
     lines = [
-        f"Measured by `make bench` on {counts} held-out prompts, a quarter of each domain,"
-        f" {first.machine}. Every method is tuned on development prompts and timed on"
+        f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
+        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
         " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
-        + (f" Slower baselines ran on {fewer} of them." if fewer < whole.prompts.max() else "")
+        + (
+            f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
+            if fewer < whole.prompts.max()
+            else ""
+        )
         + f" {arithmetic}",
         "",
         f"| method | {' | '.join(heads)} |",

@@ -14,7 +14,9 @@ TEXT = DATA / "text"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write conversations into shards until there are enough answer tokens; earlier ones count."""
+    """Write conversations into shards until there are enough answer tokens; earlier ones count, and
+    those whose request is one of the prompts are left out.
+    """
     parser = Parser("distil write", __doc__.partition(": ")[2])
     add, counted = parser.add_argument, "in all, earlier shards included"
     add("--answer-tokens", type=int, default=5_000_000, help=counted)
@@ -24,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from tqdm import tqdm
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from specdec_lib.suite.distil.requests import plain
     from specdec_lib.suite.distil.writing import Writer
+    from specdec_lib.workload import DOMAINS, load_prompts
 
     store, folder = TextStore(given.out, cache_folder() / "text.jsonl"), prepare_target()
     model, tokenizer = (
@@ -32,12 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     seed = 1000 + sum(1 for _ in store)  # another one for each continuation
     writer = Writer(model, tokenizer, sequences=given.sequences, seed=seed)
+    asked = {plain(one.text) for domain in DOMAINS for one in load_prompts(domain, "all")}
     counts = {"total": given.answer_tokens, "initial": store.answer_tokens, "unit": "token"}
     with tqdm(**counts, mininterval=5) as bar:
-        for conversation in writer.write():
-            if conversation is not None:
-                store.add(conversation)
-                bar.update(conversation.answer_tokens)
+        for one in writer.write():
+            if one is not None and plain(writer.request(one.ids, one.start)) not in asked:
+                store.add(one)
+                bar.update(one.answer_tokens)
             if store.answer_tokens >= given.answer_tokens:
                 break
     store.flush()

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, check_writable, write_whole
 from specdec_lib.suite.distil.command import TEXT
+from specdec_lib.suite.distil.requests import plain
 from specdec_lib.workload import SPLITS, Prompt
 
 PER_SPLIT = 60
@@ -90,29 +91,19 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
     found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
     how = {"answer_tokens": 1, "temperature": TEMPERATURE, "domains": tuple(found)}
     writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, **how)
-    skipped = len(tokenizer(writer.before).input_ids), len(writer.handover) + 1
     enough, written = 3 * PER_SPLIT, writer.write()
-
-    def request(ids: Sequence[int], start: int) -> str:
-        return tokenizer.decode(ids[skipped[0] : start - skipped[1]]).strip()
-
-    learnt = {plain(request(one.ids, one.start)) for one in read_text(text)}
+    learnt = {plain(writer.request(one.ids, one.start)) for one in read_text(text)}
     with tqdm(total=2 * enough, desc="requests", mininterval=5) as bar:
         while any(len(those) < enough for those in found.values()):
             one = next(written)
             if one is None or len(found[one.domain]) >= enough:
                 continue
-            asked, those = request(one.ids, one.start), found[one.domain]
+            asked, those = writer.request(one.ids, one.start), found[one.domain]
             new = plain(asked) not in learnt and plain(asked) not in those
             if new and FORMS[one.domain].fullmatch(asked):
                 those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
                 bar.update()
     return {domain: list(those.values()) for domain, those in found.items()}
-
-
-def plain(text: str) -> str:
-    """A text in lower case with single spaces: equal requests that are written differently."""
-    return " ".join(text.casefold().split())
 
 
 def source_files(packages: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -47,3 +47,8 @@ def draw_opening(random: Random, domains: Sequence[str] = ("chat", *DOMAINS)) ->
     """An opening: one of the domains (chat twice as often by default), and of its first words."""
     domain = random.choice(domains)
     return Opening(domain, random.choice(OPENINGS[domain]))
+
+
+def plain(text: str) -> str:
+    """A text in lower case with single spaces: equal requests that are written differently."""
+    return " ".join(text.casefold().split())

@@ -82,6 +82,11 @@ class Writer:
                     self.sequences[number] = self._new()
             yield None
 
+    def request(self, ids: Sequence[int], start: int) -> str:
+        """The text of a conversation's request; `start` is where its answer begins in `ids`."""
+        first = len(self.tokenizer(self.before).input_ids)
+        return self.tokenizer.decode(ids[first : start - len(self.handover) - 1]).strip()
+
     def _new(self) -> _Sequence:
         opening = draw_opening(self.random, self.domains)
         tokens = self.tokenizer(self.before + opening.text).input_ids
