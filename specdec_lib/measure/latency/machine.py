@@ -27,7 +27,7 @@ MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
 
 def machine_name(device: str = "cpu") -> str:
     """A name for file names: of the GPU if the models are on one, else of the processor, with
-    torch's threads: "amd-epyc-2-threads".
+    torch's threads: "amd-epyc-avx2-2-threads".
     """
     words = (
         torch.cuda.get_device_name(device)
