@@ -163,16 +163,15 @@ def test_what_was_read_while_growing_is_remembered_rightly() -> None:
 
 def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:
     model, fresh = (FastModel(gpt2(n_positions=600), name, threads=1) for name in ("fast", "fresh"))
-    model._capacity = 32
-    model._keys, model._values = model.weights.buffers(32)
+    model._buffers = model.weights.buffers(32)
     long = Context.of([number % 61 for number in range(300)])
     rows = [one.score(long, TokenTree.rooted(long)) for one in (model, fresh)]
-    assert torch.equal(*rows) and model._capacity == 512
+    assert torch.equal(*rows) and model._buffers[1].shape[3] == 512
     small = FastModel(gpt2(), "fast", threads=1)
     for first in range(60):
         context = Context.of([first, *range(30)])
         small.score(context, TokenTree.rooted(context))
-    assert small._memory.used < 300 and small._capacity < 300
+    assert small._memory.used < 300 and small._buffers[1].shape[3] < 300
 
 
 def _distance(model: PreTrainedModel) -> tuple[float, float]:

@@ -65,9 +65,8 @@ def tune_lineup(
     found: dict[str, Contender] = {}
 
     def settle(method: str, grid: Sequence[Contender]) -> list[str]:
-        size = min(most or len(grid), len(grid))
-        spread = [grid[at * len(grid) // size] for at in range(size)]
-        left = tune_contenders(spread, texts, ladder.target, stages=stages, seed=seed)
+        tried = spread(grid, most)
+        left = tune_contenders(tried, texts, ladder.target, stages=stages, seed=seed)
         found[method] = left[0].contender
         choice = TunedSetting(found[method].setting, left[0].ms_per_token, left[0].tried)
         lineup.best[method] = choice
@@ -90,6 +89,12 @@ def tune_lineup(
         final = tune_contenders(finalists, texts, ladder.target, stages=[sum(stages)], seed=seed)
         lineup = replace(lineup, chosen=final[0].contender.method)
     return lineup
+
+
+def spread(grid: Sequence[Contender], most: int | None) -> list[Contender]:
+    """At most so many contenders, evenly over their grid; None is all."""
+    size = min(most or len(grid), len(grid))
+    return [grid[at * len(grid) // size] for at in range(size)]
 
 
 def contenders(

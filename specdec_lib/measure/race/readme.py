@@ -38,7 +38,6 @@ def speeds(table: "DataFrame") -> str:
     whole = table[(table.domain == "all") & (table.baseline == AUTOREGRESSIVE)]
     sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
     whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
-    arithmetic = _arithmetic(whole)
     foreign = whole.runtime.str.startswith(HF)
     whole = whole.assign(runtime=whole.runtime.mask(foreign, HF))
     samplers = dict.fromkeys(zip(whole.temperature, whole.top_k, strict=True))
@@ -46,27 +45,9 @@ def speeds(table: "DataFrame") -> str:
         sampling_of(heat, k or None): whole[(whole.temperature == heat) & (whole.top_k == k)]
         for heat, k in samplers
     }
-    first = whole.iloc[0]
-    most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
-    counts = "; ".join(
-        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
-        for name, row in most.items()
-    )
-    fewer, threads = (
-        whole.prompts.min(),
-        f"{first.threads} thread{'s' if first.threads > 1 else ''}",
-    )
     heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
     lines = [
-        f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
-        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
-        " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
-        + (
-            f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
-            if fewer < whole.prompts.max()
-            else ""
-        )
-        + f" {arithmetic}",
+        f"{_conditions(whole, parts)} {_arithmetic(whole)}",
         "",
         f"| method | {' | '.join(heads)} |",
         f"|---|{'---|---|---|' * len(parts)}",
@@ -82,6 +63,26 @@ def speeds(table: "DataFrame") -> str:
                 said = f", {runtime} runtime" if len(runtimes) > 1 else ""
                 lines.append(f"| {name}{said} | {cells} |")
     return "\n".join(lines)
+
+
+def _conditions(whole: "DataFrame", parts: "dict[str, DataFrame]") -> str:
+    """Where and on what it was measured, in words."""
+    first, fewer = whole.iloc[0], whole.prompts.min()
+    most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
+    counts = "; ".join(
+        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
+        for name, row in most.items()
+    )
+    threads = f"{first.threads} thread{'s' if first.threads > 1 else ''}"
+    said = (
+        f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
+        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
+        " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
+    )
+    if fewer == whole.prompts.max():
+        return said
+    others = f"Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
+    return f"{said} {others}"
 
 
 def _arithmetic(table: "DataFrame") -> str:

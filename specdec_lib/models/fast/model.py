@@ -61,8 +61,8 @@ class FastModel:
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
         self.usage, self._memory = Usage(), BranchMemory()
-        self._capacity = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
-        self._keys, self._values = self.weights.buffers(self._capacity)
+        entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
+        self._buffers = self.weights.buffers(entries)
 
     def set_threads(self, threads: int | None) -> None:
         """Compute on so many threads, or as many as the machine has; no bit of a result changes."""
@@ -187,7 +187,7 @@ class FastModel:
             sampling,
             (keys, self._ids),
             (weights.shape, weights.tables, weights.layers, weights.head),
-            (self._keys, self._values),
+            self._buffers,
             sizes,
         )
         choices.check_finite(passes, self.name)
@@ -211,7 +211,7 @@ class FastModel:
         memory, tokens = self._memory, context.tokens
         first, sources = memory.commit(context)
         if sources:
-            attention.move_entries(self._keys, self._values, np.array(sources), first)
+            attention.move_entries(*self._buffers, np.array(sources), first)
         if len(tokens) - len(memory.committed) <= CHUNK_ROWS:
             return
         memory.forget_branches()
@@ -241,15 +241,14 @@ class FastModel:
         began = self._calls.start()
         self._calls.run_pass(
             *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
-            *(self._keys, self._values, logits),
+            *(*self._buffers, logits),
         )
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
         return torch.from_numpy(logits)[:, : len(self._ids)]
 
     def _reserve(self, entries: int) -> None:
-        if entries > self._capacity:
-            old = self._keys, self._values
-            while self._capacity < entries:
-                self._capacity *= 2
-            self._keys, self._values = self.weights.buffers(self._capacity)
-            self._keys[:, :, : old[0].shape[2]], self._values[:, :, :, : old[1].shape[3]] = old
+        keys, values = self._buffers
+        if entries > (size := values.shape[3]):
+            more = size << (-(-entries // size) - 1).bit_length()
+            self._buffers = larger_keys, larger_values = self.weights.buffers(more)
+            larger_keys[:, :, : keys.shape[2]], larger_values[:, :, :, :size] = keys, values

@@ -25,6 +25,7 @@ CARD = "card.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Put the drafts into the ladder, or export them."""
     parser = Parser("distil finish", "put trained drafts into data/ladder, or export them")
     for name, meaning in (("drafts", "the trained drafts"), ("lessons", "what they learnt from")):
         folder = cache_folder() / name

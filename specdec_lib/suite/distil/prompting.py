@@ -45,6 +45,7 @@ class Request(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the prompts of every domain."""
     parser = Parser("distil prompts", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", DATA / "prompts")

@@ -34,6 +34,7 @@ BYTES = 3_000_000  # of the stored table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Sample the draft, piece by piece, and store the table of what was counted."""
     parser = Parser("distil ngrams", "count n-grams on samples of a draft at temperature 1.5")
     parser.add_argument("draft", type=Path, help="the file that `specdec distil train` wrote")
     parser.add_argument("--pieces", type=int, default=4, help="millions of sampled tokens")

@@ -22,6 +22,7 @@ HEAD = "head.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Store the target's distributions over every conversation that has none yet."""
     parser = Parser("distil teach", __doc__.partition(": ")[2])
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", cache_folder() / "lessons")
