@@ -19,6 +19,7 @@ from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.texts import Texts
+from specdec_lib.models.fast.weights import EDITIONS
 from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import DOMAINS, load_ladder, load_prompts
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PLACE = DATA / "measured" / "editions.csv"
-EDITIONS = ("exact", "int8")
 
 
 def main(arguments: list[str] | None = None) -> None:

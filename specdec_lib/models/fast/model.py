@@ -20,15 +20,11 @@ from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import attention, choices, tiles
 from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.fast.threads import Threads
-from specdec_lib.models.fast.weights import COLUMNS, read_weights, replace_head
+from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 MOST = 4096  # nodes of a tree that is grown in one call
-ARITHMETIC = {
-    "exact": "float32 sums over float32 weights",
-    "int8": "whole sums over rows and weights of 8 bits",
-}
 
 
 class FastModel:
@@ -78,7 +74,7 @@ class FastModel:
     def runtime(self) -> str:
         """What computes the passes, in words."""
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"fast: {ARITHMETIC[self.edition]}, {threads}"
+        return f"fast: {EDITIONS[self.edition]}, {threads}"
 
     @in_turn
     def forget(self) -> None:

@@ -22,7 +22,10 @@ from specdec_lib.models.fast.layouts import (
 )
 from specdec_lib.models.fast.tiles import BLOCK, COLUMNS
 
-EDITIONS = ("exact", "int8")
+EDITIONS = {  # and their arithmetic
+    "exact": "float32 sums over float32 weights",
+    "int8": "whole sums over rows and weights of 8 bits",
+}
 LAYOUTS = {"gpt2": gpt2_layout, "llama": llama_layout}
 
 Panels = tuple[np.ndarray, np.ndarray]
