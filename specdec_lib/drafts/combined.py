@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, TokenTree
 
@@ -17,6 +18,7 @@ class NoDraft:
         return TokenTree.rooted(context)
 
 
+@checked
 @dataclass(frozen=True)
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one and named after the first.
@@ -40,6 +42,7 @@ class MergedDraft:
         return tree.merged()
 
 
+@checked
 @dataclass(frozen=True)
 class FirstDraft:
     """The guesses of the first of several drafts that makes at least `least` of them, else of the

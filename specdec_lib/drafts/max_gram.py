@@ -16,6 +16,7 @@ import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.suffixes import SuffixIndex
 
@@ -25,6 +26,7 @@ DECAY = 0.75
 ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sources of its nodes
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.

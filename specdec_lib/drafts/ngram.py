@@ -7,6 +7,7 @@ import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import check_budget
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
@@ -14,6 +15,7 @@ from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
 
 
+@checked
 @dataclass(frozen=True)
 class NgramDraft:
     """A tree whose nodes hold the likeliest continuations in an n-gram table.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, Sampler, Slots, unwarped
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
@@ -20,6 +21,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
 Path = tuple[int, ...]  # tokens from below the root down to a node
 
 
+@checked
 @dataclass(frozen=True)
 class StagedTree:
     """The tree of `draft`, node for node, in at most as many of the draft's passes.
@@ -125,6 +127,7 @@ class _Reading:
         self.missing = {}
 
 
+@checked
 @dataclass(frozen=True)
 class StagedChain:
     """A chain of `length` guesses that `model` decodes speculatively from its scout's guesses: the

@@ -16,6 +16,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from specdec_lib.core.files import cache_folder
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.hub import Source, locate
@@ -30,6 +31,7 @@ READING_ERRORS = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, 
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 
 
+@checked
 def load_model(
     source: Source,
     name: str,

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import check_root
 from specdec_lib.core.tree import TokenTree
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TableModel:
     """A model whose `logits` map all tokens so far to the logits of the next one."""
@@ -43,6 +45,7 @@ class TableModel:
         )
 
 
+@checked
 def joint_distribution(
     model: TableModel, prompt: tuple[int, ...], sampler: Sampler, length: int
 ) -> dict[tuple[int, ...], float]:

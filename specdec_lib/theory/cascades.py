@@ -12,6 +12,7 @@ from itertools import product
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.theory.chains import chain_tokens, speed_up, survival_tokens
 
 
@@ -22,6 +23,7 @@ class BestLengths(NamedTuple):
     speed_up: float
 
 
+@checked
 def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
     """The generating function of a chain's round: the expected value of x^n, with n the tokens that
     the round emits.
@@ -35,6 +37,7 @@ def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
     )
 
 
+@checked
 def vertical_tokens(
     acceptance_rate: Real, inner_rate: Real, length: Integral, reviews: Integral
 ) -> float:
@@ -55,6 +58,7 @@ def vertical_tokens(
     return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
 
 
+@checked
 def relay_speed_up(
     rates: Sequence[Real], costs: Sequence[Real], lengths: Sequence[Integral]
 ) -> float:
@@ -76,6 +80,7 @@ def relay_speed_up(
     return speed_up(tokens, draft_passes=1, draft_cost=drafting)
 
 
+@checked
 def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
     """The lengths of the drafters' turns, 0 to `longest` each, with the largest `relay_speed_up`; a
     tie goes to the shorter turn of the earliest drafter that differs.
@@ -88,6 +93,7 @@ def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integra
     return best
 
 
+@checked
 def counted_speed_up(
     tokens: Real, passes: Mapping[str, Real], prices: Mapping[str, Real], *, target: str
 ) -> float:

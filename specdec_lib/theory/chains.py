@@ -10,10 +10,13 @@ from itertools import accumulate
 from numbers import Integral, Real
 from operator import mul
 
+from specdec_lib.core.kinds import checked
+
 Verify = Callable[[int], float]
 """Maps the rows of a target pass to its seconds, over those of a pass over one row."""
 
 
+@checked
 def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
     """Expected tokens per round of a chain of `length` guesses, the bonus included: (1 − α^(γ+1)) /
     (1 − α), and γ + 1 at α = 1.

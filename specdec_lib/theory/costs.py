@@ -7,7 +7,10 @@ Rows are the tokens of one pass (root included), `context` is the tokens cached 
 from dataclasses import dataclass
 from numbers import Integral, Real
 
+from specdec_lib.core.kinds import checked
 
+
+@checked
 @dataclass(frozen=True)
 class ModelShape:
     """The size of a decoder; its last four sizes are those of GPT-2's kind where none are given.
@@ -59,6 +62,7 @@ class ModelShape:
         return 6 * self.width + attention + self.matrices * self.inner_width
 
 
+@checked
 @dataclass(frozen=True)
 class Machine:
     """The peak rates of a machine, and the fixed time of a pass: launches and interpreter."""
@@ -81,6 +85,7 @@ class Machine:
 RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores, dense
 
 
+@checked
 def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and among all
     rows (a mask saves nothing).
@@ -96,6 +101,7 @@ def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
     )
 
 
+@checked
 def bytes_moved(
     model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True
 ) -> float:
@@ -121,6 +127,7 @@ def bytes_moved(
     return float(numbers * model.bytes_per_number)
 
 
+@checked
 def roofline_seconds(
     model: ModelShape,
     machine: Machine,
@@ -139,6 +146,7 @@ def roofline_seconds(
     return max(arithmetic, moved / machine.bytes_per_second) + machine.pass_seconds
 
 
+@checked
 def arithmetic_intensity(
     model: ModelShape, rows: Integral, context: Integral, *, activations: bool = True
 ) -> float:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
 from specdec_lib.theory.rates import Rates
@@ -43,6 +44,7 @@ class Gain(NamedTuple):
     speed_up: float
 
 
+@checked
 def best_chain_speed_up(
     acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
 ) -> float:
@@ -55,6 +57,7 @@ def best_chain_speed_up(
     )
 
 
+@checked
 def chain_map(
     rates: Sequence[Real],
     costs: Sequence[Real],
@@ -92,6 +95,7 @@ def chain_map(
     ]
 
 
+@checked
 def chain_break_even(
     acceptance_rate: Real,
     cost: Real,
@@ -147,6 +151,7 @@ def tree_work(
     return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes, target)
 
 
+@checked
 def tree_gains(
     rates: Rates,
     tables: Mapping[str, PassTable],

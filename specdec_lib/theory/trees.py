@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import NO_PARENT, Shape
 from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 from specdec_lib.theory.rates import Rates, at_depth, checked_rates
+
+MOST_GUESSES = 2**16  # of a tree that is grown best first
+MOST_IN_TABLE = 256  # whose cost rises with the third power
 
 
 class TreePlan(NamedTuple):
@@ -23,6 +27,7 @@ class TreePlan(NamedTuple):
     speed_up: float
 
 
+@checked
 def expected_tokens(shape: Shape, rates: Rates) -> float:
     """Expected tokens per round, the bonus included: 1 + the sum over guesses of the product of the
     rates along the path.  Rates may rise with the rank.
@@ -39,6 +44,7 @@ def expected_tokens(shape: Shape, rates: Rates) -> float:
     return math.fsum(paths)
 
 
+@checked
 def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> Shape:
     """The tree of at most `budget` guesses with the most expected tokens, its nodes in the order of
     their worth, so that the best tree of fewer guesses is its beginning.
@@ -55,6 +61,7 @@ def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> 
     return Shape((NO_PARENT, *(slot.parent for slot in _best_first(rates, budget, depth))))
 
 
+@checked
 def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = None) -> list[float]:
     """Expected tokens of the best trees of 0, 1, … `budget` guesses."""
     tokens = [1.0]
@@ -63,6 +70,7 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
     return tokens + tokens[-1:] * (int(budget) + 1 - len(tokens))
 
 
+@checked
 def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> float:
     """Expected tokens of the best tree of at most `nodes` guesses that fills ranks in order; unlike
     for `best_tree`, which is much faster, rates may rise with the rank.
@@ -71,13 +79,14 @@ def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> 
     depths and the root counted.
     """
     vectors = checked_rates(rates)
-    _check_size(nodes, depth)
+    _check_size(nodes, depth, MOST_IN_TABLE)
     under = [0.0] * (int(nodes) + 1)
     for level in range(int(nodes if depth is None else min(depth, nodes)), 0, -1):
         under = _one_level_up(at_depth(vectors, level), under)
     return 1 + under[-1]
 
 
+@checked
 def best_budget(
     rates: Rates,
     *,
@@ -146,9 +155,9 @@ def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float
     return later
 
 
-def _check_size(budget: Integral, depth: Integral | None) -> None:
-    if budget < 1 or (depth is not None and depth < 1):
+def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GUESSES) -> None:
+    if not 1 <= budget <= most or (depth is not None and depth < 1):
         raise ValueError(
-            f"a tree has at least 1 guess and is at least 1 deep, got a budget of {budget} and"
-            f" depth {depth}"
+            f"a tree has 1 to {most} guesses here and is at least 1 deep, got a budget of"
+            f" {budget} and depth {depth}"
         )

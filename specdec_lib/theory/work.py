@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
+from specdec_lib.core.kinds import checked
+
 Pass = tuple[str, int, int]
 """Model, rows, context tokens."""
 
 
+@checked
 @dataclass(frozen=True)
 class PassTable:
     """Measured seconds of one model's pass by its rows and its context.
@@ -57,6 +60,7 @@ class PassTable:
         return PassTable(self.rows, self.contexts, scaled)
 
 
+@checked
 @dataclass(frozen=True)
 class Overhead:
     """Seconds outside the models: per round, per guess and per draft pass."""
@@ -69,6 +73,7 @@ class Overhead:
 NO_OVERHEAD = Overhead()
 
 
+@checked
 @dataclass(frozen=True)
 class Work:
     """Counts of what decoding did, summed over rounds.
@@ -147,6 +152,7 @@ class Work:
         return self.tokens / self.seconds(tables, overhead)
 
 
+@checked
 def plain_work(*, context: Integral = 256, target: str = "target") -> Work:
     """The work of one round of plain decoding."""
     return Work(1.0, 1.0, 0.0, {(target, 1, int(context)): 1.0}, target)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.cached.model import CachedModel
@@ -21,6 +22,7 @@ HEAD = "head.json"  # the token ids that the drafts score
 SIBLINGS = ("ranked", "iid", "distinct")
 
 
+@checked
 def load_ladder(
     target: Source | None = None,
     draft: Source | None = None,

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, checked_card
+from specdec_lib.core.kinds import checked
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.hub import Source
 from specdec_lib.models.loading import load_seq2seq, sources_card
@@ -47,6 +48,7 @@ class Pair:
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
+@checked
 def load_pair(
     target: Source | None = None,
     draft: Source | None = None,

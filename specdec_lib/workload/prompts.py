@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict
 
 from specdec_lib.core.files import DATA, REMEDY
+from specdec_lib.core.kinds import checked
 from specdec_lib.workload.hub_sets import hub_lines
 from specdec_lib.workload.jsonl import Text, checked_line, lines
 from specdec_lib.workload.schemas import SCHEMAS, recognise
@@ -34,6 +35,7 @@ class Prompt:
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")  # where a line is checked
 
 
+@checked
 def load_prompts(
     domain: str | Path = "chat",
     split: str | None = None,
@@ -133,6 +135,7 @@ def split_of(name: str) -> str:
     return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
+@checked
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
     """A seed per prompt, by a hash of its name and `seed`, so that prompts never share noise."""
     return [

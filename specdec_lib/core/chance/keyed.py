@@ -20,6 +20,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance.candidates import Candidates, largest
 from specdec_lib.core.chance.sampler import Sampler, check_highest, checked_logits
+from specdec_lib.core.kinds import shown
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
@@ -40,7 +41,9 @@ class Chance:
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
-            raise ValueError(f"a seed is a whole number, got {self.seed!r}")
+            raise ValueError(f"a seed is a whole number, got {shown(self.seed)}")
+        if not isinstance(self.sampler, Sampler):
+            raise ValueError(f"a chance takes a Sampler, got {shown(self.sampler)}")
         # a NumPy integer prints, and so hashes, differently
         object.__setattr__(self, "seed", int(self.seed))
 

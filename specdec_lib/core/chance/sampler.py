@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import torch
@@ -11,10 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance.candidates import Candidates, largest, warped
+from specdec_lib.core.kinds import checked
 
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
 
+@checked
 @dataclass(frozen=True)
 class Sampler:
     """The settings that warp logits into the sampled distribution: temperature, top-k, top-p.
@@ -37,13 +39,8 @@ class Sampler:
                 f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got"
                 f" {self.temperature}"
             )
-        if self.top_k is not None and (
-            isinstance(self.top_k, bool) or not isinstance(self.top_k, Integral) or self.top_k < 1
-        ):
-            raise ValueError(
-                "top_k must be a whole number of at least 1, or None for all tokens, got"
-                f" {self.top_k!r}"
-            )
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, or None for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 

@@ -4,7 +4,7 @@ Plain autoregressive decoding is the same loop with `NoDraft`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from specdec_lib.core.chance import Chance
@@ -27,7 +27,7 @@ def decode(
     *,
     max_new_tokens: int,
     rule: Rule = look_up,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Collection[int] = (),
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
@@ -59,7 +59,7 @@ def rounds(
     *,
     max_new_tokens: int,
     rule: Rule = look_up,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
     "context": the text has reached the positions that the target can read), else None.

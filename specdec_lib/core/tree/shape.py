@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
 
+@checked
 @dataclass(frozen=True)
 class Shape:
     """The slots for guesses of a tree, given by the parent of each.

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from numbers import Integral
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.cascade.relay import Relay
@@ -28,6 +29,7 @@ CONVENTIONS = ("increments", "cumulative")
 Matrix = tuple[tuple[int, ...], ...]
 
 
+@checked
 def from_matrix(
     drafters: Sequence[LanguageModel | Draft],
     matrix: Sequence[Sequence[int]],
@@ -118,6 +120,7 @@ class _Nesting:
         return replace(drafter, length=length) if isinstance(drafter, MaxGram) else drafter
 
 
+@checked
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
     """The K matrix, given in `convention`, in the convention `to`, after checking it.
 

@@ -10,11 +10,13 @@ from numbers import Integral
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.cascade.reviewed import check_parts
 
 
+@checked
 @dataclass(frozen=True)
 class Relay:
     """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +

@@ -15,6 +15,7 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, follow_choices
@@ -25,6 +26,7 @@ from specdec_lib.drafts.trees.children import Child, add_children
 VIA = " via "
 
 
+@checked
 @dataclass(frozen=True)
 class Reviewed:
     """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
@@ -19,6 +20,7 @@ Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 SIBLINGS = ("ranked", "top", "iid", "distinct")
 
 
+@checked
 @dataclass(frozen=True)
 class TreeDraft:
     """A tree grown from one model level by level; one pass per level scores the nodes that get
@@ -212,6 +214,7 @@ def check_budget(budget: int | None, depth: int) -> None:
         )
 
 
+@checked
 @dataclass(frozen=True)
 class ChainDraft:
     """A chain of `length` guesses: the tree of width 1, one pass per guess.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
@@ -77,6 +78,7 @@ def compared_contenders(
     ]
 
 
+@checked
 def compare_methods(
     ladder: Ladder,
     prompts: Sequence[Prompt],

@@ -16,6 +16,7 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.cascade import Relay, from_matrix
@@ -30,6 +31,7 @@ AHEAD = 16  # places after the text that are recorded too: guesses past its end 
 UNWARPED = Sampler(1.0)
 
 
+@checked
 @dataclass(frozen=True)
 class CascadeSetting:
     """A cascade by the names of its drafters: "middle", "draft", "Max-Gram", strongest first.
@@ -89,6 +91,7 @@ class Recording:
     memory: dict[Hashable, dict] = field(default_factory=dict)
 
 
+@checked
 def record(
     prompts: Sequence[Prompt],
     ladder: Ladder | Pair,
@@ -106,13 +109,15 @@ def record(
              Past the end of a stored text the weakest model goes on instead of the target, which
              changes how many passes the last round is replayed with, and nothing else
 
-    Raises ValueError if there is no prompt, the ladder has no such drafter, or `max_new_tokens` is
-    below 1.
+    Raises ValueError if there is no prompt or no drafter, the ladder has no such drafter, or
+    `max_new_tokens` is below 1.
     """
     from tqdm.auto import tqdm
 
-    if not prompts:
-        raise ValueError("a recording needs at least one prompt, got none")
+    if not prompts or not drafters:
+        raise ValueError(
+            f"a recording needs prompts and drafters, got {len(prompts)} and {len(drafters)}"
+        )
     models = {name: _model(ladder, name) for name in drafters}
     copying, found = replace(ladder.max_gram, length=LONGEST_COPY), []
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):

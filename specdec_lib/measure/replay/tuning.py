@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
 from specdec_lib.theory import counted_speed_up
@@ -65,6 +66,7 @@ def replayed_swi(
     return swi_of([replay_cascade(one, setting) for one in recordings], prices)
 
 
+@checked
 def tune(
     recordings: Sequence[Recording],
     drafters: Sequence[str],

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Generation, Round, decode
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
@@ -15,6 +16,7 @@ from specdec_lib.measure.texts import Texts, check_texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 
+@checked
 @dataclass(frozen=True)
 class Setting:
     """One point of the grid: a draft under a name, a sampler and a rule."""
@@ -25,6 +27,7 @@ class Setting:
     rule: Rule = look_up
 
 
+@checked
 def generations(
     settings: Sequence[Setting],
     prompts: Sequence[Prompt],

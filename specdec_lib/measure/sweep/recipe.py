@@ -4,7 +4,10 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specdec_lib.core.kinds import checked
 
+
+@checked
 @dataclass(frozen=True)
 class Recipe:
     """A function by its import path, and the keyword arguments to call it with:

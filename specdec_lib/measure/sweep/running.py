@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specdec_lib.core.kinds import checked
 from specdec_lib.measure.sweep import cluster
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.jobs import Job
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@checked
 def sweep(
     settings: Sequence[Setting] | Recipe,
     prompts: Sequence[Prompt],

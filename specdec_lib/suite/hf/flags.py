@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduce_draft
@@ -43,6 +44,7 @@ class Flags:
     lost: tuple[str, ...]
 
 
+@checked
 def flags(
     setting: Setting, models: Mapping[str, ModelEntry] | None = None
 ) -> tuple[Flags, Flags, Flags]:

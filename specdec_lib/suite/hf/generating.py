@@ -18,6 +18,7 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
@@ -36,6 +37,7 @@ SEEDS = 2**62
 LEAST_POSITIONS = 512  # of an encoder-decoder model, which has no limit of its own
 
 
+@checked
 @dataclass(frozen=True)
 class Speculative:
     """A way of decoding for `generate`: what the model itself would write, in rounds that `draft`

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
 from specdec_lib.core.files import REPOSITORY
+from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
@@ -72,6 +73,7 @@ class ExportedSetting:
     models: dict[str, ModelEntry]
 
 
+@checked
 def export_setting(setting: Setting) -> str:
     """The setting as JSON.
 
@@ -104,6 +106,7 @@ def model_entries(draft: Draft) -> dict[str, ModelEntry]:
     }
 
 
+@checked
 def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> Setting:
     """The setting that `export_setting` wrote, with these models in it.
 

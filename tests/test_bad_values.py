@@ -1,0 +1,198 @@
+"""Whatever is given to a public function or constructor, it works or raises a one-line ValueError;
+what its annotation does not allow, it never takes.
+"""
+
+import functools
+import inspect
+import math
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny import tiny_ladder
+
+from specdec_lib import theory
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.kinds import checked, is_a
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import Shape
+from specdec_lib.core.verify import look_up
+from specdec_lib.drafts.cascade import Relay, Reviewed, converted, from_matrix
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.staged import StagedChain, StagedTree
+from specdec_lib.drafts.trees import ChainDraft, TreeDraft
+from specdec_lib.measure.compare import compare_methods
+from specdec_lib.measure.replay import CascadeSetting, record
+from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.models.loading import load_model
+from specdec_lib.models.table import TableModel
+from specdec_lib.suite.hf import export_setting, flags, import_setting
+from specdec_lib.workload import load_ladder, load_pair, load_prompts, seeds
+
+EACH, SECONDS, MEMORY = 70, 5.0, 2**30
+LADDER = functools.cache(tiny_ladder)
+GREEDY = Chance(0, Sampler())
+PAST = Context.of((5, 7, 5, 7, 5))
+RATES = ((0.6, 0.2), (0.5, 0.1))
+
+
+@functools.cache
+def calls() -> dict[str, tuple[Callable, dict]]:
+    """Public functions and constructors, each with arguments under which it works."""
+    ladder = LADDER()
+    target, draft, middle = ladder.target, ladder.draft, ladder.middle
+    tree, chain, copies = TreeDraft(draft, budget=2), ChainDraft(draft, 2), MaxGram(length=2)
+    prompts = load_prompts("code", "development", 1)
+    setting = Setting("tree", tree, Sampler())
+    shape, machine = theory.ModelShape(2, 8, 100), theory.Machine("m", 1e9, 1e10)
+    table = TableModel(lambda path: torch.zeros(3), 3, max_positions=9)
+    small = {"max_new_tokens": 2, "progress": False, "seed": 0}
+    matrix, pair = ((1, 2), (0, 2)), (middle, draft)
+    given = {
+        Sampler: dict(temperature=1.0, top_k=5, top_p=0.9),
+        Chance: dict(seed=1, sampler=Sampler()),
+        Shape: dict(parents=(-1, 0, 0, 1)),
+        decode: dict(target=table, draft=copies, prompt=(1, 2), chance=GREEDY, max_new_tokens=2)
+        | dict(stop_tokens={3}, rule=look_up),
+        TreeDraft: dict(model=draft, budget=3, depth=2, floor=0.1),
+        ChainDraft: dict(model=draft, length=2, floor=0.1),
+        StagedTree: dict(draft=tree, scout=copies, guided=2),
+        StagedChain: dict(model=draft, scout=copies, length=3, siblings="ranked"),
+        MaxGram: dict(length=4, window=8, least=2),
+        NgramDraft: dict(table=ladder.katz, budget=4, depth=3, counted_at=1.0),
+        FirstDraft: dict(parts=(copies, tree), least=2),
+        MergedDraft: dict(parts=(copies, tree)),
+        Reviewed: dict(reviewer=middle, draft=chain, lenience=2.0, width=2),
+        Relay: dict(parts=(chain, chain), lengths=(1, 1)),
+        from_matrix: dict(drafters=pair, matrix=matrix, convention="increments", lenience=1.0),
+        converted: dict(matrix=matrix, convention="increments", to="cumulative"),
+        load_prompts: dict(domain="code", split="development", limit=1),
+        seeds: dict(prompts=prompts, seed=3),
+        load_ladder: dict(target="/missing", draft="/missing", device="cpu", runtime="fast"),
+        load_pair: dict(target="/missing", draft="/missing", device="cpu", dtype="float32"),
+        load_model: dict(source="/missing", name="x", device="cpu", dtype="float32", tokens=0),
+        TableModel: dict(logits=lambda path: torch.zeros(3), vocabulary=3, max_positions=9),
+        Setting: dict(name="a", draft=tree, sampler=Sampler(), rule=look_up),
+        sweep: dict(settings=[setting], prompts=prompts, ladder=ladder) | small,
+        record: dict(prompts=prompts, ladder=ladder, drafters=("middle",)) | small,
+        compare_methods: dict(ladder=ladder, prompts=prompts, own={}, repeats=1) | small,
+        CascadeSetting: dict(drafters=("middle", "draft"), matrix=matrix, lenience=1.0),
+        export_setting: dict(setting=setting),
+        import_setting: dict(text=export_setting(setting), models=ladder),
+        flags: dict(setting=setting),
+        theory.phi: dict(acceptance_rate=0.5, length=3, x=0.5),
+        theory.chain_tokens: dict(acceptance_rate=0.5, length=3),
+        theory.expected_tokens: dict(shape=Shape((-1, 0, 0, 1)), rates=RATES),
+        theory.best_tree: dict(rates=RATES, budget=4, depth=2),
+        theory.tokens_by_budget: dict(rates=RATES, budget=4, depth=2),
+        theory.tree_table: dict(rates=RATES, nodes=4, depth=2),
+        theory.ModelShape: dict(layers=2, width=8, vocabulary=100, bytes_per_number=4.0),
+        theory.Machine: dict(name="m", bytes_per_second=1e9, flops_per_second=1e10),
+        theory.pass_flops: dict(model=shape, rows=2, context=8),
+        theory.bytes_moved: dict(model=shape, passes=1, rows=2, context_tokens=8),
+        theory.roofline_seconds: dict(model=shape, machine=machine, rows=2, context=8),
+        theory.Overhead: dict(round=1e-3, guess=1e-4, draft_pass=0.0),
+        theory.PassTable: dict(rows=(1, 2), contexts=(8, 16), seconds=((0.1, 0.2),) * 2),
+        theory.plain_work: dict(context=8, target="target"),
+    }
+    return {one.__name__: (one, arguments) for one, arguments in given.items()}
+
+
+NAMES = """Sampler Chance Shape decode TreeDraft ChainDraft StagedTree StagedChain MaxGram
+    NgramDraft FirstDraft MergedDraft Reviewed Relay from_matrix converted
+    load_prompts seeds load_ladder load_pair load_model TableModel Setting sweep
+    record compare_methods CascadeSetting export_setting import_setting flags phi
+    chain_tokens expected_tokens best_tree tokens_by_budget tree_table ModelShape
+    Machine pass_flops bytes_moved roofline_seconds Overhead PassTable plain_work""".split()
+LONG = dict.fromkeys(("sweep", "record", "compare_methods"), {"max_new_tokens"})  # honest work
+NUMBERS = st.one_of(
+    st.sampled_from([0, -1, 1, 2, 10**9, -(10**18), 2**63, 10**30]),
+    st.sampled_from([0.0, -0.5, 0.5, 1.5, 1e308, math.inf, -math.inf, math.nan]),
+    st.sampled_from([np.int32(2), np.float32(0.5), np.int64(-1), np.nan]),
+    st.integers(),
+    st.floats(),
+)
+TEXTS = st.one_of(st.sampled_from(["", "4", "0.7", "a", "x" * 400, "\ud800", "../.."]), st.text())
+ODD = st.sampled_from([None, True, b"4", object(), Sampler, 2j, {1, 2}, {"a": 1}, range(3)])
+SIMPLE = NUMBERS | TEXTS | ODD
+NESTED = st.lists(SIMPLE, max_size=3) | st.lists(st.lists(NUMBERS, max_size=3), max_size=3)
+BAD = SIMPLE | NESTED | NESTED.map(tuple) | st.sampled_from([np.zeros((2, 2)), torch.zeros(2)])
+
+
+def too_long(*_: object) -> None:
+    raise TimeoutError(f"more than {SECONDS} s")
+
+
+def allows(public: Callable, parameter: str, value: object) -> bool:
+    hint = inspect.signature(public).parameters[parameter].annotation
+    return isinstance(hint, str) or hint is Any or is_a(value, hint)
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """At most `MEMORY` bytes more than now, so that a size out of all reason shows."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.usefixtures("unchecked", "little_memory")
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=EACH, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@given(data=st.data())
+def test_a_bad_value_is_refused_in_one_line_or_works(name, data):
+    public, arguments = calls()[name]
+    parameter = data.draw(st.sampled_from(sorted({*arguments} - LONG.get(name, set()))))
+    value = data.draw(BAD)
+    signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        made = public(**(arguments | {parameter: value}))
+        if isinstance(made, Draft):
+            made.propose(PAST, GREEDY)
+        assert allows(public, parameter, value), f"{parameter}={value!r} was taken"
+    except ValueError as error:
+        assert "\n" not in str(error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_every_public_function_is_tried_and_works_with_its_own_arguments():
+    """Except that the folders of models that it names are missing."""
+    assert set(NAMES) == set(calls()) and EACH * len(NAMES) >= 3000
+    for public, arguments in calls().values():
+        if "/missing" not in arguments.values():
+            public(**arguments)
+
+
+@dataclass
+class Unchecked:
+    """A control: it takes whatever it is given."""
+
+    size: int
+
+
+def test_what_is_not_checked_takes_what_it_should_not():
+    with pytest.raises(ValueError, match="size of Unchecked must be a whole number, got '4'"):
+        checked(replace_init(Unchecked))("4")
+    assert Unchecked("4").size == "4" and not is_a("4", int)
+
+
+def replace_init(kind: type) -> type:
+    """Another class with the same constructor."""
+    return type(kind.__name__, (kind,), {"__init__": kind.__init__})
