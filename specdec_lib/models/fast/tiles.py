@@ -24,6 +24,7 @@ RECORD = BLOCK * COLUMNS + 4 * COLUMNS  # bytes of a block of sixteen columns
 ROW_RECORD = BLOCK // 4 + 2  # 32-bit words of a row's block: its numbers, scale and scaled sum
 FEATURES = {} if config.CPU_NAME else binding.get_host_cpu_features()
 WIDE, DOT_PRODUCTS = FEATURES.get("avx512f", False), FEATURES.get("avx512vnni", False)
+AVX2 = FEATURES.get("avx2", False)
 # of a tile: the vectors of sums hide the latency of one; two panels share what is loaded of a row
 ROWS, TOGETHER = (8, 2) if WIDE and DOT_PRODUCTS else (4, 1)
 
@@ -40,7 +41,8 @@ if not config.CACHE_DIR and os.access(HERE, os.W_OK):
 FLOAT, HALF, INT, BYTE = ir.FloatType(), ir.HalfType(), ir.IntType(32), ir.IntType(8)
 FLOATS, INTS = ir.VectorType(FLOAT, COLUMNS), ir.VectorType(INT, COLUMNS)
 HALVES, BYTES = ir.VectorType(HALF, COLUMNS), ir.VectorType(BYTE, 4 * COLUMNS)
-LONG_INTS = ir.VectorType(INT, 4 * COLUMNS)
+SHORTS, FEW = ir.VectorType(ir.IntType(16), 16), ir.VectorType(BYTE, 16)
+PAIRS, QUARTER = ir.VectorType(INT, 8), ir.VectorType(INT, 4)
 
 
 def _at(builder, base, offset, kind):
@@ -50,10 +52,11 @@ def _at(builder, base, offset, kind):
 
 
 def _splat(builder, value, kind):
-    """A vector of sixteen times the same number."""
+    """A vector of the same number throughout."""
     nothing = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(nothing, value, ir.Constant(INT, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(INTS, [0] * COLUMNS))
+    everywhere = ir.Constant(ir.VectorType(INT, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, nothing, everywhere)
 
 
 def _fma(builder, x, y, total):
@@ -84,16 +87,7 @@ def _add_block(builder, totals, places, rows):
     """Each row's 32 numbers times those of the columns, times both steps, plus the row's sum times
     the lowest values.
     """
-    zeros = ir.Constant(INTS, [0] * COLUMNS)
-    found = [[zeros for _ in places] for _ in rows]
-    for one in range(0, BLOCK, 4):
-        groups = [
-            builder.load(_at(builder, place, COLUMNS * one, BYTES), align=1) for place in places
-        ]
-        for row, sums in zip(rows, found, strict=True):
-            four = _splat(builder, builder.load(_at(builder, row, one, INT)), INTS)
-            four = builder.bitcast(four, BYTES)
-            sums[:] = [_dot(builder, *pair, four) for pair in zip(sums, groups, strict=True)]
+    found = (_whole_sums if DOT_PRODUCTS else _whole_sums_of_pairs)(builder, places, rows)
     ends = [
         [
             builder.fpext(builder.load(_at(builder, place, offset, HALVES), align=1), FLOATS)
@@ -112,19 +106,69 @@ def _add_block(builder, totals, places, rows):
             builder.store(_fma(builder, scaled_sum, low, added), total)
 
 
-def _dot(builder, total, weights, numbers):
-    """Add four products of unsigned weights and signed numbers to each of sixteen sums."""
-    if DOT_PRODUCTS:
-        kind = ir.FunctionType(INTS, [INTS, BYTES, BYTES])
-        name = "llvm.x86.avx512.vpdpbusd.512"
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(function, [total, weights, numbers])
-    products = builder.mul(builder.zext(weights, LONG_INTS), builder.sext(numbers, LONG_INTS))
-    nothing = ir.Constant(LONG_INTS, ir.Undefined)
-    for one in range(4):
-        every = ir.Constant(INTS, [*range(one, 4 * COLUMNS, 4)])
-        total = builder.add(total, builder.shuffle_vector(products, nothing, every))
-    return total
+def _whole_sums(builder, places, rows):
+    """The sums of 32 products, by AVX-512 VNNI: four products in one instruction."""
+    found = [[ir.Constant(INTS, [0] * COLUMNS) for _ in places] for _ in rows]
+    kind, name = ir.FunctionType(INTS, [INTS, BYTES, BYTES]), "llvm.x86.avx512.vpdpbusd.512"
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    for one in range(0, BLOCK, 4):
+        groups = [
+            builder.load(_at(builder, place, COLUMNS * one, BYTES), align=1) for place in places
+        ]
+        for row, sums in zip(rows, found, strict=True):
+            four = _splat(builder, builder.load(_at(builder, row, one, INT)), INTS)
+            four = builder.bitcast(four, BYTES)
+            sums[:] = [
+                builder.call(function, [total, group, four])
+                for total, group in zip(sums, groups, strict=True)
+            ]
+    return found
+
+
+def _whole_sums_of_pairs(builder, places, rows):
+    """The same with 16-bit products of eight columns at a time, whose sums of pairs stay apart till
+    the end: what AVX2 has one instruction for, and registers.
+    """
+    zeros = ir.Constant(PAIRS, [0] * 8)
+    found = [[[] for _ in places] for _ in rows]
+    for number, place in enumerate(places):
+        for half in range(0, 2 * COLUMNS, 16):
+            sums = [[zeros, zeros] for _ in rows]
+            for one in range(0, BLOCK, 4):
+                offset = COLUMNS * one + 2 * half
+                weights = [
+                    builder.zext(builder.load(_at(builder, place, at, FEW), align=1), SHORTS)
+                    for at in (offset, offset + 16)
+                ]
+                for row, its in zip(rows, sums, strict=True):
+                    four = _splat(builder, builder.load(_at(builder, row, one, INT)), QUARTER)
+                    four = builder.sext(builder.bitcast(four, FEW), SHORTS)
+                    for at, weight in enumerate(weights):
+                        its[at] = builder.add(its[at], _pair_products(builder, weight, four))
+            for its, own in zip(sums, found, strict=True):
+                own[number].append(_pair_sums(builder, its))
+    every = ir.Constant(INTS, [*range(COLUMNS)])
+    return [[builder.shuffle_vector(*halves, every) for halves in own] for own in found]
+
+
+def _pair_products(builder, x, y):
+    """The sums of two neighbouring products, of sixteen numbers of 16 bits each."""
+    if AVX2:
+        kind = ir.FunctionType(PAIRS, [SHORTS, SHORTS])
+        name = "llvm.x86.avx2.pmadd.wd"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [x, y])
+    products = builder.mul(builder.sext(x, INTS), builder.sext(y, INTS))
+    return _pair_sums(builder, [products])
+
+
+def _pair_sums(builder, vectors):
+    """The sums of neighbours, of one vector of sixteen or two of eight whole numbers."""
+    vectors = [*vectors, ir.Constant(vectors[0].type, ir.Undefined)][:2]
+    evens, odds = (
+        builder.shuffle_vector(*vectors, ir.Constant(PAIRS, [*range(first, 16, 2)]))
+        for first in (0, 1)
+    )
+    return builder.add(evens, odds)
 
 
 FORMATS = {types.float32: (_add_float32, 4 * COLUMNS, 4), types.uint8: (_add_block, RECORD, 40)}
