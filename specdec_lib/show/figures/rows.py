@@ -125,7 +125,8 @@ def versus(table: pd.DataFrame, *, domain: str = "all") -> go.Figure:
     span = 0.85 * min(1.0, float(rows["low"].min())), 1.5 * max(1.0, float(rows["high"].max()))
     ticks = {"tickvals": TICKS, "ticktext": [f"{tick:g}" for tick in TICKS]}
     chart.figure.update_xaxes(ticks, type="log", range=list(map(math.log10, span)), showline=True)
-    return chart.titled(f"Speed against each baseline, with 95 % intervals ({domain} prompts)")
+    told = "all domains" if domain == "all" else f"{domain} prompts"
+    return chart.titled(f"Speed against each baseline, with 95 % intervals ({told})")
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
