@@ -46,7 +46,11 @@ def partial(path: Path, suffix: str = "") -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically; after an error the old file is unchanged."""
+    """Replace a file atomically; after an error the old file is unchanged.
+
+    Raises ValueError if a link, a device or a folder is there.
+    """
+    check_replaceable(path)
     unfinished = partial(path)
     try:
         unfinished.write_bytes(content)
@@ -78,6 +82,19 @@ def sweep_partial(folder: Path) -> list[str]:
     for path in found:
         path.unlink(missing_ok=True)
     return sorted(path.name for path in found)
+
+
+def check_output(path: Path) -> None:
+    """Raises ValueError unless a file can be written there; missing folders are made."""
+    check_replaceable(path)
+    check_writable(path.parent)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises ValueError if a link, a device or a folder is there."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
+        raise ValueError(f"{path} is {kind}, and only a file is replaced; name another place")
 
 
 def check_writable(folder: Path) -> None:

@@ -14,7 +14,6 @@ from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import check_writable
 from specdec_lib.measure.compare.timing import compare_methods
 from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -66,14 +65,10 @@ def _format(table: "DataFrame") -> str:
 
 
 def _check(given: Namespace) -> None:
-    """Check before hours of work: counts, and places to write to, which are made."""
+    """Check the counts before hours of work."""
     for name in ("threads", "limit", "max_new_tokens", "repeats"):
         if (count := vars(given)[name]) is not None and count < 1:
             raise ValueError(f"--{name.replace('_', '-')} counts from 1, got {count}")
-    if given.csv and given.csv.is_dir():
-        raise ValueError(f"--csv names a file, got the folder {given.csv}")
-    for folder in filter(None, (given.csv and given.csv.parent, given.keep)):
-        check_writable(folder)
 
 
 def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA, cache_folder, replace_marked
+from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -35,7 +35,9 @@ ALL = "all"
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser("measure table", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure table", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE, README]
+    )
     parser.add_common("--limit", 60, "of each domain")
     given, jobs = parse_jobs(parser, arguments)
     prompts = held_out(given.limit)

@@ -22,7 +22,7 @@ SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options; raises ValueError for an unknown one, or some that do not go together."""
-    parser = Parser("reproduce", DESCRIPTION)
+    parser = Parser("reproduce", DESCRIPTION, writes=None)
     modes = parser.add_mutually_exclusive_group()
     for name, what in MODES.items():
         modes.add_argument(name, action="store_true", help=what)
