@@ -24,6 +24,7 @@ OPTIONS: dict[str, tuple[type, str]] = {
     "--csv": (Path, "where the table is written"),
     "--out": (Path, "the folder that is written to"),
 }
+FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
 FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to write to
 
 
@@ -39,10 +40,11 @@ class Parser(argparse.ArgumentParser):
         self.writes = writes
 
     def parse_args(self, *arguments: object) -> argparse.Namespace:
-        """The options; raises ValueError for a place to write to that cannot be written to, or is
-        read too. Missing folders are made.
+        """The options; raises ValueError for a count below 1, or a place to write to that cannot be
+        written to, or is read too. Missing folders are made.
         """
         given = super().parse_args(*arguments)
+        _check_counts(given)
         if self.writes is not None:
             self._check_places(given)
         return given
@@ -72,6 +74,15 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             name, type=kind, default=default, help=f"{meaning}{'; ' if note else ''}{note}{shown}"
         )
+
+
+def _check_counts(given: argparse.Namespace) -> None:
+    """Raises ValueError for a whole number below 1; some may be 0."""
+    for name, value in vars(given).items():
+        least = 0 if name in FROM_ZERO else 1
+        for count in value if isinstance(value, (list, tuple)) else [value]:
+            if type(count) is int and count < least:
+                raise ValueError(f"--{name.replace('_', '-')} counts from {least}, got {count}")
 
 
 def path_argument(text: str) -> Path:

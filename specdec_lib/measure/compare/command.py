@@ -28,7 +28,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     given = _parser().parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    _check(given)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
@@ -62,13 +61,6 @@ def _format(table: "DataFrame") -> str:
             f" {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}"
         )
     return "\n".join(lines)
-
-
-def _check(given: Namespace) -> None:
-    """Check the counts before hours of work."""
-    for name in ("threads", "limit", "max_new_tokens", "repeats"):
-        if (count := vars(given)[name]) is not None and count < 1:
-            raise ValueError(f"--{name.replace('_', '-')} counts from 1, got {count}")
 
 
 def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -> str:

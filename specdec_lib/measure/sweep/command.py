@@ -54,8 +54,6 @@ def parse_jobs(parser: Parser, arguments: list[str] | None) -> tuple:
     told = "processes that share the prompts; counts are the same for any number (default: 1)"
     parser.add_argument("--jobs", type=int, default=1, help=told)
     given = parser.parse_args(arguments)
-    if given.jobs < 1:
-        parser.error(f"--jobs is at least 1, got {given.jobs}")
     torch.set_num_threads(1)
     return given, given.jobs
 
