@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -50,13 +50,22 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Raises ValueError if a link, a device or a folder is there.
     """
-    check_replaceable(path)
-    unfinished = partial(path)
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Replace files once all of them are written, so that a full disk leaves every old one."""
+    for path in contents:
+        check_replaceable(path)
+    unfinished = {path: partial(path) for path in contents}
     try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
+        for path, content in contents.items():
+            unfinished[path].write_bytes(content)
+        for path, whole in unfinished.items():
+            os.replace(whole, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:

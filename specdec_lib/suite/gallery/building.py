@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from specdec_lib.core.files import NOTEBOOKS, write_whole
+from specdec_lib.core.files import NOTEBOOKS, write_together
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
 from specdec_lib.suite.gallery.page import render_page
@@ -45,9 +45,9 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     # a script that sets one variable, so that it works from a file as well
-    write_whole(folder / "provenance.js", f"window.provenance = {text};\n".encode())
-    write_whole(folder / "index.html", render_page(chapters).encode())
-    return folder / "index.html"
+    page, told = folder / "index.html", f"window.provenance = {text};\n"
+    write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
+    return page
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
