@@ -88,7 +88,7 @@ def _card(
     defaults = {name: ast.literal_eval(one.default) for name, one in declared.items()}
     changed = {
         name: repr(value)
-        for name, value in (origin["parameters"] if origin else {}).items()
+        for name, value in (origin.parameters if origin else {}).items()
         if name not in defaults or defaults[name] != value
     }
     return {
@@ -120,7 +120,7 @@ def _size(image: Path) -> tuple[int, int]:
 
 def _last_run(manifest: Manifest) -> dict[str, object]:
     """A notebook's last run in words."""
-    date = manifest.made["date"]
+    date = manifest.made.date
     words = {
         "finished": f"{manifest.profile}, {manifest.seconds:.0f} s, {date}",
         "failed": f"failed after {manifest.seconds:.0f} s, {date}",
@@ -133,14 +133,14 @@ def _facts(origin: Origin | None) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
     if origin is None:
         return [("made", UNKNOWN)]
-    made, machine = origin["made"], origin["made"]["machine"]
-    processors = f"{machine['processor']} × {machine['processors']}"
+    made, machine = origin.made, origin.made.machine
+    processors = f"{machine.processor} × {machine.processors}"
     return [
-        ("profile", origin["profile"]),
-        ("made", made["date"]),
-        ("commit", made["commit"][:12] + (", with uncommitted changes" if made["changed"] else "")),
-        ("machine", f"{processors}, {machine['system']}, OMP_NUM_THREADS {machine['threads']}"),
-        ("versions", ", ".join(f"{name} {one}" for name, one in made["versions"].items())),
+        ("profile", origin.profile),
+        ("made", made.date),
+        ("commit", made.commit[:12] + (", with uncommitted changes" if made.changed else "")),
+        ("machine", f"{processors}, {machine.system}, OMP_NUM_THREADS {machine.threads}"),
+        ("versions", ", ".join(f"{name} {one}" for name, one in made.versions.items())),
     ]
 
 
