@@ -1,6 +1,9 @@
 """Faults that meet `specdec reproduce`: two runs at once, strange names, a full disk, a clock."""
 
 import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,30 @@ def test_a_full_disk_keeps_the_earlier_run_and_no_word_says_that_figures_are_the
     assert "error: 0 of 1 notebooks done, but the page that shows the figures is as it was" in said
     assert "00_toy.ipynb: OSError: [Errno 28] No space left" in said
     assert "figures are there" not in said and run.kept.read_text() == "earlier"
+
+
+def sleeping(run: plan.NotebookRun, **_: object) -> None:
+    """Stands for a notebook that takes long."""
+    run.figures.joinpath(f"{run.name}.begun").touch()
+    time.sleep(60)
+    run.figures.joinpath(f"{run.name}.ended").touch()
+
+
+def test_an_interrupt_ends_the_processes_that_run_notebooks(toys, figures, monkeypatch):
+    def interrupt() -> None:
+        while not list(figures.glob("*.begun")):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(command, "run_notebook", sleeping)
+    monkeypatch.setattr(command, "add_script", lambda _: None)
+    monkeypatch.setattr(command, "build", lambda folder, notebooks: folder)
+    for name in "00_toy", "01_toy":
+        write_toy(toys, name, GOOD)
+    figures.mkdir()
+    threading.Thread(target=interrupt).start()
+    assert main(["--jobs", "2"], notebooks=toys) == 130
+    assert not list(figures.glob("*.ended"))
 
 
 @pytest.mark.parametrize(

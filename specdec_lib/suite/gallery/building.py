@@ -29,10 +29,7 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
-    if not (folder / SCRIPT).exists():
-        from specdec_lib.show.figures.saving import write_script
-
-        write_script(folder)
+    add_script(folder)
     chapters, runs, figures = [], {}, {}
     for notebook in sorted(notebooks.glob("[0-9][0-9]_*.ipynb")):
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
@@ -48,6 +45,14 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     page, told = folder / "index.html", f"window.provenance = {text};\n"
     write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
     return page
+
+
+def add_script(folder: Path) -> None:
+    """Write the plotly script that every figure's page shares, unless it is there."""
+    if not (folder / SCRIPT).exists():
+        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
+
+        write_script(folder)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from specdec_lib.core.files import (
@@ -18,7 +18,7 @@ from specdec_lib.core.files import (
     sweep_partial,
 )
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.building import build
+from specdec_lib.suite.gallery.building import add_script, build
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce.comparing import table_differences
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
         for place in (folder, folder / "runs", notebooks):
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
+        add_script(folder)  # now, so that an interrupted run has little left to do
         return _run(runs, asked, notebooks)
 
 
@@ -128,6 +129,10 @@ def _in_processes(
                 error = "a process died, perhaps for want of memory; the same command tries again"
                 name = futures[future]
                 yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {error}")
+    except (KeyboardInterrupt, GeneratorExit):
+        for process in active_children():  # Ctrl-C reaches them too, a signal to this one does not
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
