@@ -12,7 +12,7 @@ from specdec_lib.core.files import file_digest, write_whole
 
 
 @dataclass(frozen=True)
-class Machine:
+class Host:
     """What a run ran on; `threads` is the setting, "unset" without one."""
 
     system: str
@@ -28,7 +28,7 @@ class Made:
     date: str
     commit: str
     changed: bool
-    machine: Machine
+    machine: Host
     versions: dict[str, str]
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from specdec_lib.core.files import REPOSITORY
 from specdec_lib.core.processor import processor_name
-from specdec_lib.suite.gallery.manifest import Machine, Made
+from specdec_lib.suite.gallery.manifest import Host, Made
 
 PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
@@ -20,7 +20,7 @@ def surroundings() -> Made:
         commit, changed = _git("rev-parse", "HEAD"), bool(_git(*CHANGES))
     except (OSError, subprocess.SubprocessError):
         commit, changed = "unknown", False
-    machine = Machine(
+    machine = Host(
         f"{platform.system()} {platform.machine()}",
         processor_name(),
         os.cpu_count(),
