@@ -34,7 +34,7 @@ check: .venv/.stamp ## lint and formatting
 	$(PYTHON) -m ruff format --check .
 
 lab: $(TARGET) ## open the notebooks in JupyterLab
-	$(PYTHON) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
+	$(PYTHON) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_one_round.ipynb $(ARGS)
 
 table: $(TARGET) ## write the README's table
 	$(SPECDEC) measure table $(ARGS)

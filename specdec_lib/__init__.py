@@ -9,7 +9,8 @@ from pathlib import Path
 
 CORE = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "jaxtyping", "tqdm")
 IN_NOTEBOOKS = ("pandas", "plotly", "kaleido", "ipywidgets", "anywidget")
-LOCK = Path(__file__).resolve().parents[1] / "requirements.lock"
+REPOSITORY = Path(__file__).resolve().parents[1]
+LOCK = REPOSITORY / "requirements.lock"
 
 
 def _remedy() -> str:
@@ -28,5 +29,15 @@ def _remedy() -> str:
     )
 
 
+def _other_python() -> str:
+    """Which Python has the packages, for someone who typed `python -m specdec_lib`."""
+    prepared = REPOSITORY / ".venv" / "bin" / "python"
+    if prepared.is_file():
+        return f"Or use {prepared} instead of {sys.executable}: it has them."
+    return f"Or run `make setup` in {REPOSITORY}, which makes .venv/bin/python with all of them."
+
+
 if _missing := _remedy():
+    if sys.argv[:1] == ["-m"]:  # no traceback on the command line
+        sys.exit(f"{_missing}\n{_other_python()}")
     raise ModuleNotFoundError(_missing)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 
 import pytest
@@ -57,3 +58,42 @@ def test_a_common_option_means_the_same_everywhere():
         parser.add_common(name)
     parsed = parser.parse_args(["--limit", "3", "--top-k", "4", "--temperature", "1"])
     assert (parsed.limit, parsed.top_k, parsed.temperature, parsed.csv) == (3, 4, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    "raised, said",
+    [
+        (OSError(28, "No space left on device", "f.csv"), "f.csv: No space left on device"),
+        (ValueError("one\n  two"), "one; two"),
+        (ValueError("top_k must be 1"), "--top-k must be 1"),
+        (ValueError("x" * 5000), "x" * 498 + "..." + "x" * 498),
+    ],
+)
+def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypatch):
+    def failing(_: list[str]) -> None:
+        raise raised
+
+    monkeypatch.setattr("specdec_lib.suite.gallery.command.main", failing)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["gallery"])
+    assert capsys.readouterr().err == f"specdec gallery: {said}\n"
+
+
+@pytest.mark.parametrize("seconds, said", [(0.0, ""), (0.5, "specdec gallery: loading …\n")])
+def test_a_verb_that_takes_long_says_so(seconds, said, capsys, monkeypatch):
+    monkeypatch.setattr(command, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("specdec_lib.suite.gallery.command.main", lambda _: time.sleep(seconds))
+    with pytest.raises(SystemExit):
+        command.main(["gallery"])
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("given, least", [("--limit 0", 1), ("--sizes 3 -1", 1), ("--seed -1", 0)])
+def test_counts_below_the_least_are_refused(given, least):
+    parser = Parser("dance", "d")
+    parser.add_common("--limit")
+    parser.add_common("--seed", 0)
+    parser.add_argument("--sizes", type=int, nargs=2)
+    name, *_, number = given.split()
+    with pytest.raises(ValueError, match=f"{name} counts from {least}, got {number}"):
+        parser.parse_args(given.split())

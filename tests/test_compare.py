@@ -213,7 +213,7 @@ def test_the_command_compares_two_folders_on_a_file_of_prompts(own, tmp_path, ca
         (["--threads", "0"], "--threads counts from 1, got 0"),
         (["--csv", "/proc/nowhere/table.csv"], "the folder /proc/nowhere cannot be written to"),
         (["--keep", "/proc/nowhere"], "the folder /proc/nowhere cannot be written to"),
-        (["--csv", "/tmp"], "--csv names a file, got the folder /tmp"),
+        (["--csv", "/tmp"], "--csv names a file that ends in .csv, got /tmp"),
     ],
 )
 def test_the_command_refuses_what_is_wrong(wrong, complaint, monkeypatch):

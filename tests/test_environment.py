@@ -126,3 +126,23 @@ def test_nothing_is_said_where_nothing_is_missing():
 def test_every_package_that_is_looked_for_is_a_dependency():
     declared = {canonicalize_name(one.name) for one in requirements()}
     assert {*specdec_lib.CORE, *specdec_lib.IN_NOTEBOOKS} <= declared
+
+
+def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "specdec_lib", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    first, install, other = done.stderr.splitlines()
+    assert first.startswith("specdec_lib needs torch, ") and "-m pip install" in install
+    assert ".venv/bin/python" in other
+
+
+def test_the_lab_starts_for_root_too():
+    rule = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlab:")[2].split("\n")[1]
+    assert "$(if $(filter 0,$(shell id -u)),--allow-root)" in rule

@@ -10,6 +10,7 @@ from toys import GOOD, write_toy
 
 from specdec_lib.core.files import file_digest
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.suite.gallery.surroundings import surroundings
 from specdec_lib.suite.reproduce import command, plan, running
 from specdec_lib.suite.reproduce.command import main
 
@@ -20,7 +21,15 @@ def keep(run: plan.NotebookRun, state: str) -> None:
     (run.figures / "00_toy.csv").write_text("2")
     files = {"00_toy.csv": file_digest(run.figures / "00_toy.csv")}
     Manifest(
-        run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, {}, 1.0, files
+        run.notebook.name,
+        "smoke",
+        {},
+        {"width": 2},
+        run.fingerprint,
+        state,
+        surroundings(),
+        1.0,
+        files,
     ).write(run.manifest)
 
 
@@ -131,4 +140,4 @@ def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(toys, figure
     again = plan.NotebookRun(run.notebook, figures, parameters={"width": 3})
     assert running.run_notebook(again, resume=False).state == "failed"
     told = read_manifest(run.manifest)
-    assert told.figures == {} and told.origin(figures / "00_toy.csv")["parameters"] == {}
+    assert told.figures == {} and told.origin(figures / "00_toy.csv").parameters == {}

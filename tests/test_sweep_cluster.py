@@ -105,13 +105,47 @@ def test_the_variable_names_a_scheduler(
         sweep(settings(ladder), prompts[:2], ladder, **LENGTH)
     assert cluster.cluster_for(5).__enter__() is None
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
-    for nowhere in ("tcp://127.0.0.1:9", "no address"):
+    for nowhere in ("tcp://127.0.0.1:9", "127.0.0.1:no port"):
         monkeypatch.setenv(SCHEDULER, nowhere)
         with pytest.raises(ValueError, match=f"no scheduler answers at '{nowhere}'"):
             sweep(SETTINGS, prompts[:2], noted_ladder, **LENGTH)
     monkeypatch.delenv(SCHEDULER)
     same(sweep(SETTINGS, prompts[:1], noted_ladder, **LENGTH), undisturbed[:3])
     assert processes(noted_ladder)[-1] == os.getpid()
+
+
+@pytest.mark.parametrize(
+    "address, private",
+    [
+        ("tcp://10.0.0.7:8786", False),
+        ("somewhere:8786", False),
+        ("ws://somewhere:8786", False),
+        ("tcp://0.0.0.0:8786", False),
+        ("tcp://localhost.evil.org:8786", False),
+        ("tcp://127.0.0.1:8786", True),
+        ("tcp://[::1]:8786", True),
+        ("localhost:8786", True),
+        ("tls://somewhere:8786", True),
+        ("inproc://1.2.3.4/5/6", True),
+    ],
+)
+def test_a_scheduler_that_others_can_reach_needs_tls(address, private, monkeypatch):
+    def opened(address, **_):
+        raise OSError("nobody is asked")
+
+    monkeypatch.setattr("distributed.Client", opened)
+    asked = "no scheduler answers"
+    for insecure, said in ("", asked if private else "without TLS"), ("1", asked):
+        monkeypatch.setenv(cluster.INSECURE, insecure)
+        with pytest.raises(ValueError, match=said), cluster.connect(address):
+            pass
+
+
+def test_tls_without_certificates_is_said_so(monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+    address = "tls://127.0.0.1:9"
+    with pytest.raises(ValueError, match=f"answers at '{address}'"), cluster.connect(address):
+        pass
 
 
 def test_what_a_worker_refuses_comes_through(two, prompts, noted_ladder):

@@ -1,12 +1,15 @@
-"""What all commands share: the parser, one word and meaning for each common option, and how a
-table is written.
+"""What all commands share: the parser, one word and meaning for each common option, the check of
+every place that is written to, and how a table is written.
 """
 
 import argparse
+import contextlib
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import check_output, check_writable, write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,13 +24,44 @@ OPTIONS: dict[str, tuple[type, str]] = {
     "--csv": (Path, "where the table is written"),
     "--out": (Path, "the folder that is written to"),
 }
+FROM_ZERO = ("seed", "others")  # whole numbers that may be 0; all others count from 1
+FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to write to
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one verb of `specdec`; a wrong command line raises ValueError."""
+    """The parser of one verb of `specdec`; a wrong command line raises ValueError.
 
-    def __init__(self, verb: str, description: str) -> None:
+    writes    the files that the verb writes in any case; None if it checks its places itself
+    """
+
+    def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:
         super().__init__(prog=f"specdec {verb}", description=description, allow_abbrev=False)
+        self.register("type", Path, path_argument)
+        self.writes = writes
+
+    def parse_args(self, *arguments: object) -> argparse.Namespace:
+        """The options; raises ValueError for a count below 1, or a place to write to that cannot be
+        written to, or is read too. Missing folders are made.
+        """
+        given = super().parse_args(*arguments)
+        _check_counts(given)
+        if self.writes is not None:
+            self._check_places(given)
+        return given
+
+    def _check_places(self, given: argparse.Namespace) -> None:
+        named = {name: one for name, one in vars(given).items() if isinstance(one, Path)}
+        table = named.pop("csv", None)
+        if table and table.suffix != ".csv":  # nothing that is read is called so
+            raise ValueError(f"--csv names a file that ends in .csv, got {table}")
+        folders = {name: named.pop(name) for name in FOLDERS if name in named}
+        for (name, out), (other, read) in product(folders.items(), named.items()):
+            if out.exists() and read.exists() and out.samefile(read):
+                raise ValueError(f"--{name} writes to {out}, which --{other} reads; name another")
+        for folder in folders.values():
+            check_writable(folder)
+        for file in (*self.writes, *filter(None, [table])):
+            check_output(file)
 
     def error(self, message: str) -> None:
         """Raise the message as a ValueError; argparse would print its usage and exit."""
@@ -40,6 +74,35 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             name, type=kind, default=default, help=f"{meaning}{'; ' if note else ''}{note}{shown}"
         )
+
+
+def _check_counts(given: argparse.Namespace) -> None:
+    """Raises ValueError for a whole number below 1; some may be 0."""
+    for name, value in vars(given).items():
+        least = 0 if name in FROM_ZERO else 1
+        for count in value if isinstance(value, (list, tuple)) else [value]:
+            if type(count) is int and count < least:
+                raise ValueError(f"--{name.replace('_', '-')} counts from {least}, got {count}")
+
+
+def path_argument(text: str) -> Path:
+    """A path, its ~ replaced; raises ArgumentTypeError if no file can be called so."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path has a name, got ''")
+    try:
+        path = Path(text).expanduser()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            path.stat()
+    except (OSError, RuntimeError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise argparse.ArgumentTypeError(f"{shorten(text)!r} is no path ({reason})") from problem
+    return path
+
+
+def shorten(text: str, longest: int = 80) -> str:
+    """A text without its middle if it is longer."""
+    half = (longest - 3) // 2
+    return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
 
 
 def write_csv(table: "DataFrame", path: Path, digits: int | None = None) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,13 +46,26 @@ def partial(path: Path, suffix: str = "") -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically; after an error the old file is unchanged."""
-    unfinished = partial(path)
+    """Replace a file atomically; after an error the old file is unchanged.
+
+    Raises ValueError if a link, a device or a folder is there.
+    """
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Replace files once all of them are written, so that a full disk leaves every old one."""
+    for path in contents:
+        check_replaceable(path)
+    unfinished = {path: partial(path) for path in contents}
     try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
+        for path, content in contents.items():
+            unfinished[path].write_bytes(content)
+        for path, whole in unfinished.items():
+            os.replace(whole, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
@@ -78,6 +91,19 @@ def sweep_partial(folder: Path) -> list[str]:
     for path in found:
         path.unlink(missing_ok=True)
     return sorted(path.name for path in found)
+
+
+def check_output(path: Path) -> None:
+    """Raises ValueError unless a file can be written there; missing folders are made."""
+    check_replaceable(path)
+    check_writable(path.parent)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises ValueError if a link, a device or a folder is there."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "a device"
+        raise ValueError(f"{path} is {kind}, and only a file is replaced; name another place")
 
 
 def check_writable(folder: Path) -> None:

@@ -1,10 +1,15 @@
 """Threads that share a memory take turns, so that what is remembered between calls fits one of
-them.
+them; processes that write into one folder refuse each other.
 """
 
+import contextlib
+import datetime
+import os
+import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 _LOCKS: "WeakKeyDictionary[object, threading.RLock]" = WeakKeyDictionary()
@@ -24,3 +29,31 @@ def in_turn(method: Callable) -> Callable:
             return method(self, *given, **named)
 
     return locked
+
+
+@contextlib.contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Within, no other process is within for this folder: the file "lock" in it is locked, which
+    ends with the process however it ends, and "lock.owner" says who it is and since when.
+
+    Raises ValueError with that owner if another process is within.
+    """
+    from filelock import FileLock, Timeout
+
+    lock, owner = FileLock(folder / "lock"), folder / "lock.owner"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as problem:
+        known = owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
+        raise ValueError(
+            f"{folder} is being written to by {known}; wait until it ends, or name another with"
+            " --out DIR"
+        ) from problem
+    try:
+        since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+        who = f"process {os.getpid()} on {platform.node()}, since {since}"
+        owner.write_text(who, encoding="utf-8")
+        yield
+    finally:
+        owner.unlink(missing_ok=True)
+        lock.release()

@@ -33,7 +33,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     import pandas as pd
 
-    parser = Parser("measure editions", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure editions", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE]
+    )
     parser.add_common("--limit", 8, "of each domain")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)

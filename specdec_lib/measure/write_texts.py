@@ -15,7 +15,11 @@ from specdec_lib.workload import DOMAINS, WHOLE, load_ladder, load_prompts
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a sampler's file that is there is not written again."""
-    parser = Parser("measure texts", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure texts",
+        __doc__.partition(": ")[2].partition("\n\n")[0],
+        writes=[text_file(one) for one in SAMPLERS],
+    )
     parser.add_common("--max-new-tokens", 256)
     given = parser.parse_args(arguments)
     missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]

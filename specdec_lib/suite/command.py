@@ -1,7 +1,13 @@
 """The `specdec` command: a verb's module is imported only when the verb is run."""
 
+import contextlib
+import re
 import sys
+import threading
+from collections.abc import Iterator
 from importlib import import_module
+
+from specdec_lib.core.commandline import OPTIONS, shorten
 
 VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
@@ -31,25 +37,54 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
 }
 REFUSED, INTERRUPTED = 2, 130  # exit statuses
+SILENT_SECONDS = 1.0  # until a verb that says nothing is said to be loading
+LONGEST = 1000  # characters of an error's line
+KEYWORD = re.compile(rf"^({'|'.join(name[2:].replace('-', '_') for name in OPTIONS)})\b")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb that the first one or two arguments name, with the rest.
 
-    Exits with the status that the verb returns; a ValueError becomes one line and status 2.
+    Exits with the status that the verb returns; a ValueError, or an OSError such as that of a full
+    disk, becomes one line and status 2.
     """
     given = sys.argv[1:] if arguments is None else arguments
     verb = next((verb for verb in (" ".join(given[:2]), *given[:1]) if verb in VERBS), None)
     if verb is None:
         return _show_verbs(given)
     try:
-        module = import_module(f"specdec_lib.{VERBS[verb][0]}")
-        sys.exit(module.main(given[len(verb.split()) :]))
-    except ValueError as error:
-        print(f"specdec {verb}: {error}", file=sys.stderr)
+        with _said_to_load(verb):
+            module = import_module(f"specdec_lib.{VERBS[verb][0]}")
+            status = module.main(given[len(verb.split()) :])
+        sys.exit(status)
+    except (ValueError, OSError) as error:
+        print(f"specdec {verb}: {_one_line(error)}", file=sys.stderr)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _said_to_load(verb: str) -> Iterator[None]:
+    """Within, a verb that takes longer than a second is said to be loading."""
+    said, options = f"specdec {verb}: loading …", {"file": sys.stderr, "flush": True}
+    timer = threading.Timer(SILENT_SECONDS, print, [said], options)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _one_line(error: Exception) -> str:
+    """An error's message in one line that is not too long, with the flag in the place of a keyword
+    that it begins with.
+    """
+    named = isinstance(error, OSError) and error.strerror and error.filename
+    message = f"{error.filename}: {error.strerror}" if named else str(error)
+    line = shorten("; ".join(filter(None, map(str.strip, message.splitlines()))), LONGEST)
+    return KEYWORD.sub(lambda name: f"--{name[0].replace('_', '-')}", line)
 
 
 def _show_verbs(given: list[str]) -> None:

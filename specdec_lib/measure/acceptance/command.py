@@ -34,7 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     import pandas as pd
 
-    parser = Parser("measure acceptance", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure acceptance", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE]
+    )
     parser.add_common("--limit", 30, "of each domain and split")
     limit = parser.parse_args(arguments).limit
     torch.set_num_threads(1)

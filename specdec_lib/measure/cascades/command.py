@@ -91,7 +91,9 @@ def kept_tables(
 
 
 def _parser() -> Parser:
-    parser = Parser("measure cascades", __doc__.partition(": ")[2])
+    tables = "prices", "cascade_check", *(f"cascade_{name}" for name in TABLES)
+    written = [FOLDER / f"{name}.csv" for name in tables]
+    parser = Parser("measure cascades", __doc__.partition(": ")[2], writes=written)
     parser.add_argument(
         "--cache",
         type=Path,

@@ -71,7 +71,7 @@ def time_cascades(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) ->
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
-    parser = Parser("measure walltime", __doc__.partition(": ")[2])
+    parser = Parser("measure walltime", __doc__.partition(": ")[2], writes=[PLACE])
     parser.add_common("--limit", 8, "of each domain")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)

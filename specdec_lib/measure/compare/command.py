@@ -14,7 +14,6 @@ from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import check_writable
 from specdec_lib.measure.compare.timing import compare_methods
 from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -29,7 +28,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     given = _parser().parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
-    _check(given)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
@@ -63,17 +61,6 @@ def _format(table: "DataFrame") -> str:
             f" {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}"
         )
     return "\n".join(lines)
-
-
-def _check(given: Namespace) -> None:
-    """Check before hours of work: counts, and places to write to, which are made."""
-    for name in ("threads", "limit", "max_new_tokens", "repeats"):
-        if (count := vars(given)[name]) is not None and count < 1:
-            raise ValueError(f"--{name.replace('_', '-')} counts from 1, got {count}")
-    if given.csv and given.csv.is_dir():
-        raise ValueError(f"--csv names a file, got the folder {given.csv}")
-    for folder in filter(None, (given.csv and given.csv.parent, given.keep)):
-        check_writable(folder)
 
 
 def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -> str:

@@ -5,8 +5,9 @@ of data/measured: latency, ledger, speeds and sweeps, each with the name of the 
 import torch
 
 from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import check_output
 from specdec_lib.measure.latency.curves import fit_lines
-from specdec_lib.measure.latency.measuring import MEASURES, Ranges, store_table
+from specdec_lib.measure.latency.measuring import MEASURES, Ranges, store_table, table_file
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.workload import load_ladder
 
@@ -29,6 +30,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
+    for name in MEASURES:
+        check_output(table_file(name))
     ladders = {name: load_ladder(device="cpu", runtime=name) for name in given.runtimes}
     ranges = Ranges(repeats=given.repeats, prompts=given.limit)
     for name, measure in MEASURES.items():

@@ -152,10 +152,15 @@ MEASURES = {
 }
 
 
+def table_file(name: str, *, folder: Path = PLACE) -> Path:
+    """Where a table of this machine is stored."""
+    return folder / f"{name}_{machine_name()}.csv"
+
+
 def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
     """Write the table under its name and this machine's, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{name}_{machine_name()}.csv"
+    place = table_file(name, folder=folder)
+    place.parent.mkdir(parents=True, exist_ok=True)
     write_whole(place, table.to_csv(index=False, float_format="%.7g").encode())
     return place
 

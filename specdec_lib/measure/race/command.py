@@ -6,12 +6,13 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder, replace_marked
+from specdec_lib.core.files import DATA, cache_folder, check_output, replace_marked
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.benchmark import SMOKE, BenchPlan, benchmark
 from specdec_lib.measure.race.readme import MARKS, speeds
@@ -49,24 +50,35 @@ def main(arguments: list[str] | None = None) -> None:
         others=plan.others if given.others is None else given.others,
     )
     keep = None if given.smoke else cache_folder() / "race"
+    name = machine_name(str(ladders[runtimes[0]].target.model.device))
+    places = _places(given, name)
     found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, _ in found for timing in own]
     chosen = {
         (own[0].temperature, own[0].top_k): lineup.chosen for own, lineup in found if lineup.chosen
     }
-    name = machine_name(str(ladders[runtimes[0]].target.model.device))
     table = ratio_table(timings, chosen)
     table = table.assign(machine=name, edition=given.edition, **where())
     _show(table)
     if not given.smoke:
-        write_table(given.out / f"race_{name}.csv", table, COLUMNS)
+        write_table(places[0], table, COLUMNS)
         if given.out == MEASURED:
             mark, page = MARKS[given.edition]
             replace_marked(mark, speeds(table), page)
         per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
-        write_table(given.out / f"race_{name}_prompts.csv", per_prompt, PER_PROMPT)
+        write_table(places[1], per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
+
+
+def _places(given: Namespace, machine: str) -> list[Path]:
+    """The files of the table and of every prompt; raises ValueError for a place that cannot be
+    written to.
+    """
+    places = [given.out / f"race_{machine}{end}.csv" for end in ("", "_prompts")]
+    for place in (*places, MARKS[given.edition][1]):
+        check_output(place)
+    return places
 
 
 def _runtimes(given: Namespace) -> Sequence[str]:

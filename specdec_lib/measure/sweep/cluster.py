@@ -1,9 +1,11 @@
 """Sweeps on Dask's workers, of a scheduler that is running somewhere or of a local cluster."""
 
+import ipaddress
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from specdec_lib.measure.sweep.jobs import Job, describe_job, rows_of
 from specdec_lib.measure.sweep.kept import Row
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SCHEDULER = "SPECDEC_SCHEDULER"
+INSECURE = "SPECDEC_SCHEDULER_INSECURE"
+PLAIN = ("", "tcp", "ws")  # protocols that neither encrypt nor ask who calls
 PATIENCE = 10  # seconds until a scheduler must have answered
 
 
@@ -43,22 +47,41 @@ def cluster_for(jobs: int) -> AbstractContextManager["Client | None"]:
 def connect(client: "Client | str | None") -> Iterator["Client | None"]:
     """The client itself, or one of the scheduler at an address; without either that of the variable
     SPECDEC_SCHEDULER, and None if that is not set.
+
+    Raises ValueError if no scheduler answers, or the address is one that others can listen to.
     """
     address = os.environ.get(SCHEDULER) if client is None else client
     if not address or not isinstance(address, str):
         yield address or None
         return
+    _check_private(address)
     from distributed import Client
 
     try:
         opened = Client(address, timeout=PATIENCE)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:  # TypeError without certificates of TLS
         raise ValueError(
-            f"no scheduler answers at {address!r}; `client` and {SCHEDULER} are addresses such"
-            ' as "tcp://host:8786"'
+            f"no scheduler answers at {address!r} ({error}); `client` and {SCHEDULER} are addresses"
+            ' such as "tls://host:8786"'
         ) from error
     with closing(opened):
         yield opened
+
+
+def _check_private(address: str) -> None:
+    """Raises ValueError for a scheduler on another machine without TLS, unless it is asked for by
+    SPECDEC_SCHEDULER_INSECURE=1: whoever reaches it runs code on its workers.
+    """
+    protocol, _, place = address.rpartition("://")
+    host = urlsplit(f"//{place}").hostname or ""
+    with suppress(ValueError):
+        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
+    if protocol in PLAIN and host != "localhost" and os.environ.get(INSECURE) != "1":
+        raise ValueError(
+            f"{address!r} is a scheduler on another machine without TLS, which whoever reaches it"
+            " can give code to run: take tls://, or an SSH tunnel to tcp://127.0.0.1 (docs/guide.md"
+            f" shows both), or set {INSECURE}=1"
+        )
 
 
 def describe_remotely(client: "Client", job: Job) -> tuple[int, str]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA, cache_folder, replace_marked
+from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -35,7 +35,9 @@ ALL = "all"
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser("measure table", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure table", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE, README]
+    )
     parser.add_common("--limit", 60, "of each domain")
     given, jobs = parse_jobs(parser, arguments)
     prompts = held_out(given.limit)
@@ -52,8 +54,6 @@ def parse_jobs(parser: Parser, arguments: list[str] | None) -> tuple:
     told = "processes that share the prompts; counts are the same for any number (default: 1)"
     parser.add_argument("--jobs", type=int, default=1, help=told)
     given = parser.parse_args(arguments)
-    if given.jobs < 1:
-        parser.error(f"--jobs is at least 1, got {given.jobs}")
     torch.set_num_threads(1)
     return given, given.jobs
 

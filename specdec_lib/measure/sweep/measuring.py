@@ -14,7 +14,9 @@ MAX_NEW_TOKENS = 128
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser("measure staged", __doc__.partition(": ")[2].partition("\n\n")[0])
+    parser = Parser(
+        "measure staged", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE]
+    )
     parser.add_common("--limit", 8, "of each domain")
     given, jobs = parse_jobs(parser, arguments)
     rows = count_texts(held_out(given.limit), jobs, study="staged", max_new_tokens=MAX_NEW_TOKENS)

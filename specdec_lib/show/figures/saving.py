@@ -12,7 +12,7 @@ import plotly.io
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder as folder
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import write_together, write_whole
 from specdec_lib.show.figures.palette import smaller
 from specdec_lib.show.figures.theme import PAPER
 
@@ -39,11 +39,11 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     look = {"div_id": name.replace("_", "-"), "config": {"displaylogo": False}}
     page = _finished(figure.to_html(include_plotlyjs="directory", **look), name)
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    for kind, text in (("html", page), ("csv", rows)):
-        write_whole(place / f"{name}.{kind}", text.encode())
+    found = {"html": page.encode(), "csv": rows.encode()}
     if _exporter_works():
-        write_whole(place / f"{name}.png", _image(figure))
-    else:
+        found["png"] = _image(figure)
+    write_together({place / f"{name}.{kind}": content for kind, content in found.items()})
+    if "png" not in found:
         said = f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png"
         warnings.warn(f"{said} is not", stacklevel=2)
     return place / f"{name}.html"

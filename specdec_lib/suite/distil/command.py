@@ -17,7 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write conversations into shards until there are enough answer tokens; earlier ones count, and
     those whose request is one of the prompts are left out.
     """
-    parser = Parser("distil write", __doc__.partition(": ")[2])
+    pending = cache_folder() / "text.jsonl"
+    parser = Parser("distil write", __doc__.partition(": ")[2], writes=[pending])
     add, counted = parser.add_argument, "in all, earlier shards included"
     add("--answer-tokens", type=int, default=5_000_000, help=counted)
     add("--sequences", type=int, default=128, help="how many are written at a time")
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from specdec_lib.suite.distil.writing import Writer
     from specdec_lib.workload import DOMAINS, load_prompts
 
-    store, folder = TextStore(given.out, cache_folder() / "text.jsonl"), prepare_target()
+    store, folder = TextStore(given.out, pending), prepare_target()
     model, tokenizer = (
         kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer)
     )

@@ -122,7 +122,7 @@ def grow(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the table; raises ValueError if too little was sampled."""
-    parser = Parser("measure growth", __doc__.partition(": ")[2])
+    parser = Parser("measure growth", __doc__.partition(": ")[2], writes=[PLACE])
     folder = cache_folder() / "drafts"
     parser.add_argument("--samples", type=Path, default=folder, help="of `distil ngrams`")
     parser.add_common("--limit", 12, "development prompts of each domain")

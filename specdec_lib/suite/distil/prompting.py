@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, check_writable, write_whole
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.suite.distil.requests import plain
 from specdec_lib.workload import SPLITS, Prompt
@@ -50,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", DATA / "prompts")
     given = parser.parse_args(arguments)
-    check_writable(given.out)
     sources = list(source_files(PACKAGES))
     found = {"code": openings(sources), "summary": passages(sources)} | own_requests(given.text)
     for domain, requests in found.items():

@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from specdec_lib.core.files import NOTEBOOKS, write_whole
+from specdec_lib.core.files import NOTEBOOKS, write_together
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
 from specdec_lib.suite.gallery.page import render_page
@@ -29,10 +29,7 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
-    if not (folder / SCRIPT).exists():
-        from specdec_lib.show.figures.saving import write_script
-
-        write_script(folder)
+    add_script(folder)
     chapters, runs, figures = [], {}, {}
     for notebook in sorted(notebooks.glob("[0-9][0-9]_*.ipynb")):
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
@@ -45,9 +42,17 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     # a script that sets one variable, so that it works from a file as well
-    write_whole(folder / "provenance.js", f"window.provenance = {text};\n".encode())
-    write_whole(folder / "index.html", render_page(chapters).encode())
-    return folder / "index.html"
+    page, told = folder / "index.html", f"window.provenance = {text};\n"
+    write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
+    return page
+
+
+def add_script(folder: Path) -> None:
+    """Write the plotly script that every figure's page shares, unless it is there."""
+    if not (folder / SCRIPT).exists():
+        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
+
+        write_script(folder)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -88,7 +93,7 @@ def _card(
     defaults = {name: ast.literal_eval(one.default) for name, one in declared.items()}
     changed = {
         name: repr(value)
-        for name, value in (origin["parameters"] if origin else {}).items()
+        for name, value in (origin.parameters if origin else {}).items()
         if name not in defaults or defaults[name] != value
     }
     return {
@@ -120,7 +125,7 @@ def _size(image: Path) -> tuple[int, int]:
 
 def _last_run(manifest: Manifest) -> dict[str, object]:
     """A notebook's last run in words."""
-    date = manifest.made["date"]
+    date = manifest.made.date
     words = {
         "finished": f"{manifest.profile}, {manifest.seconds:.0f} s, {date}",
         "failed": f"failed after {manifest.seconds:.0f} s, {date}",
@@ -133,14 +138,14 @@ def _facts(origin: Origin | None) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
     if origin is None:
         return [("made", UNKNOWN)]
-    made, machine = origin["made"], origin["made"]["machine"]
-    processors = f"{machine['processor']} × {machine['processors']}"
+    made, machine = origin.made, origin.made.machine
+    processors = f"{machine.processor} × {machine.processors}"
     return [
-        ("profile", origin["profile"]),
-        ("made", made["date"]),
-        ("commit", made["commit"][:12] + (", with uncommitted changes" if made["changed"] else "")),
-        ("machine", f"{processors}, {machine['system']}, OMP_NUM_THREADS {machine['threads']}"),
-        ("versions", ", ".join(f"{name} {one}" for name, one in made["versions"].items())),
+        ("profile", origin.profile),
+        ("made", made.date),
+        ("commit", made.commit[:12] + (", with uncommitted changes" if made.changed else "")),
+        ("machine", f"{processors}, {machine.system}, OMP_NUM_THREADS {machine.threads}"),
+        ("versions", ", ".join(f"{name} {one}" for name, one in made.versions.items())),
     ]
 
 

@@ -10,7 +10,36 @@ from typing import Literal
 
 from specdec_lib.core.files import file_digest, write_whole
 
-Origin = dict[str, object]  # digest, profile, parameters and made of one file of an earlier run
+
+@dataclass(frozen=True)
+class Host:
+    """What a run ran on; `threads` is the setting, "unset" without one."""
+
+    system: str
+    processor: str
+    processors: int | None
+    threads: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """When and where a run was made, of which commit; `changed` if tracked files differed."""
+
+    date: str
+    commit: str
+    changed: bool
+    machine: Host
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where one figure file comes from: its digest, and the run that wrote it."""
+
+    digest: str
+    profile: str
+    parameters: dict[str, object]
+    made: Made
 
 
 @dataclass(frozen=True)
@@ -20,7 +49,6 @@ class Manifest:
     values         every parameter as it was, `parameters` those that differ from the notebook's own
     fingerprint    a digest per thing that the run depends on
     state          "running" means interrupted, if no process runs it any more
-    made           date, commit, machine and versions
     figures        the digest of each figure file that it wrote
     older          files that an earlier run wrote and this one has not, with their origin
     """
@@ -31,7 +59,7 @@ class Manifest:
     values: dict[str, object]
     fingerprint: dict[str, str]
     state: Literal["running", "finished", "failed"]
-    made: dict[str, object]
+    made: Made
     seconds: float = 0.0
     figures: dict[str, str] = field(default_factory=dict)
     older: dict[str, Origin] = field(default_factory=dict)
@@ -40,17 +68,17 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write the manifest, whole or not at all."""
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
-        write_whole(path, (text + "\n").encode())
+        write_whole(path, (text + "\n").encode(errors="replace"))
 
     def origins(self) -> dict[str, Origin]:
         """Where each file comes from that this run or one before it wrote."""
-        own = {"profile": self.profile, "parameters": self.parameters, "made": self.made}
-        return self.older | {name: {"digest": one, **own} for name, one in self.figures.items()}
+        run = self.profile, self.parameters, self.made
+        return self.older | {name: Origin(one, *run) for name, one in self.figures.items()}
 
     def origin(self, path: Path) -> Origin | None:
         """Where a figure file comes from; None if it is not what any known run wrote."""
         found = self.origins().get(path.name)
-        return found if found and path.exists() and file_digest(path) == found["digest"] else None
+        return found if found and path.exists() and file_digest(path) == found.digest else None
 
 
 def read_manifest(path: Path) -> Manifest | None:
@@ -59,5 +87,5 @@ def read_manifest(path: Path) -> Manifest | None:
 
     try:
         return TypeAdapter(Manifest).validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
+    except (OSError, ValidationError):
         return None

@@ -71,14 +71,14 @@ if (window.provenance) {
   const { here, notebooks, figures } = window.provenance;
   document.getElementById("here").textContent = here;
   for (const [name, run] of Object.entries(notebooks)) {
-    const head = document.querySelector(`[data-notebook="${name}"]`);
+    const head = document.querySelector(`[data-notebook="${CSS.escape(name)}"]`);
     if (!head) continue;
     const facts = head.querySelector(".facts");
     facts.append(" ", words("span", run.said, run.good ? "state" : "state bad"));
     if (run.error) facts.after(words("pre", run.error, "error"));
   }
   for (const [name, facts] of Object.entries(figures)) {
-    const list = document.querySelector(`[data-figure="${name}"] dl`);
+    const list = document.querySelector(`[data-figure="${CSS.escape(name)}"] dl`);
     if (!list) continue;
     list.querySelectorAll(".unknown").forEach((element) => element.remove());
     told(list, facts);

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from specdec_lib.core.files import (
@@ -17,7 +17,8 @@ from specdec_lib.core.files import (
     figures_folder,
     sweep_partial,
 )
-from specdec_lib.suite.gallery.building import build
+from specdec_lib.core.locking import only_process
+from specdec_lib.suite.gallery.building import add_script, build
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce.comparing import table_differences
@@ -46,8 +47,13 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
     _announce(runs, asked)
     if asked.check:
         return _check(runs, asked)
-    _prepare(folder, notebooks)
-    return _run(runs, asked, notebooks)
+    _prepare(folder)
+    with only_process(folder / "runs"):
+        for place in (folder, folder / "runs", notebooks):
+            for name in sweep_partial(place):
+                say(f"removed {place / name}, half-written by a run that was killed")
+        add_script(folder)  # now, so that an interrupted run has little left to do
+        return _run(runs, asked, notebooks)
 
 
 def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path) -> int:
@@ -59,26 +65,23 @@ def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path
         interrupted = True
         say("interrupted: what is finished stays, and the same command goes on from here")
     failed = sum(result.state == "failed" for result in outcomes)
-    page = ""
+    done, page = f"{len(outcomes) - failed} of {len(runs)} notebooks done", ""
     try:
         page = build(folder, notebooks=notebooks)
-        say(f"{len(outcomes) - failed} of {len(runs)} notebooks done; all figures: {page}")
+        say(f"{done}; all figures: {page}")
     except (OSError, ValueError) as problem:
-        say(f"error: the figures are there, but the page that shows them is not: {problem}")
+        say(f"error: {done}, but the page that shows the figures is as it was: {problem}")
     _report(outcomes)
     return INTERRUPTED if interrupted else int(bool(failed) or not page)
 
 
-def _prepare(folder: Path, notebooks: Path) -> None:
-    """Sweep up after runs that were killed; raises ValueError if a folder cannot be written to."""
+def _prepare(folder: Path) -> None:
+    """Make the folders; raises ValueError if one cannot be written to."""
     try:
         for place in (folder, folder / "runs"):
             check_writable(place)
     except ValueError as problem:
         raise ValueError(f"{problem}, with --out DIR") from problem
-    for place in (folder, folder / "runs", notebooks):
-        for name in sweep_partial(place):
-            say(f"removed {place / name}, half-written by a run that was killed")
 
 
 def _announce(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> None:
@@ -126,6 +129,10 @@ def _in_processes(
                 error = "a process died, perhaps for want of memory; the same command tries again"
                 name = futures[future]
                 yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {error}")
+    except (KeyboardInterrupt, GeneratorExit):
+        for process in active_children():  # Ctrl-C reaches them too, a signal to this one does not
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

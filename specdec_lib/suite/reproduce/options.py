@@ -22,7 +22,7 @@ SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options; raises ValueError for an unknown one, or some that do not go together."""
-    parser = Parser("reproduce", DESCRIPTION)
+    parser = Parser("reproduce", DESCRIPTION, writes=None)
     modes = parser.add_mutually_exclusive_group()
     for name, what in MODES.items():
         modes.add_argument(name, action="store_true", help=what)
@@ -40,8 +40,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         raise ValueError(
             "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
         )
-    if given.jobs < 1:
-        raise ValueError(f"--jobs counts from 1, got {given.jobs}")
     others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
     if given.list and any(value != parser.get_default(name) for name, value in others.items()):
         raise ValueError("--list runs nothing: it goes with --only, and with no other option")

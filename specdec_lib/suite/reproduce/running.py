@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -96,9 +97,10 @@ def _begin_manifest(run: NotebookRun, earlier: Manifest | None) -> Manifest:
 
 
 def _execute(run: NotebookRun, begun: Manifest, *, bar: bool) -> Outcome:
-    started, clock = time.time_ns(), time.monotonic()
+    before, clock = _figure_files(run), time.monotonic()
     error = _papermill(run, bar=bar)
-    figures = _new_figures(run, started)
+    after = _figure_files(run)
+    figures = {path.name: file_digest(path) for path in after if after[path] != before.get(path)}
     older = {name: one for name, one in begun.older.items() if error and name not in figures}
     ended = dataclasses.replace(
         begun,
@@ -128,8 +130,8 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
     try:
         with _environment(variables), _kept_whole(run) as unfinished:
             papermill.execute_notebook(
-                str(run.notebook),
-                unfinished,
+                _as_template(run.notebook),
+                _as_template(unfinished),
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
                 progress_bar={"leave": False, "desc": run.name} if bar else False,
@@ -145,12 +147,20 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
     return ""
 
 
+def _as_template(path: Path) -> str:
+    """A path for papermill, which replaces what stands in single braces."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
 @contextlib.contextmanager
-def _kept_whole(run: NotebookRun) -> Iterator[str]:
+def _kept_whole(run: NotebookRun) -> Iterator[Path]:
     """Where the executed notebook is written meanwhile; at the end it gets its own name."""
     unfinished = partial(run.kept, ".ipynb")
     try:
-        yield str(unfinished)
+        yield unfinished
+    except OSError:  # a full disk: what an earlier run kept is worth more
+        unfinished.unlink(missing_ok=True)
+        raise
     finally:
         if unfinished.exists():
             unfinished.replace(run.kept)
@@ -168,11 +178,13 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _new_figures(run: NotebookRun, started: int) -> dict[str, str]:
-    """The notebook's figure files written since `started` (nanoseconds), with their digests."""
-    earliest = started - 2 * 10**9  # a file system may keep whole seconds only
+def _figure_files(run: NotebookRun) -> dict[Path, tuple[int, int]]:
+    """The notebook's figure files, each with what changes when it is written anew, whatever the
+    clock says: its inode, and the time of writing.
+    """
+    found = {path: path.stat() for path in sorted(run.figures.glob(f"{run.name[:2]}_*"))}
     return {
-        path.name: file_digest(path)
-        for path in sorted(run.figures.glob(f"{run.name[:2]}_*"))
-        if path.suffix in (".html", ".png", ".csv") and path.stat().st_mtime_ns >= earliest
+        path: (one.st_ino, one.st_mtime_ns)
+        for path, one in found.items()
+        if path.suffix in (".html", ".png", ".csv")
     }

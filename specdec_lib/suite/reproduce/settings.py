@@ -2,8 +2,11 @@
 
 import ast
 import difflib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from specdec_lib.core.commandline import shorten
 
 PROFILES = ("smoke", "full")
 KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
@@ -37,7 +40,7 @@ def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object
     """
     try:
         value = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # no literal, or too deep
         value = text
     if annotation == "str" and not isinstance(value, str):
         value = text
@@ -80,19 +83,20 @@ def check_value(name: str, value: object, annotation: str, notebook: Path) -> No
     """Raises ValueError unless a value fits the annotation that a notebook declares: int, float,
     str, bool, or list or dict of them; a whole number is a float too.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
     try:
         if annotation == "None":
             raise TypeError("no annotation")
         kind = eval(annotation, {"__builtins__": {}}, KINDS)
         TypeAdapter(kind).validate_python(value, strict=True)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # as a manifest holds it
     except (NameError, SyntaxError, TypeError, AttributeError) as problem:
         raise ValueError(
             "a parameter is an int, float, str, bool, or a list or dict of them; "
             f"{notebook.stem} declares {name}: {annotation}"
         ) from problem
-    except ValidationError as problem:
+    except ValueError as problem:  # pydantic's is one
         raise ValueError(
-            f"{notebook.stem} declares {name}: {annotation}, got {value!r}"
+            f"{notebook.stem} declares {name}: {annotation}, got {shorten(repr(value))}"
         ) from problem

@@ -1,0 +1,149 @@
+"""Faults that meet `specdec reproduce`: two runs at once, strange names, a full disk, a clock."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from toys import GOOD, write_toy
+
+from specdec_lib.core.files import partial, write_together
+from specdec_lib.core.locking import only_process
+from specdec_lib.suite.gallery.manifest import read_manifest
+from specdec_lib.suite.reproduce import command, plan, running
+from specdec_lib.suite.reproduce.command import main
+from specdec_lib.suite.reproduce.settings import parse_value
+
+
+def test_a_second_run_into_one_folder_is_refused_and_told_who_runs(toys, figures):
+    write_toy(toys, "00_toy", GOOD)
+    (figures / "runs").mkdir(parents=True)
+    with only_process(figures / "runs"):
+        said = rf"runs is being written to by process {os.getpid()} on .*, since 2\d{{3}}-.* --out"
+        with pytest.raises(ValueError, match=said):
+            main([], notebooks=toys)
+        assert not (figures / "00_toy.csv").exists()
+    with only_process(figures / "runs"):
+        pass  # it can be had again
+    assert not (figures / "runs" / "lock.owner").exists()
+
+
+def test_an_owner_that_was_killed_holds_nothing(tmp_path):
+    (tmp_path / "lock").touch()
+    (tmp_path / "lock.owner").write_text("process 1")
+    with only_process(tmp_path):
+        assert "process 1 " not in (tmp_path / "lock.owner").read_text()
+
+
+@pytest.mark.parametrize("name", ["a{width}b", "a{b}", "a{", "}{", "{{x}}"])
+def test_braces_in_a_folder_are_no_template(name, toys, tmp_path, monkeypatch):
+    import papermill
+
+    class Engine:
+        @staticmethod
+        def execute_notebook_with_engine(_: object, nb: object, **__: object) -> object:
+            return nb
+
+    monkeypatch.setattr(papermill.execute, "papermill_engines", Engine)
+    Engine.nb_kernel_name = Engine.nb_language = staticmethod(lambda *_, **__: "python3")
+    monkeypatch.setattr(command, "build", lambda folder, notebooks: folder)
+    write_toy(toys, "00_toy", "1")
+    assert main(["--out", str(tmp_path / name)], notebooks=toys) == 0
+    assert (tmp_path / name / "runs" / "00_toy.ipynb").is_file()
+
+
+def test_the_figures_of_a_run_are_those_it_wrote_whatever_the_clock_says(
+    toys, figures, monkeypatch
+):
+    def write(run: plan.NotebookRun, *, bar: bool) -> str:
+        write_together({figures / "00_new.csv": b"1", figures / "00_again.csv": b"1"})
+        os.utime(figures / "00_new.csv", (1, 1))
+        return ""
+
+    figures.mkdir()
+    for name in "00_again.csv", "00_other.csv":
+        (figures / name).write_bytes(b"1")
+    os.utime(figures / "00_other.csv", (4e9, 4e9))
+    monkeypatch.setattr(running, "_papermill", write)
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
+    assert running.run_notebook(run).state == "finished"
+    assert set(read_manifest(run.manifest).figures) == {"00_new.csv", "00_again.csv"}
+    assert run.why() == ""
+
+
+def test_a_disk_that_fills_up_leaves_every_file_of_a_figure_as_it_was(tmp_path, monkeypatch):
+    def fill(path: Path, content: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(content[:1])
+        if path.name.startswith(".b"):
+            raise OSError(28, "No space left on device")
+
+    files = {tmp_path / "a.html": b"new", tmp_path / "b.png": b"new"}
+    for path in files:
+        path.write_bytes(b"old")
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(OSError, match="No space"):
+        write_together(files)
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"old", b"old"]
+
+
+def test_a_full_disk_keeps_the_earlier_run_and_no_word_says_that_figures_are_there(
+    toys, figures, monkeypatch, capsys
+):
+    def full(*given: object, **_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
+    run.kept.parent.mkdir(parents=True)
+    run.kept.write_text("earlier")
+    monkeypatch.setattr("papermill.execute_notebook", full)
+    monkeypatch.setattr(command, "build", full)
+    partial(run.kept, ".ipynb").write_text("cut o")
+    assert main([], notebooks=toys) == 1
+    said = capsys.readouterr().err
+    assert "error: 0 of 1 notebooks done, but the page that shows the figures is as it was" in said
+    assert "00_toy.ipynb: OSError: [Errno 28] No space left" in said
+    assert "figures are there" not in said and run.kept.read_text() == "earlier"
+
+
+def sleeping(run: plan.NotebookRun, **_: object) -> None:
+    """Stands for a notebook that takes long."""
+    run.figures.joinpath(f"{run.name}.begun").touch()
+    time.sleep(60)
+    run.figures.joinpath(f"{run.name}.ended").touch()
+
+
+def test_an_interrupt_ends_the_processes_that_run_notebooks(toys, figures, monkeypatch):
+    def interrupt() -> None:
+        while not list(figures.glob("*.begun")):
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(command, "run_notebook", sleeping)
+    monkeypatch.setattr(command, "add_script", lambda _: None)
+    monkeypatch.setattr(command, "build", lambda folder, notebooks: folder)
+    for name in "00_toy", "01_toy":
+        write_toy(toys, name, GOOD)
+    figures.mkdir()
+    threading.Thread(target=interrupt).start()
+    assert main(["--jobs", "2"], notebooks=toys) == 130
+    assert not list(figures.glob("*.ended"))
+
+
+@pytest.mark.parametrize(
+    "annotation, text",
+    [
+        ("int", "[" * 5000),
+        ("int", "-" * 100_000 + "1"),
+        ("int", "9" * 5000),
+        ("float", "1e999"),
+        ("str", "\udc80"),
+        ("list", "[{1, 2}]"),
+    ],
+)
+def test_what_no_notebook_can_take_is_refused_in_a_short_line(annotation, text):
+    with pytest.raises(ValueError, match=f"declares size: {annotation}") as refused:
+        parse_value("size", text, annotation, Path("0.ipynb"))
+    assert len(str(refused.value)) < 200 and "\n" not in str(refused.value)
