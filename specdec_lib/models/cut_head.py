@@ -28,6 +28,8 @@ class CutHead(nn.Module):
         self.frequent = frozenset(frequent)
         # in the state: by their weights alone, two heads of one model would look the same
         self.register_buffer("scored", torch.tensor(sorted(self.frequent), device=weight.device))
+        for name in ("places", "rows"):  # they follow the weight to another device or precision
+            self.register_buffer(name, None, persistent=False)
         self.prompt: tuple[int, ...] | None = None
         self.set_prompt(())
 
