@@ -4,12 +4,12 @@ Plain autoregressive decoding is the same loop with `NoDraft`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments, checked_tree
+from specdec_lib.core.decode.checks import check_arguments, check_stops, checked_tree
 from specdec_lib.core.decode.parts import models_in
 from specdec_lib.core.decode.records import Generation, Round
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
@@ -27,7 +27,7 @@ def decode(
     *,
     max_new_tokens: int,
     rule: Rule = look_up,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Collection[int] = (),
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
@@ -40,7 +40,8 @@ def decode(
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
+    stops = check_stops(stop_tokens, target)
+    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     prefill = _read_prompt(run.models.values(), context)
     done, ended = [], ""
     for played, stop in run.rounds(context, max_new_tokens):
@@ -59,7 +60,7 @@ def rounds(
     *,
     max_new_tokens: int,
     rule: Rule = look_up,
-    stop_tokens: Sequence[int] = (),
+    stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
     "context": the text has reached the positions that the target can read), else None.
@@ -74,11 +75,13 @@ def rounds(
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, or the draft's vocabulary is not the target's.
+    does not fit, a stop token is none of the target's, or the draft's vocabulary is not the
+    target's.
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
+    stops = check_stops(stop_tokens, target)
+    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     return run.rounds(context, max_new_tokens)
 
 
