@@ -66,7 +66,7 @@ def calls() -> dict[str, tuple[Callable, dict]]:
         Chance: dict(seed=1, sampler=Sampler()),
         Shape: dict(parents=(-1, 0, 0, 1)),
         decode: dict(target=table, draft=copies, prompt=(1, 2), chance=GREEDY, max_new_tokens=2)
-        | dict(stop_tokens={3}, rule=look_up),
+        | dict(stop_tokens={2}, rule=look_up),
         TreeDraft: dict(model=draft, budget=3, depth=2, floor=0.1),
         ChainDraft: dict(model=draft, length=2, floor=0.1),
         StagedTree: dict(draft=tree, scout=copies, guided=2),

@@ -105,7 +105,7 @@ def test_shared_key_heads_and_a_gate_are_counted():
     [
         (lambda: chain_tokens(1.2, 3), r"an acceptance rate lies in \[0, 1\], got 1.2"),
         (lambda: chain_tokens(math.nan, 3), "got nan"),
-        (lambda: chain_tokens(0.5, -1), "a chain has 0 guesses or more, got length=-1"),
+        (lambda: chain_tokens(0.5, -1), "a chain has 0 to 65536 guesses, got length=-1"),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
         (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "tokens_per_round=0.5"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "draft_cost=-1"),

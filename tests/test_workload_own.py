@@ -137,7 +137,7 @@ def test_a_folder_that_lacks_a_weight_is_refused_in_one_line(tmp_path, folders):
     (unknown / "config.json").write_text('{"model_type": "unheard-of"}', encoding="utf-8")
     (empty / "model.safetensors").unlink()
     for folder, complaint in {
-        partial: r"^folder .*partial cannot be read .*: 1 of its weights are missing,.*up_proj",
+        partial: r"^folder .*partial cannot be read .*: its tensors .*, 1 missing: .*up_proj",
         unknown: r"^folder .*unknown cannot be read .*`unheard-of`.*$",
         empty: r"^folder .* cannot be read .*no file named model\.safetensors",
     }.items():

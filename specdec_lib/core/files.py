@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -151,7 +152,7 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
     if not path.is_file():
         raise ValueError(f"stored file {path} is missing; {REMEDY}")
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = parse_json(path.read_text(encoding="utf-8"))
         files = card["files"]
         missing = set(needed) - files.keys()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -165,6 +166,19 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
     for file, problem in problems.items():
         raise ValueError(f"stored file {file} is {problem}; {REMEDY}")
     return card
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text.  Raises ValueError if it is not JSON, nests too deep, or holds half
+    of a surrogate pair, which no encoding can write.
+    """
+    try:
+        found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("its lists and objects are nested too deep") from error
+    return found
 
 
 def file_digest(path: Path) -> str:

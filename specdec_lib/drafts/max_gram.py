@@ -17,7 +17,7 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.tree import TokenTree, check_size
 from specdec_lib.drafts.suffixes import SuffixIndex
 
 # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
@@ -48,6 +48,7 @@ class MaxGram:
     def __post_init__(self) -> None:
         if self.length < 1:
             raise ValueError(f"a chain has a length of at least 1, got {self.length}")
+        check_size("a chain's length", self.length)
         if self.least < 1 or (self.window is not None and self.window < self.least):
             raise ValueError(
                 "a match has at least 1 token and at most as many as the window, got"

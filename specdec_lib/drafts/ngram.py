@@ -8,8 +8,8 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import MatchTable, TokenTree
-from specdec_lib.drafts.trees.growing import check_budget
+from specdec_lib.core.tree import MatchTable, TokenTree, check_widths
+from specdec_lib.drafts.trees.slots import check_budget
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
@@ -54,6 +54,7 @@ class NgramDraft:
                 "widths are whole numbers of at least 1, one per depth and at least one, got"
                 f" {self.widths}"
             )
+        check_widths(self.widths or ())
         check_budget(self.budget, self.depth)
         if self.siblings not in ("ranked", "top"):
             raise ValueError(

@@ -13,7 +13,7 @@ from specdec_lib.core.chance import Chance, Sampler, Slots, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
+from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, check_size
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.children import Child, add_children
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
@@ -152,6 +152,7 @@ class StagedChain:
                 f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
                 " NoDraft"
             )
+        check_size("a chain's length", self.length)
         if self.siblings not in ("ranked", "iid"):
             raise ValueError(
                 f'the siblings of a staged chain are "ranked" or "iid", got {self.siblings!r}'

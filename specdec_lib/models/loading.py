@@ -1,11 +1,11 @@
 """A model from a folder or from the hub: device, dtype and runtime are decided here, once."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -19,6 +19,7 @@ from specdec_lib.core.files import cache_folder
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.complete import AutoModel, read_network
 from specdec_lib.models.hub import Source, locate
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 RUNTIMES = ("reference", "fast", "int8", "auto")
-READING_ERRORS = (OSError, ValueError, KeyError, SafetensorError, RuntimeError, ImportError)
-AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 
 
 @checked
@@ -178,23 +177,16 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     try:
         config = AutoConfig.from_pretrained(str(source), **options)
         _check_kind(kind, config)
-        network, found = kind.from_pretrained(
-            str(source),
-            config=config,
-            dtype=DTYPES[dtype],
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
-        )
-        _check_complete(found["missing_keys"])
+        network = read_network(kind, str(source), config, DTYPES[dtype], options)
         return network.to(device)
-    except READING_ERRORS as error:
+    except Exception as error:  # of whichever part of transformers the files upset
         reason = _pickled(Path(source)) if where.local else ""
-        first_line = str(error).partition("\n")[0]
+        clear = isinstance(error, OSError | ValueError)
+        told = str(error) if clear else f"{type(error).__name__}: {error}"
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
         raise ValueError(
-            f"{where.name} cannot be read as a model on {device}: {reason or first_line}"
+            f"{where.name} cannot be read as a model on {device}: " + (reason or shorten(told, 400))
         ) from error
 
 
@@ -208,15 +200,6 @@ def _check_kind(kind: AutoModel, config: PretrainedConfig) -> None:
         raise ValueError(
             f"it is not an encoder-decoder model ({config.model_type}): a decoder-only one is read"
             " by `load_model`"
-        )
-
-
-def _check_complete(missing: Collection[str]) -> None:
-    """Raises ValueError if weights were missing: the network has random numbers in their place."""
-    if missing:
-        raise ValueError(
-            f"{len(missing)} of its weights are missing, {min(missing)!r} among them; they would be"
-            " random numbers"
         )
 
 

@@ -12,6 +12,7 @@ from operator import mul
 
 from specdec_lib.core.kinds import checked
 
+LONGEST = 2**16  # guesses of a chain
 Verify = Callable[[int], float]
 """Maps the rows of a target pass to its seconds, over those of a pass over one row."""
 
@@ -21,12 +22,12 @@ def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
     """Expected tokens per round of a chain of `length` guesses, the bonus included: (1 − α^(γ+1)) /
     (1 − α), and γ + 1 at α = 1.
 
-    Raises ValueError if the rate is outside [0, 1] or the length negative.
+    Raises ValueError if the rate is outside [0, 1], the length negative or above `LONGEST`.
     Source: Leviathan et al. 2023, equation 1.
     """
     _check_rate(acceptance_rate)
-    if length < 0:
-        raise ValueError(f"a chain has 0 guesses or more, got length={length}")
+    if not 0 <= length <= LONGEST:
+        raise ValueError(f"a chain has 0 to {LONGEST} guesses, got length={length}")
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
 
 

@@ -36,8 +36,9 @@ class PassTable:
                 f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got"
                 f" {[len(line) for line in self.seconds]}"
             )
-        if not all(value > 0 for line in self.seconds for value in line):
-            raise ValueError(f"a pass takes more than 0 seconds, got {self.seconds}")
+        for value in (value for line in self.seconds for value in line):
+            if not 0 < value < math.inf:
+                raise ValueError(f"a pass takes more than 0 and finite seconds, got {value}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass over so many rows after so many tokens of context: linear between

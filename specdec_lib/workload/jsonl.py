@@ -2,13 +2,15 @@
 
 import functools
 import gzip
-import json
+import reprlib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import StringConstraints, TypeAdapter, ValidationError
+
+from specdec_lib.core.files import parse_json
 
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 """A text that is not empty."""
@@ -45,7 +47,8 @@ def checked_line(where: str, line: object, kind: type[Kind]) -> Kind:
         return _adapter(kind).validate_python(line)
     except ValidationError as error:
         found = (
-            f"{'.'.join(map(str, one['loc'])) or 'the line'}: {one['msg']}, got {one['input']!r}"
+            f"{'.'.join(map(str, one['loc'])) or 'the line'}: {one['msg']}, got"
+            f" {reprlib.repr(one['input'])}"
             for one in error.errors()
         )
         raise ValueError(f"{where}: {'; '.join(found)}") from error
@@ -58,7 +61,7 @@ def _adapter(kind: type) -> TypeAdapter:
 
 def _parsed(text: str, where: str) -> object:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise ValueError(f"{where}: it is not JSON ({error})") from error
 

@@ -14,7 +14,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.loading import fast_model
-from specdec_lib.workload.prompts import Prompt
+from specdec_lib.workload.prompts import Prompt, check_text
 
 if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
@@ -121,9 +121,9 @@ class Ladder:
         """The tokens of a prompt: as a user's turn where the tokenizer has a chat template, and
         with the beginning of the answer's turn.
 
-        Raises ValueError if a model cannot read as many.
+        Raises ValueError if a model cannot read as many, or the text holds half a character.
         """
-        text = prompt if isinstance(prompt, str) else prompt.text
+        text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         if self.tokenizer.chat_template:
             text = self.tokenizer.apply_chat_template(
                 [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True

@@ -15,7 +15,7 @@ from specdec_lib.models.hub import Source
 from specdec_lib.models.loading import load_seq2seq, sources_card
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.models.tokenizers import shared_tokenizer, stop_tokens
-from specdec_lib.workload.prompts import Prompt
+from specdec_lib.workload.prompts import Prompt, check_text
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Pair:
         """A context with the prompt as its source and the decoder's start token; the embedded pair
         was trained on sources of up to 192 tokens.
         """
-        source = self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text)
+        text = check_text(prompt if isinstance(prompt, str) else prompt.text)
+        source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
     def text(self, token: int) -> str:

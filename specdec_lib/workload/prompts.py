@@ -130,6 +130,18 @@ def _distinct(given: Iterable[tuple[str, Prompt]]) -> list[Prompt]:
     return [prompt for _, prompt in first.values()]
 
 
+def check_text(text: str) -> str:
+    """The text.  Raises ValueError if it holds half of a surrogate pair, which has no tokens."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"a text holds whole characters, got the lone surrogate {text[error.start]!r} at"
+            f" {error.start}"
+        ) from error
+    return text
+
+
 def split_of(name: str) -> str:
     """The split of a prompt without one, by a hash of its name; each gets half of all names."""
     return SPLITS[hashlib.sha256(name.encode()).digest()[0] % 2]
@@ -139,6 +151,6 @@ def split_of(name: str) -> str:
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
     """A seed per prompt, by a hash of its name and `seed`, so that prompts never share noise."""
     return [
-        int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big")
-        for prompt in prompts
+        int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")
+        for name in (check_text(prompt.name) for prompt in prompts)
     ]

@@ -1,5 +1,6 @@
 """The checks of what a person gives to the loop: kinds, prompt, vocabularies, and proposals."""
 
+from collections.abc import Collection, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -9,9 +10,11 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import vocabularies_in
+from specdec_lib.core.kinds import is_a, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.tree import TokenTree
 
+MOST_NEW_TOKENS = 2**20  # more than any context holds
 MODEL_MEMBERS = ("name", "vocabulary", "max_positions", "runtime", "usage", "score", "forget")
 
 
@@ -24,8 +27,11 @@ def check_arguments(
     """
     _check_kinds(target, draft, chance, rule)
     context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+    if not is_a(max_new_tokens, int) or not 1 <= max_new_tokens <= MOST_NEW_TOKENS:
+        raise ValueError(
+            f"max_new_tokens is a whole number from 1 to {MOST_NEW_TOKENS:,}, got"
+            f" {shown(max_new_tokens)}"
+        )
     if max(context.tokens) >= target.vocabulary:
         raise ValueError(
             f"the prompt holds token {max(context.tokens)}, the target's vocabulary ends at"
@@ -42,6 +48,20 @@ def check_arguments(
                 f" {target.name} {target.vocabulary}"
             )
     return context
+
+
+def check_stops(stop_tokens: Any, target: LanguageModel) -> frozenset[int]:
+    """The stop tokens.  Raises ValueError unless all are tokens of the target."""
+    if not isinstance(stop_tokens, Collection) or isinstance(stop_tokens, str | bytes):
+        raise ValueError(f"stop tokens are a collection of tokens, got {_kind(stop_tokens)}")
+    stops = frozenset(_whole(stop_tokens))
+    for stop in stops:
+        if not 0 <= stop < target.vocabulary:
+            raise ValueError(
+                f"a stop token is 0 to {target.vocabulary - 1} in the target's vocabulary, got"
+                f" {stop}"
+            )
+    return stops
 
 
 def checked_tree(proposed: Any) -> TokenTree:
@@ -90,9 +110,15 @@ def _tokens(prompt: Any) -> tuple[int, ...]:
                 " batch take one row: prompt[0].tolist()"
             )
         prompt = prompt.tolist()
-    for token in (tokens := tuple(prompt)):
+    if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
+        raise ValueError(f"a prompt is a sequence of tokens in order, got {_kind(prompt)}")
+    return _whole(prompt)
+
+
+def _whole(tokens: Collection) -> tuple[int, ...]:
+    for token in tokens:
         if not isinstance(token, Integral) or isinstance(token, bool):
-            raise ValueError(f"tokens are whole numbers, got {token!r}")
+            raise ValueError(f"tokens are whole numbers, got {shown(token)}")
     return tuple(map(int, tokens))
 
 

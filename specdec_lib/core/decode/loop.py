@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments, checked_tree
+from specdec_lib.core.decode.checks import check_arguments, check_stops, checked_tree
 from specdec_lib.core.decode.parts import models_in
 from specdec_lib.core.decode.records import Generation, Round
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
@@ -40,7 +40,8 @@ def decode(
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
+    stops = check_stops(stop_tokens, target)
+    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     prefill = _read_prompt(run.models.values(), context)
     done, ended = [], ""
     for played, stop in run.rounds(context, max_new_tokens):
@@ -74,11 +75,13 @@ def rounds(
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, or the draft's vocabulary is not the target's.
+    does not fit, a stop token is none of the target's, or the draft's vocabulary is not the
+    target's.
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    run = _Run(target, draft, chance, rule, frozenset(stop_tokens), models_in(target, draft))
+    stops = check_stops(stop_tokens, target)
+    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     return run.rounds(context, max_new_tokens)
 
 

@@ -1,6 +1,7 @@
 """The shape of a tree: its slots, without tokens."""
 
 import functools
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +9,27 @@ from numbers import Integral
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
+
+MOST_GUESSES = 4096  # of a tree: the mask of a pass grows with their square
+
+
+def check_size(name: str, value: Integral, *, least: int = 0, most: int = MOST_GUESSES) -> int:
+    """The value.  Raises ValueError unless it is a whole number from `least` to `most`."""
+    if not isinstance(value, Integral):
+        raise ValueError(f"{name} is a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} is {least} or more, got {value}")
+    if value > most:
+        raise ValueError(f"{name} is at most {most:,}, got {value:,}")
+    return int(value)
+
+
+def check_widths(widths: Sequence[Integral]) -> None:
+    """Raises ValueError unless each width is 1 or more and their tree has at most MOST_GUESSES."""
+    level, guesses = 1, 0
+    for width in widths:
+        level *= check_size("a width", width, least=1)
+        guesses = check_size("the number of guesses of these widths", guesses + level)
 
 
 @checked
@@ -29,9 +51,10 @@ class Shape:
     @classmethod
     def of_widths(cls, widths: Sequence[Integral]) -> "Shape":
         """The shape with `widths[d]` children for every node at depth d."""
+        check_widths(widths)
         parents, level = [NO_PARENT], [ROOT]
         for width in widths:
-            below = [node for node in level for _ in range(_whole("a width", width, least=1))]
+            below = [node for node in level for _ in range(width)]
             level = list(range(len(parents), len(parents) + len(below)))
             parents += below
         return cls(tuple(parents))
@@ -39,18 +62,18 @@ class Shape:
     @classmethod
     def chain(cls, length: Integral) -> "Shape":
         """The chain of `length` guesses."""
-        return cls.of_widths((1,) * _whole("a length", length, least=0))
+        return cls.of_widths((1,) * check_size("a length", length))
 
     @classmethod
     def chains(cls, count: Integral, length: Integral) -> "Shape":
         """The shape of `count` chains of `length` guesses that meet at the root only."""
-        widths = (count, *(1,) * (_whole("a length", length, least=0) - 1))
+        widths = (count, *(1,) * (check_size("a length", length) - 1))
         return cls.of_widths(widths[:length])
 
     @classmethod
     def full(cls, arity: Integral, depth: Integral) -> "Shape":
         """The full tree: `arity` children per node, down to `depth`."""
-        return cls.of_widths((arity,) * _whole("a depth", depth, least=0))
+        return cls.of_widths((arity,) * check_size("a depth", depth))
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -90,12 +113,6 @@ class Shape:
         children, order = children_of(self.parents), [ROOT]
         for node in order:  # grows while it is read
             order += children[node]
-        order = order[: _whole("a budget", budget, least=0) + 1]
+        order = order[: check_size("a budget", budget, most=sys.maxsize) + 1]
         number = {node: new for new, node in enumerate(order)}
         return Shape((NO_PARENT, *(number[self.parents[node]] for node in order[1:])))
-
-
-def _whole(name: str, value: Integral, *, least: int) -> int:
-    if value < least:
-        raise ValueError(f"{name} is {least} or more, got {value}")
-    return int(value)

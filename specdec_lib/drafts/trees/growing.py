@@ -11,9 +11,9 @@ from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree, leading
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, check_widths, leading
 from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
-from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, slots_of
+from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, check_budget, slots_of
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
@@ -66,6 +66,8 @@ class TreeDraft:
             raise ValueError(
                 f"widths are at least 1 per depth, and of one depth or more, got {self.widths}"
             )
+        if not self.floor:  # which keeps a wide tree small
+            check_widths(self.widths or ())
         check_budget(self.budget, self.depth)
         if not 0 <= self.floor <= 1:
             raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
@@ -205,15 +207,6 @@ class TreeDraft:
         return found
 
 
-def check_budget(budget: int | None, depth: int) -> None:
-    """Raise ValueError if a budget or its depth is below 1."""
-    if budget is not None and (budget < 1 or depth < 1):
-        raise ValueError(
-            f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
-            f" depth={depth}"
-        )
-
-
 @checked
 @dataclass(frozen=True)
 class ChainDraft:
@@ -234,6 +227,7 @@ class ChainDraft:
                 f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
                 " NoDraft"
             )
+        check_size("a chain's length", self.length)
         _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:

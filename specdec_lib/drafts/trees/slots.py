@@ -3,7 +3,7 @@
 import functools
 
 from specdec_lib.core.chance import Slots
-from specdec_lib.core.tree import MatchTable, Shape
+from specdec_lib.core.tree import MatchTable, Shape, check_size
 from specdec_lib.core.tree.growth import grow_best_first
 
 SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
@@ -34,3 +34,14 @@ def _widths(places: list[Slots]) -> SlotWidths:
     for *above, rank in places:
         widths.setdefault(len(above), {})[tuple(above)] = rank + 1
     return widths
+
+
+def check_budget(budget: int | None, depth: int) -> None:
+    """Raise ValueError if a budget or its depth is below 1, or more than a tree holds."""
+    if budget is not None and (budget < 1 or depth < 1):
+        raise ValueError(
+            f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
+            f" depth={depth}"
+        )
+    check_size("a budget", budget or 1)
+    check_size("a depth", depth)

@@ -11,6 +11,8 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Integer, Shaped
 
+MOST_TOKENS, MOST_ORDER = 2**24, 64  # more would fill the memory
+
 
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -123,6 +125,11 @@ def _joined(
         raise ValueError(
             f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and"
             f" {order}"
+        )
+    if vocabulary > MOST_TOKENS or order > MOST_ORDER:
+        raise ValueError(
+            f"an n-gram table has at most {MOST_TOKENS:,} tokens and an order of {MOST_ORDER}, got"
+            f" {vocabulary:,} and {order:,}"
         )
     parts = [np.asarray(stream) for stream in streams]
     parts = [part for part in parts if part.size]

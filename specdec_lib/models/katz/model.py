@@ -106,7 +106,8 @@ class Katz:
         """
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
-        found, values = find_likeliest(self.trie, self.vocabulary, self.window(tokens), m)
+        most, window = min(m, self.vocabulary), self.window(tokens)
+        found, values = find_likeliest(self.trie, self.vocabulary, window, most)
         return found.tolist(), values.tolist()
 
     def window(self, tokens: Sequence[int]) -> Int64[np.ndarray, " known"]:

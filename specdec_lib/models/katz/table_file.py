@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from specdec_lib.core.files import write_whole
-from specdec_lib.models.katz.counts import Level, offsets
+from specdec_lib.models.katz.counts import MOST_TOKENS, Level, offsets
 
 REMEDY = "`specdec distil ngrams` counts it anew"
+MOST_BYTES = 2**28  # the ladder's own table has 4 million
 DAMAGE = (
     *(OSError, EOFError, KeyError, ValueError, TypeError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error),
@@ -48,6 +49,7 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
     """The levels and taken counts of a table file.  Raises ValueError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
+            _check_unpacked(arrays)
             levels = tuple(_level(arrays, depth) for depth in range(int(arrays["order"])))
             taken = arrays["taken"]
     except FileNotFoundError as missing:
@@ -66,6 +68,15 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
                 f" {depth}): {REMEDY}"
             )
     return levels, taken
+
+
+def _check_unpacked(arrays: "np.lib.npyio.NpzFile") -> None:
+    """Raises ValueError if the file would unpack to more than the memory should hold."""
+    unpacked = sum(member.file_size for member in arrays.zip.infolist())
+    if unpacked > MOST_BYTES:
+        raise ValueError(f"it unpacks to {unpacked:,} bytes, allowed are {MOST_BYTES:,}")
+    if (tokens := arrays["counts_0"].shape[-1]) > MOST_TOKENS:
+        raise ValueError(f"it has {tokens:,} tokens, allowed are {MOST_TOKENS:,}")
 
 
 def _level(arrays: "np.lib.npyio.NpzFile", depth: int) -> Level:

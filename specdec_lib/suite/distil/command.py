@@ -25,16 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
     from tqdm import tqdm
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from specdec_lib.models.loading import load_model
+    from specdec_lib.models.tokenizers import load_tokenizer
     from specdec_lib.suite.distil.requests import plain
     from specdec_lib.suite.distil.writing import Writer
     from specdec_lib.workload import DOMAINS, load_prompts
 
     store, folder = TextStore(given.out, pending), prepare_target()
-    model, tokenizer = (
-        kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer)
-    )
+    model, tokenizer = load_model(folder, "target", device="cpu").model, load_tokenizer(folder)
     seed = 1000 + sum(1 for _ in store)  # another one for each continuation
     writer = Writer(model, tokenizer, sequences=given.sequences, seed=seed)
     asked = {plain(one.text) for domain in DOMAINS for one in load_prompts(domain, "all")}

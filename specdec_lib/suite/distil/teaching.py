@@ -57,7 +57,9 @@ def read_head(folder: Path) -> list[int]:
 
 
 def load_target() -> "LlamaForCausalLM":
-    """The target in float32, as `specdec setup` prepares it."""
-    from transformers import AutoModelForCausalLM
+    """The target in float32, as `specdec setup` prepares it.  Raises ValueError if its files are
+    damaged.
+    """
+    from specdec_lib.models.loading import load_model
 
-    return AutoModelForCausalLM.from_pretrained(prepare_target())
+    return load_model(prepare_target(), "target", device="cpu").model

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
@@ -139,7 +140,8 @@ def parse_setting(text: str) -> ExportedSetting:
         return TypeAdapter(ExportedSetting).validate_json(text)
     except ValidationError as error:
         found = [
-            f"{'.'.join(map(str, one['loc'])) or 'the setting'}: {one['msg']}, got {one['input']!r}"
+            f"{'.'.join(map(str, one['loc'])) or 'the setting'}: {one['msg']}, got"
+            f" {reprlib.repr(one['input'])}"
             for one in error.errors()
         ]
         raise ValueError("; ".join(found)) from error
