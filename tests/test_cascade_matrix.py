@@ -76,8 +76,16 @@ BAD = [
     (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
     (((5, 1, 1), (0, 1), (0, 0, 1)), {}, "square: 3 rows, row 1 has 2 entries"),
     (((5, 1, 1), (1, 1, 1), (0, 0, 1)), {}, TRIANGULAR),
-    (((5, -1, 1), (0, 1, 1), (0, 0, 1)), {}, r"whole numbers of 0 or more, row 0 is \(5, -1, 1\)"),
-    (((5, 1.5, 1), (0, 1, 1), (0, 0, 1)), {}, "whole numbers of 0 or more"),
+    (
+        ((5, -1, 1), (0, 1, 1), (0, 0, 1)),
+        {},
+        r"entries of a K matrix are 0 or more, row 0 is \(5, -1, 1\)",
+    ),
+    (
+        ((5, 1.5, 1), (0, 1, 1), (0, 0, 1)),
+        {},
+        "a sequence of sequences of whole numbers, got 1.5 in it",
+    ),
     (((5, 3, 10), (0, 1, 2), (0, 0, 1)), {"convention": "cumulative"}, FALLING),
     (((0, 0, 0), (0, 1, 1), (0, 0, 1)), {}, "an empty cascade proposes nothing: the first row"),
     ((), {}, "an empty cascade proposes nothing: the K matrix has no row"),
@@ -88,7 +96,7 @@ BAD = [
     (COPIES_ONLY, {"lenience": 0.5}, LENIENCE),
     (COPIES_ONLY, {"siblings": "zzz"}, "got 'zzz'"),
     (COPIES_ONLY, {"width": 8}, "a comb of width 8 is made by reviews"),
-    (PAPER, {"width": 0}, "at least 1 child per position, a whole number, got width=0"),
+    (PAPER, {"width": 0}, "at least 1 child per position, got width=0"),
 ]
 
 
@@ -114,7 +122,9 @@ def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
 
 @pytest.mark.parametrize("matrix", [(4,), None, 4])
 def test_what_is_no_matrix_and_no_drafter_is_refused(matrix, unchecked):
-    with pytest.raises(ValueError, match="a row of counts per drafter"):
+    with pytest.raises(ValueError, match="must be a sequence of sequences of whole numbers"):
         from_matrix((table_model(4, 0),), matrix)
-    with pytest.raises(ValueError, match="a drafter is a model or a draft, got 'Max-Gram'"):
+    with pytest.raises(
+        ValueError, match="a sequence of LanguageModels or Drafts, got 'Max-Gram' in it"
+    ):
         from_matrix((table_model(4, 0), "Max-Gram"), ((1, 2), (0, 2)))

@@ -13,8 +13,12 @@ from torch import Tensor
 
 Public = TypeVar("Public", bound=Callable)
 WIDER = {int: Integral, float: Real}  # NumPy's numbers are numbers
-WORDS = {Integral: "a whole number", int: "a whole number", Real: "a number", float: "a number"}
-WORDS |= {str: "text", types.NoneType: "None"}
+WORDS = {  # one and many
+    **dict.fromkeys((Integral, int), ("a whole number", "whole numbers")),
+    **dict.fromkeys((Real, float), ("a number", "numbers")),
+    str: ("text", "texts"),
+    types.NoneType: ("None", "None"),
+}
 LONGEST = 60  # characters of a value in a message
 
 
@@ -39,7 +43,9 @@ def checked(public: Public) -> Public:
         for name, value in (*zip(order, given, strict=False), *named.items()):
             if name in hints and not is_a(value, hints[name]):
                 wanted = f"{name} of {public.__name__} must be {in_words(hints[name])}"
-                raise ValueError(f"{wanted}, got {shown(value)}")
+                wrong = _wrong_part(value, hints[name])
+                where = "" if wrong is value else " in it"
+                raise ValueError(f"{wanted}, got {shown(wrong)}{where}")
         return function(*given, **named)
 
     if not isinstance(public, type):
@@ -61,7 +67,7 @@ def is_a(value: object, hint: object) -> bool:
         return isinstance(value, Mapping) and all(
             is_a(key, parts[0]) and is_a(entry, parts[1]) for key, entry in value.items()
         )
-    if isinstance(kind, type) and issubclass(kind, Iterable):
+    if _is_collection(hint):
         return _holds(value, kind, parts)
     leaf = WIDER.get(hint, hint) if kind is None else kind
     if leaf in (Integral, Real) and isinstance(value, bool | np.bool_):
@@ -84,12 +90,25 @@ def _holds(value: object, kind: type, parts: tuple) -> bool:
     return len(each) == len(value) and all(map(is_a, value, each))
 
 
-def in_words(hint: object) -> str:
+def _wrong_part(value: object, hint: object) -> object:
+    """The value itself, or in a list or tuple of the right kind its first wrong element."""
+    parts = get_args(hint)
+    if isinstance(value, list | tuple) and _is_collection(hint):
+        for one in value:
+            if not is_a(one, parts[0]):
+                return _wrong_part(one, parts[0])
+    return value
+
+
+def in_words(hint: object, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
+    kind, parts = get_origin(hint), get_args(hint)
     if _is_union(hint):
-        return " or ".join(map(in_words, get_args(hint)))
-    if get_origin(hint) is None:
-        return WORDS.get(hint) or f"a {hint.__name__}"
+        return " or ".join(in_words(one, many=many) for one in parts)
+    if _is_collection(hint):
+        return f"{'sequences' if many else 'a sequence'} of {in_words(parts[0], many=True)}"
+    if kind is None:
+        return WORDS.get(hint, (f"a {hint.__name__}", f"{hint.__name__}s"))[many]
     return re.sub(r"[\w.]+\.(?=\w)", "", str(hint))
 
 
@@ -100,6 +119,11 @@ def shown(value: object) -> str:
 
 def _is_known(hint: object) -> bool:
     return hint not in (inspect.Parameter.empty, Any) and not isinstance(hint, str | TypeVar)
+
+
+def _is_collection(hint: object) -> bool:
+    kind = get_origin(hint)
+    return isinstance(kind, type) and issubclass(kind, Iterable) and kind is not Mapping
 
 
 def _is_union(hint: object) -> bool:

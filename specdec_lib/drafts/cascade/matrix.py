@@ -9,11 +9,10 @@ Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5
 copied tokens is always understood.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
-from numbers import Integral
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
@@ -74,8 +73,6 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
             f"a K matrix has a row and a column per drafter: {len(drafters)} drafters,"
             f" {len(matrix)} rows"
         )
-    if not isinstance(drafters[-1], LanguageModel | Draft):
-        raise ValueError(f"a drafter is a model or a draft, got {drafters[-1]!r}")
     for drafter in drafters[:-1]:
         if not isinstance(drafter, LanguageModel):
             raise ValueError(
@@ -132,10 +129,6 @@ def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matr
             raise ValueError(
                 f"the conventions of a K matrix are {' and '.join(CONVENTIONS)}, got {name!r}"
             )
-    if not isinstance(matrix, Iterable) or not all(isinstance(row, Iterable) for row in matrix):
-        raise ValueError(
-            f"a K matrix is a row of counts per drafter, such as ((2, 10), (0, 10)), got {matrix!r}"
-        )
     rows = [tuple(row) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")
@@ -144,13 +137,8 @@ def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matr
             raise ValueError(
                 f"a K matrix is square: {len(rows)} rows, row {number} has {len(row)} entries"
             )
-        if not all(
-            isinstance(entry, Integral) and not isinstance(entry, bool) and entry >= 0
-            for entry in row
-        ):
-            raise ValueError(
-                f"the entries of a K matrix are whole numbers of 0 or more, row {number} is {row}"
-            )
+        if min(row) < 0:
+            raise ValueError(f"the entries of a K matrix are 0 or more, row {number} is {row}")
         if any(row[:number]):
             raise ValueError(
                 f"a K matrix is upper triangular: the first {number} entries of row {number} are 0,"

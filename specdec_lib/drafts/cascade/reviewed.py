@@ -8,7 +8,6 @@ and the reviewed draft may be a tree.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
 from torch import Tensor
 
@@ -160,7 +159,5 @@ def check_review(lenience: float, siblings: str, width: int) -> None:
         raise ValueError(
             f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}'
         )
-    if not isinstance(width, Integral) or width < 1:
-        raise ValueError(
-            f"a comb has at least 1 child per position, a whole number, got width={width}"
-        )
+    if width < 1:
+        raise ValueError(f"a comb has at least 1 child per position, got width={width}")
