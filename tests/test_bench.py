@@ -15,7 +15,7 @@ from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
-from specdec_lib.measure.race.table import COLUMNS, ratio_table, where, write_table
+from specdec_lib.measure.race.table import COLUMNS, ratio_table, stored_race, where, write_table
 from specdec_lib.measure.ties import BUG, ROUNDING, NearTie
 
 GREEDY = Sampler(0)
@@ -119,6 +119,18 @@ def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> Non
     read = pd.read_csv(path)
     assert read.groupby("edition").size().to_dict() == {"exact": 18, "int8": 18}
     assert set(read.baseline) == {"autoregressive", "hf_generate"} and read.margin.isna().all()
+
+
+def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_prompts(tmp_path):
+    for machine, times in (("small", TIMINGS[:3]), ("large", TIMINGS)):
+        raced = table(times).assign(machine=machine, edition="exact", **where())
+        write_table(tmp_path / f"race_{machine}.csv", raced, COLUMNS)
+        (tmp_path / f"race_{machine}_prompts.csv").write_text("method,edition\n")
+    for asked, found in (("", "large"), ("large", "large"), ("small", "small")):
+        assert set(stored_race(asked, folder=tmp_path).machine) == {found}
+    for bad in ({"machine": "none"}, {"edition": "int8"}):
+        with pytest.raises(ValueError, match="is stored in"):
+            stored_race(folder=tmp_path, **bad)
 
 
 def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:

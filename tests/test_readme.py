@@ -15,6 +15,7 @@ import pytest
 from specdec_lib.core.files import replace_marked
 from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.readme import MARKS, speeds
+from specdec_lib.measure.race.table import stored_race
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.command import ALL, markdown, summarise_domains
 from specdec_lib.measure.sweep.ratios import with_sampling
@@ -109,15 +110,10 @@ def test_the_table_is_the_stored_measurement(ladder):
     assert all(f"| {name} |" in table for name in stacks.table_drafts(ladder))
 
 
-def raced(edition: str) -> pd.DataFrame:
-    [stored] = (path for path in MEASURED.glob("race_*.csv") if "_prompts" not in path.name)
-    return pd.read_csv(stored).query("edition == @edition")
-
-
 @pytest.mark.parametrize("edition", MARKS)
 def test_the_speeds_are_the_stored_measurement(edition):
     mark, page = MARKS[edition]
-    assert between(mark, page.read_text(encoding="utf-8")) == speeds(raced(edition))
+    assert between(mark, page.read_text(encoding="utf-8")) == speeds(stored_race(edition=edition))
 
 
 def test_what_is_said_about_the_speeds_is_so():
@@ -125,7 +121,7 @@ def test_what_is_said_about_the_speeds_is_so():
     more than twice as fast, and every method gains less on top; a cascade gains less than a tree.
     """
     tuned = "domain == 'all' and baseline == 'autoregressive' and (temperature == 0 or top_k > 0)"
-    tables = [raced(edition).query(tuned) for edition in ("exact", "int8")]
+    tables = [stored_race(edition=edition).query(tuned) for edition in ("exact", "int8")]
     own, rounded = (table[table.method.isin(OURS)] for table in tables)
     assert len(own) == len(rounded) == 2 * len(OURS) and (own.ratio_low > 1).all()
     best = [one.loc[one.groupby("temperature").ratio.idxmax()] for one in (own, rounded)]
@@ -138,7 +134,9 @@ def test_what_is_said_about_the_speeds_is_so():
     assert len(fast) == 2 and (fast > 2 * int8).all()
     greedy, sampled = best[1].ratio
     assert set(best[1].method) == {"copies first"} and greedy > 1.5 > sampled
-    against = raced("int8").query("domain == 'all' and baseline == 'llama.cpp' and top_k == 50")
+    against = stored_race(edition="int8").query(
+        "domain == 'all' and baseline == 'llama.cpp' and top_k == 50"
+    )
     assert against.query("method == 'copies first'").ratio_low.item() > 1
 
 

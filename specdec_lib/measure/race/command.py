@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder, check_output, replace_marked
+from specdec_lib.core.files import cache_folder, check_output, replace_marked
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.benchmark import SMOKE, BenchPlan, benchmark
 from specdec_lib.measure.race.readme import MARKS, speeds
-from specdec_lib.measure.race.table import COLUMNS, PER_PROMPT, ratio_table, where, write_table
+from specdec_lib.measure.race.table import (
+    COLUMNS,
+    MEASURED,
+    PER_PROMPT,
+    ratio_table,
+    stored_race,
+    where,
+    write_table,
+)
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import fast_model
@@ -24,9 +32,6 @@ from specdec_lib.workload import Ladder, load_ladder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-MEASURED = DATA / "measured"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -64,7 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
         write_table(places[0], table, COLUMNS)
         if given.out == MEASURED:
             mark, page = MARKS[given.edition]
-            replace_marked(mark, speeds(table), page)
+            replace_marked(mark, speeds(stored_race(edition=given.edition)), page)
         per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
         write_table(places[1], per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"

@@ -38,7 +38,7 @@ def speeds(table: "DataFrame") -> str:
     whole = table[(table.domain == "all") & (table.baseline == AUTOREGRESSIVE)]
     sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
     whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
-    foreign = whole.runtime.str.startswith(HF)
+    arithmetic, foreign = _arithmetic(whole), whole.runtime.str.startswith(HF)
     whole = whole.assign(runtime=whole.runtime.mask(foreign, HF))
     samplers = dict.fromkeys(zip(whole.temperature, whole.top_k, strict=True))
     parts = {
@@ -47,7 +47,7 @@ def speeds(table: "DataFrame") -> str:
     }
     heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
     lines = [
-        f"{_conditions(whole, parts)} {_arithmetic(whole)}",
+        f"{_conditions(whole, parts)} {arithmetic}",
         "",
         f"| method | {' | '.join(heads)} |",
         f"|---|{'---|---|---|' * len(parts)}",

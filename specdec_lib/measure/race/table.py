@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import transformers
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.measure.intervals import paired_bootstrap
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
@@ -23,6 +23,7 @@ from specdec_lib.measure.race.llama_cpp import METHOD as LLAMA_CPP
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MEASURED = DATA / "measured"
 ALL = "all"  # domains together
 COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
     ms_per_token ratio ratio_low ratio_high geometric_mean chosen
@@ -68,6 +69,27 @@ def write_table(path: Path, table: "DataFrame", columns: Sequence[str]) -> None:
         table = pd.concat([one for one in (others, table) if len(one)])
     form = {"index": False, "float_format": "%.6g", "lineterminator": "\r\n"}
     write_whole(path, table.to_csv(columns=list(columns), **form).encode())
+
+
+def stored_race(
+    machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
+) -> "DataFrame":
+    """The stored race of a machine in one edition; "" takes the one on the most prompts.
+
+    Raises ValueError if there is none.
+    """
+    import pandas as pd
+
+    paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
+    tables = [pd.read_csv(path) for path in paths if not path.stem.endswith("_prompts")]
+    own = [table[table.edition == edition] for table in tables]
+    found = max(own, key=lambda table: table.prompts.sum(), default=None)
+    if found is None or found.empty:
+        raise ValueError(
+            f"no race of the {edition} edition on {machine or 'any machine'} is stored in {folder};"
+            " `specdec bench` makes one"
+        )
+    return found
 
 
 def where() -> dict[str, object]:
