@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.locking import only_process
 from specdec_lib.suite.distil.text import TextStore
 from specdec_lib.suite.setup import prepare_target
 
@@ -24,6 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--sequences", type=int, default=128, help="how many are written at a time")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    with only_process(given.out):
+        write_text(TextStore(given.out, pending), given.answer_tokens, given.sequences)
+
+
+def write_text(store: TextStore, wanted: int, sequences: int) -> None:
+    """Let the target write conversations until the store has so many answer tokens."""
     from tqdm import tqdm
 
     from specdec_lib.models.loading import load_model
@@ -32,17 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from specdec_lib.suite.distil.writing import Writer
     from specdec_lib.workload import DOMAINS, load_prompts
 
-    store, folder = TextStore(given.out, pending), prepare_target()
+    folder = prepare_target()
     model, tokenizer = load_model(folder, "target", device="cpu").model, load_tokenizer(folder)
     seed = 1000 + sum(1 for _ in store)  # another one for each continuation
-    writer = Writer(model, tokenizer, sequences=given.sequences, seed=seed)
+    writer = Writer(model, tokenizer, sequences=sequences, seed=seed)
     asked = {plain(one.text) for domain in DOMAINS for one in load_prompts(domain, "all")}
-    counts = {"total": given.answer_tokens, "initial": store.answer_tokens, "unit": "token"}
+    counts = {"total": wanted, "initial": store.answer_tokens, "unit": "token"}
     with tqdm(**counts, mininterval=5) as bar:
         for one in writer.write():
             if one is not None and plain(writer.request(one.ids, one.start)) not in asked:
                 store.add(one)
                 bar.update(one.answer_tokens)
-            if store.answer_tokens >= given.answer_tokens:
+            if store.answer_tokens >= wanted:
                 break
     store.flush()
