@@ -1,6 +1,6 @@
 """The parameters of GPT-2 and Llama models under common names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +34,15 @@ class Layout:
                where there are none
     norms      [layers + 1, 4, width]: weight and bias before attention, weight and bias before the
                MLP; the last row holds the final norm
-    linears    of every layer: queries, keys and values in one; attention's output; the MLP's up
-               (gate and up in one where it is gated) and down
+    linears    of every layer, each made when its turn comes: queries, keys and values in one;
+               attention's output; the MLP's up (gate and up in one where it is gated) and down
     head       the output matrix
     """
 
     shape: Shape
     tables: tuple[Numbers, Numbers, Numbers, Numbers]
     norms: Numbers
-    linears: tuple[list[Linear], list[Linear], list[Linear], list[Linear]]
+    linears: tuple[Iterable[Linear], Iterable[Linear], Iterable[Linear], Iterable[Linear]]
     head: Linear
 
 
@@ -69,10 +69,10 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
         (numbers(body.wte.weight), numbers(body.wpe.weight), EMPTY, EMPTY),
         _norms([(one.weight, one.bias, two.weight, two.bias) for one, two in norms]),
         (
-            [_transposed(layer.attn.c_attn) for layer in body.h],
-            [_transposed(layer.attn.c_proj) for layer in body.h],
-            [_transposed(layer.mlp.c_fc) for layer in body.h],
-            [_transposed(layer.mlp.c_proj) for layer in body.h],
+            (_transposed(layer.attn.c_attn) for layer in body.h),
+            (_transposed(layer.attn.c_proj) for layer in body.h),
+            (_transposed(layer.mlp.c_fc) for layer in body.h),
+            (_transposed(layer.mlp.c_proj) for layer in body.h),
         ),
         (numbers(_head(model)), None),
     )
@@ -99,10 +99,10 @@ def llama_layout(model: PreTrainedModel) -> Layout:
         (numbers(body.embed_tokens.weight), EMPTY, cosines, sines),
         _norms([(one.weight, zeros, two.weight, zeros) for one, two in norms]),
         (
-            [_joined(one.q_proj, one.k_proj, one.v_proj) for one in attentions],
-            [_joined(one.o_proj) for one in attentions],
-            [_joined(one.gate_proj, one.up_proj) for one in mlps],
-            [_joined(one.down_proj) for one in mlps],
+            (_joined(one.q_proj, one.k_proj, one.v_proj) for one in attentions),
+            (_joined(one.o_proj) for one in attentions),
+            (_joined(one.gate_proj, one.up_proj) for one in mlps),
+            (_joined(one.down_proj) for one in mlps),
         ),
         (numbers(_head(model)), None),
     )

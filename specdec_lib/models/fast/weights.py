@@ -1,6 +1,6 @@
 """The weights of a GPT-2 or Llama model from Hugging Face, laid out for the compiled pass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,10 +90,11 @@ def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
     check_attention(model)
     with torch.no_grad():
         layout = LAYOUTS[kind](model)
+        count = len(layout.norms) - 1
     return Weights(
         layout.shape,
         layout.tables,
-        (layout.norms, *(stack_panels(group, edition) for group in layout.linears)),
+        (layout.norms, *(stack_panels(group, edition, count) for group in layout.linears)),
         stack_panels([layout.head], edition),
         edition,
     )
@@ -104,11 +105,16 @@ def replace_head(weights: Weights, rows: Tensor) -> Weights:
     return replace(weights, head=stack_panels([(numbers(rows), None)], weights.edition))
 
 
-def stack_panels(layers: Sequence[Linear], edition: str) -> Panels:
-    """The panels of one linear layer of every decoder layer."""
-    weights, biases = zip(*layers, strict=True)
-    panels = np.stack([PANELS[edition](weight) for weight in weights])
-    return panels, np.stack([_columns(bias, panels.shape[1]) for bias in biases])
+def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
+    """The panels of one linear layer of each of `count` decoder layers, made one at a time."""
+    panels, biases = np.empty(0), []
+    for number, (weight, bias) in enumerate(layers):
+        made = PANELS[edition](weight)
+        if not number:
+            panels = np.empty((count, *made.shape), made.dtype)
+        panels[number] = made
+        biases.append(_columns(bias, len(made)))
+    return panels, np.stack(biases)
 
 
 def _bytes(weight: Matrix) -> np.ndarray:
