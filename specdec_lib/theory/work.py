@@ -38,7 +38,7 @@ class PassTable:
             )
         for value in (value for line in self.seconds for value in line):
             if not 0 < value < math.inf:
-                raise ValueError(f"a pass takes more than 0 and finite seconds, got {value}")
+                raise ValueError(f"a pass takes more than 0 seconds and ends, got {value}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass over so many rows after so many tokens of context: linear between

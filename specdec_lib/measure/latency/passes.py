@@ -105,7 +105,7 @@ def one_repeat(
     decides which model, context and number of rows go first.
     """
     for context, model in _rotated(list(product(contexts, models)), repeat):
-        reader = _Reader(model, clock, int(context))
+        reader = _Reader(model, clock, int(context), int(context))
         reader.start(len(rows) + 1, max(rows))
         reader.run(1)  # the caches are the last pass's
         labels = {"runtime": model.runtime, "context_tokens": int(context), "repeat": repeat}
@@ -120,10 +120,11 @@ def _rotated(turns: list, by: int) -> list:
 
 @dataclass
 class _Reader:
-    """A model that reads on, a token per pass; `tokens` of them so far."""
+    """A model that reads on after a prompt, a token per pass; `tokens` of them so far."""
 
     model: LanguageModel
     clock: Clock
+    prompt: int
     tokens: int
 
     def start(self, passes: int, rows: int) -> None:
@@ -164,7 +165,8 @@ class _Reader:
         return {"seconds": seconds, "network_seconds": network}
 
     def _context(self) -> Context:
-        return Context.of(tuple(self._token(place) for place in range(self.tokens)))
+        tokens = tuple(map(self._token, range(self.tokens)))
+        return Context.of(tokens[: self.prompt]).extended(tokens[self.prompt :])
 
     def _token(self, place: int) -> int:
         return place % self.model.vocabulary

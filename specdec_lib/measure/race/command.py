@@ -15,20 +15,18 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, check_output, replace_marked
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.benchmark import SMOKE, BenchPlan, benchmark
-from specdec_lib.measure.race.readme import MARKS, speeds
+from specdec_lib.measure.race.families import with_int8_drafts
+from specdec_lib.measure.race.readme import MARKS, shown_races, speeds
 from specdec_lib.measure.race.table import (
     COLUMNS,
     MEASURED,
     PER_PROMPT,
     ratio_table,
-    stored_race,
     where,
     write_table,
 )
 from specdec_lib.measure.sweep.ratios import sampling_of
-from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import fast_model
-from specdec_lib.workload import Ladder, load_ladder
+from specdec_lib.workload import load_ladder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -68,8 +66,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not given.smoke:
         write_table(places[0], table, COLUMNS)
         if given.out == MEASURED:
-            mark, page = MARKS[given.edition]
-            replace_marked(mark, speeds(stored_race(edition=given.edition)), page)
+            for mark, page, raced in shown_races(given.edition):
+                replace_marked(mark, speeds(raced), page)
         per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
         write_table(places[1], per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
@@ -92,17 +90,6 @@ def _runtimes(given: Namespace) -> Sequence[str]:
         return ("int8",)
     on_cpu = given.device == "cpu" or (given.device == "auto" and not torch.cuda.is_available())
     return ("reference", "fast") if on_cpu else ("reference",)
-
-
-def with_int8_drafts(ladder: Ladder) -> Ladder:
-    """The same ladder with its drafts in the int8 edition, which is quicker: they have no say in
-    the output.  Those that the fast runtime does not know stay as they are.
-    """
-    found = {}
-    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
-        if isinstance(model, FastModel) and model.edition == "exact":
-            found[name] = fast_model(model, edition="int8")
-    return replace(ladder, **found)
 
 
 def _parsed(arguments: list[str] | None) -> Namespace:

@@ -3,6 +3,7 @@ takes a handful. Those of a middle model or an n-gram table need a ladder that h
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 
 from specdec_lib.core.chance import Sampler
@@ -17,6 +18,7 @@ from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
@@ -43,6 +45,17 @@ DEEPER = (
     ((1, 0, 4), (0, 1, 4), (0, 0, 4)),
     ((2, 0, 8), (0, 2, 4), (0, 0, 4)),
 )
+
+
+def with_int8_drafts(ladder: Ladder) -> Ladder:
+    """The same ladder with its drafts in the int8 edition, which is quicker: they have no say in
+    the output.  Those that the fast runtime does not know stay as they are.
+    """
+    found = {}
+    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
+        if isinstance(model, FastModel) and model.edition == "exact":
+            found[name] = fast_model(model, edition="int8")
+    return replace(ladder, **found)
 
 
 def drafts(

@@ -1,9 +1,12 @@
 """The table of speeds as the README shows it."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.files import README
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.table import stored_race
 from specdec_lib.measure.sweep.ratios import sampling_of
 
 if TYPE_CHECKING:
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 HF = "Hugging Face"  # a runtime, followed by its precision
 GUIDE = README.parent / "docs" / "guide.md"
 MARKS = {"exact": ("speeds", README), "int8": ("speeds_int8", GUIDE)}  # and their pages
+OTHER_MACHINES = {"exact": ("amd-epyc-avx2-1-threads",), "int8": ()}  # that the guide shows too
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
     "hf_assisted": "Hugging Face assisted, same draft",
@@ -27,6 +31,13 @@ NAMES = {  # of the methods of `ratio_table`
     "comb": "the same as a comb",
     "copies first": "copies first, else a tree",
 }
+
+
+def shown_races(edition: str) -> Iterator[tuple[str, Path, "DataFrame"]]:
+    """The stored races of an edition that pages show: mark, page and table."""
+    yield *MARKS[edition], stored_race(edition=edition)
+    for machine in OTHER_MACHINES[edition]:
+        yield f"speeds_{machine}", GUIDE, stored_race(machine, edition=edition)
 
 
 def speeds(table: "DataFrame") -> str:
