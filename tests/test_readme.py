@@ -169,8 +169,10 @@ def test_the_sizes_are_those_of_the_card():
     sizes = [card[name]["parameters"] / 1e6 for name in ("target", "middle", "draft")]
     target, middle, draft = sizes
     text = " ".join(README.split())
-    assert f"has {target:.0f} million parameters without its embedding" in text
-    assert f"the middle model {middle:.0f} and the draft {draft:.1f};" in text
+    assert f"Without its embedding the target has {target:.0f} million parameters" in text
+    assert (
+        f"the *middle* model {middle:.0f} (4) and the one called *draft* {draft:.1f} (1);" in text
+    )
 
 
 def test_the_glossary_has_every_column():

@@ -180,7 +180,7 @@ def test_a_setting_that_cannot_be_replayed_is_refused(
 
 def test_bad_recordings_prices_and_starts_are_refused(ladder, prompts, recordings):
     texts, one = recordings[SAMPLERS[0]], CascadeSetting(("draft",), ((1,),))
-    with pytest.raises(ValueError, match="at least one prompt, got none"):
+    with pytest.raises(ValueError, match="needs prompts and drafters, got 0 and 2"):
         record([], ladder)
     with pytest.raises(ValueError, match="middle, draft, Max-Gram, got 'large'"):
         record(prompts[:1], ladder, drafters=["large"])

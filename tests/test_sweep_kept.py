@@ -35,10 +35,12 @@ from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.workload import load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 SETTINGS = Recipe("sweeps:settings")
 LADDER = Recipe("tiny:tiny_ladder")
+ONE = load_prompts("code", "development", 1)
 
 
 def files(keep):
@@ -271,7 +273,7 @@ class _Odd(NoDraft):
 @pytest.mark.parametrize(
     "call,complaint",
     [
-        (lambda one, *_: sweep([one], [1], LADDER), "the ladder is a recipe and the settings are"),
+        (lambda one, *_: sweep([one], ONE, LADDER), "the ladder is a recipe and the settings are"),
         (lambda one, ladder, _: sweep([one], [], ladder), "needs prompts, got none"),
         (lambda *_: Recipe("stacks.settings"), r'"package\.module:name", got \'stacks.settings\''),
         (lambda _, *rest: swept_by("no.such.module:settings", *rest), "cannot be imported here"),

@@ -52,8 +52,8 @@ def test_what_a_models_own_generation_configuration_says_is_put_aside(ladder, mo
 @pytest.mark.parametrize(
     "options,complaint",
     [
-        (["--limit", "0"], "a limit is at least 1 or None for all, got 0"),
-        (["--max-new-tokens", "0"], "--max-new-tokens is 1 to "),
+        (["--limit", "0"], "--limit counts from 1, got 0"),
+        (["--max-new-tokens", "0"], "--max-new-tokens counts from 1, got 0"),
         (["--max-new-tokens", "4000"], "got 4000"),
         (["--prompts", "haiku"], "prompt sets are chat, code, summary"),
         (["--prompts", "nothing.jsonl"], "there is no file nothing.jsonl"),

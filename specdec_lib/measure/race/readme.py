@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 HF = "Hugging Face"  # a runtime, followed by its precision
 GUIDE = README.parent / "docs" / "guide.md"
 MARKS = {"exact": ("speeds", README), "int8": ("speeds_int8", GUIDE)}  # and their pages
-OTHER_MACHINES = {"exact": ("amd-epyc-avx2-1-threads",), "int8": ()}  # that the guide shows too
+OTHERS = {"exact": {"speeds_avx2": "amd-epyc-avx2-1-threads"}, "int8": {}}  # in the guide too
 NAMES = {  # of the methods of `ratio_table`
     "hf_generate": "Hugging Face `generate`",
     "hf_assisted": "Hugging Face assisted, same draft",
@@ -36,8 +36,8 @@ NAMES = {  # of the methods of `ratio_table`
 def shown_races(edition: str) -> Iterator[tuple[str, Path, "DataFrame"]]:
     """The stored races of an edition that pages show: mark, page and table."""
     yield *MARKS[edition], stored_race(edition=edition)
-    for machine in OTHER_MACHINES[edition]:
-        yield f"speeds_{machine}", GUIDE, stored_race(machine, edition=edition)
+    for mark, machine in OTHERS[edition].items():
+        yield mark, GUIDE, stored_race(machine, edition=edition)
 
 
 def speeds(table: "DataFrame") -> str:
