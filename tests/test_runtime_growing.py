@@ -19,6 +19,7 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.fast.model import FastModel
+from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -225,8 +226,8 @@ def test_products_of_eight_bits_are_whole_numbers_by_any_instruction() -> None:
         " for one in range(arithmetic.pieces(layer))]; print(y.tobytes().hex())"
     )
     found = []
-    for way in ("vnni", "avx2", "plain"):
+    for way in ("avx2", "plain", *(["vnni"] if DOT_PRODUCTS else [])):
         with tempfile.TemporaryDirectory() as folder:
             run = [sys.executable, "-c", code, way, folder]
             found.append(subprocess.run(run, check=True, capture_output=True).stdout)
-    assert found[0] == found[1] == found[2] and len(set(found[0].strip())) > 10
+    assert len(set(found)) == 1 and len(set(found[0].strip())) > 10
