@@ -13,7 +13,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import checked_card, parse_json
 from specdec_lib.core.tree import Shape
-from specdec_lib.core.tree.shape import MOST_GUESSES
+from specdec_lib.core.tree.shape import MOST_IN_TREE
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
@@ -48,7 +48,7 @@ def makers(ladder):
 
 
 @settings(max_examples=60, deadline=5000)
-@given(size=st.integers(MOST_GUESSES + 1, 10**30))
+@given(size=st.integers(MOST_IN_TREE + 1, 10**30))
 def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
     for name, make in makers(ladder).items():
         make(3)  # which is allowed

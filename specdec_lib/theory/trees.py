@@ -15,7 +15,7 @@ from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 from specdec_lib.theory.rates import Rates, at_depth, checked_rates
 
-MOST_GUESSES = 2**16  # of a tree that is grown best first
+MOST_GROWN = 2**16  # of a tree that is grown best first
 MOST_IN_TABLE = 256  # whose cost rises with the third power
 
 
@@ -155,7 +155,7 @@ def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float
     return later
 
 
-def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GUESSES) -> None:
+def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GROWN) -> None:
     if not 1 <= budget <= most or (depth is not None and depth < 1):
         raise ValueError(
             f"a tree has 1 to {most} guesses here and is at least 1 deep, got a budget of"

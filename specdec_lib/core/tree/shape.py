@@ -10,10 +10,10 @@ from numbers import Integral
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
-MOST_GUESSES = 4096  # of a tree: the mask of a pass grows with their square
+MOST_IN_TREE = 4096  # of a tree: the mask of a pass grows with their square
 
 
-def check_size(name: str, value: Integral, *, least: int = 0, most: int = MOST_GUESSES) -> int:
+def check_size(name: str, value: Integral, *, least: int = 0, most: int = MOST_IN_TREE) -> int:
     """The value.  Raises ValueError unless it is a whole number from `least` to `most`."""
     if not isinstance(value, Integral):
         raise ValueError(f"{name} is a whole number, got {value!r}")
@@ -25,7 +25,7 @@ def check_size(name: str, value: Integral, *, least: int = 0, most: int = MOST_G
 
 
 def check_widths(widths: Sequence[Integral]) -> None:
-    """Raises ValueError unless each width is 1 or more and their tree has at most MOST_GUESSES."""
+    """Raises ValueError unless each width is 1 or more and their tree has at most MOST_IN_TREE."""
     level, guesses = 1, 0
     for width in widths:
         level *= check_size("a width", width, least=1)
