@@ -10,8 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.suite.distil import requests, text, writing
-from specdec_lib.suite.distil.describing import describe
-from specdec_lib.suite.distil.text import Conversation, TextStore
+from specdec_lib.suite.distil.text import Conversation, TextStore, count_text
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
@@ -80,7 +79,7 @@ def test_a_token_id_of_more_than_16_bits_is_refused():
 
 
 def test_the_table_counts_by_domain():
-    table = describe(CONVERSATIONS)
+    table = count_text(CONVERSATIONS)
     assert list(table.index) == ["all", "chat", "code", "unknown"]
     assert list(table.conversations) == [3, 1, 1, 1]
     assert list(table.answer_tokens) == [4, 0, 2, 2]

@@ -122,7 +122,7 @@ def test_a_second_call_imports_neither_torch_nor_transformers(cache):
     (cache / "smollm2").mkdir(parents=True)
     (cache / "smollm2" / target.PREPARED).write_text("{}")
     code = (
-        "import sys; from specdec_lib.suite.setup.command import main; main([]);"
+        "import sys; from specdec_lib.suite.setup.target import main; main([]);"
         "print(sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -81,6 +81,17 @@ class BatchedPasses:
         return rms_norm(hidden, (self.width,), self.norm, self.epsilon) @ self.head.T
 
 
+def draw(
+    logits: Tensor, temperature: float, generator: torch.Generator, *, greedy: Tensor
+) -> Tensor:
+    """The place of each row's next token: the likeliest where `greedy`, else one drawn."""
+    best = logits.argmax(dim=-1)
+    odds = (logits[~greedy].float() / temperature).softmax(dim=-1).cumsum(dim=-1)
+    place = torch.rand(len(odds), 1, generator=generator) * odds[:, -1:]
+    best[~greedy] = torch.searchsorted(odds, place).squeeze(1).clamp(max=logits.shape[1] - 1)
+    return best
+
+
 def fastest_dtype() -> torch.dtype:
     """bfloat16 where the processor multiplies it, else float32, which is then far quicker."""
     capable = torch.cpu.get_capabilities()

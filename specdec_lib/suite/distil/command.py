@@ -6,17 +6,15 @@ An interrupted run goes on where it stopped.
 from collections.abc import Sequence
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.files import cache_folder
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.distil.text import TextStore
+from specdec_lib.suite.distil.text import TEXT, TextStore, count_text
 from specdec_lib.suite.setup import prepare_target
-
-TEXT = DATA / "text"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write conversations into shards until there are enough answer tokens; earlier ones count, and
-    those whose request is one of the prompts are left out.
+    those whose request is one of the prompts are left out. What there is then is counted.
     """
     pending = cache_folder() / "text.jsonl"
     parser = Parser("distil write", __doc__.partition(": ")[2], writes=[pending])
@@ -25,9 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--sequences", type=int, default=128, help="how many are written at a time")
     parser.add_common("--out", TEXT)
     given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
     with only_process(given.out):
-        write_text(TextStore(given.out, pending), given.answer_tokens, given.sequences)
+        store = TextStore(given.out, pending)
+        if store.answer_tokens < given.answer_tokens:
+            write_text(store, given.answer_tokens, given.sequences)
+    print(count_text(store).round(3).to_string())
 
 
 def write_text(store: TextStore, wanted: int, sequences: int) -> None:

@@ -15,12 +15,11 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, write_whole
-from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.students import assemble
-from specdec_lib.suite.distil.command import TEXT
-from specdec_lib.suite.distil.lessons import teach
-from specdec_lib.suite.distil.teaching import load_target, read_head, read_text
-from specdec_lib.suite.distil.text import Conversation, list_shards, pack
+from specdec_lib.suite.distil.lessons import add_sources, read_head, teach
+from specdec_lib.suite.distil.text import Conversation, list_shards, pack, read_text
+from specdec_lib.suite.setup import load_target
 
 CONTINUED_TOKENS = 16  # about as far as a draft guesses ahead
 SEQUENCES = 64
@@ -30,15 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the continuations, unless they are there, and the lessons on them."""
     parser = Parser("distil continue", "let a draft continue answers, and teach it on those")
     parser.add_argument("draft", type=Path, help="the file that `specdec distil train` wrote")
-    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-    parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+    add_sources(parser)
     parser.add_common("--limit", None, "answers, drawn at random (default: all)")
     parser.add_common("--seed", 0)
     parser.add_common("--out", cache_folder() / "continued")
     given = parser.parse_args(arguments)
     target, texts, head = load_target(), read_text(given.text), read_head(given.lessons)
     if not list_shards(given.out):
-        given.out.mkdir(parents=True, exist_ok=True)
         chosen = Random(given.seed).sample(texts, min(given.limit or len(texts), len(texts)))
         student = assemble(target, given.draft)
         continued = list(continue_answers(student, chosen, head, seed=given.seed))
@@ -61,33 +58,38 @@ def continue_answers(
     cuts = [one.start + random.randrange(one.answer_tokens) for one in conversations]
     begun = sorted(zip(cuts, conversations, strict=True), key=lambda one: one[0])
     for first in range(0, len(begun), SEQUENCES):
-        yield from _continue_batch(student, begun[first : first + SEQUENCES], head, generator)
+        some = begun[first : first + SEQUENCES]
+        texts = [one.ids[:cut] for cut, one in some]
+        greedy = torch.tensor([one.greedy for _, one in some])
+        longer = extend(student, texts, CONTINUED_TOKENS, head, generator, greedy=greedy)
+        for (cut, one), text in zip(some, longer, strict=True):
+            yield Conversation(tuple(text), cut, one.greedy, False, one.domain)
 
 
-def _continue_batch(
+def extend(
     student: LlamaForCausalLM,
-    begun: Sequence[tuple[int, Conversation]],
+    texts: Sequence[Sequence[int]],
+    new: int,
     head: Sequence[int],
     generator: torch.Generator,
-) -> Iterator[Conversation]:
-    """The continuations of some conversations, cut at about the same place."""
-    places, greedy = torch.tensor(head), torch.tensor([one.greedy for _, one in begun])
-    texts = [list(one.ids[:cut]) for cut, one in begun]
-    longest = max(map(len, texts)) + CONTINUED_TOKENS
-    passes = BatchedPasses(student, len(begun), longest, head=head)
+    *,
+    greedy: Tensor,
+    temperature: float = 1.0,
+) -> list[list[int]]:
+    """Each text with `new` tokens of the student after it.
+
+    greedy         per text: the likeliest token of the head, else one drawn at `temperature`
+    """
+    places, longer = torch.tensor(head), [list(text) for text in texts]
+    longest = max(map(len, texts)) + new
+    passes = BatchedPasses(student, len(texts), longest, head=head)
     for step in range(longest - 1):
-        tokens = torch.tensor([text[min(step, len(text) - 1)] for text in texts])
-        positions = torch.tensor([min(step, len(text) - 1) for text in texts])
-        logits = passes.logits(tokens, positions)
-        chosen = places[_choose(logits, greedy, generator)].tolist()
-        for (cut, _), text, token in zip(begun, texts, chosen, strict=True):
-            if len(text) == step + 1 < cut + CONTINUED_TOKENS:
-                text.append(token)
-    for (cut, one), text in zip(begun, texts, strict=True):
-        yield Conversation(tuple(text), cut, one.greedy, False, one.domain)
-
-
-def _choose(logits: Tensor, greedy: Tensor, generator: torch.Generator) -> Tensor:
-    """The place of each sequence's next token: the likeliest, or one drawn at temperature 1."""
-    drawn = torch.multinomial(logits.float().softmax(dim=-1), 1, generator=generator)[:, 0]
-    return torch.where(greedy, logits.argmax(dim=-1), drawn)
+        at = [min(step, len(text) - 1) for text in longer]
+        tokens = torch.tensor([text[place] for text, place in zip(longer, at, strict=True)])
+        logits = passes.logits(tokens, torch.tensor(at))
+        if step >= min(map(len, texts)) - 1:
+            chosen = places[draw(logits, temperature, generator, greedy=greedy)].tolist()
+            for text, begun, token in zip(longer, texts, chosen, strict=True):
+                if len(text) == step + 1 < len(begun) + new:
+                    text.append(token)
+    return longer

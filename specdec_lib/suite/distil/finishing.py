@@ -12,8 +12,10 @@ import numpy as np
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
+from specdec_lib.models.students import read_about
+from specdec_lib.suite.distil.lessons import read_head
 from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
-from specdec_lib.suite.distil.teaching import load_target, read_head
+from specdec_lib.suite.setup import load_target
 from specdec_lib.suite.setup.target import NAME
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
 
     Raises ValueError, before anything is written, if a draft or the n-gram table is missing.
     """
-    from specdec_lib.models.students import read_about
-
     layers = load_target().model.layers
     abouts = {"target": {"layers": len(layers), "parameters": _parameters(layers)}}
     contents = {"head.json": json.dumps(list(head)).encode()}

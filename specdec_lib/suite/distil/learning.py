@@ -6,15 +6,15 @@ An interrupted run goes on where it stopped.
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder
-from specdec_lib.suite.distil.command import TEXT
-from specdec_lib.suite.distil.teaching import load_target, read_head, read_text
-
-if TYPE_CHECKING:
-    pass
+from specdec_lib.models.students import build_student, save_student
+from specdec_lib.suite.distil.judging import judge
+from specdec_lib.suite.distil.lessons import add_sources, read_head, read_lessons
+from specdec_lib.suite.distil.text import read_text
+from specdec_lib.suite.distil.training import TrainingPlan, train_student
+from specdec_lib.suite.setup import load_target
 
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
 
@@ -22,11 +22,6 @@ HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train a student, and print how well it guesses on held-out answers."""
     given = _parser().parse_args(arguments)
-    from specdec_lib.models.students import build_student, save_student
-    from specdec_lib.suite.distil.judging import judge
-    from specdec_lib.suite.distil.lessons import read_lessons
-    from specdec_lib.suite.distil.training import TrainingPlan, train_student
-
     layers = [int(number) for number in given.layers.split(",")]
     head = read_head(given.lessons)
     found = read_lessons(read_text(given.text), head, given.lessons)
@@ -42,7 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         undistilled=given.undistilled,
         origin=f"layers {given.layers}, {len(learnt)} lessons over {len(head)} tokens",
     )
-    given.out.mkdir(parents=True, exist_ok=True)
     train_student(student, learnt, head, plan, given.out / f"{given.name}.checkpoint")
     about = {"layers": layers} | asdict(plan)
     save_student(student, given.out / f"{given.name}.safetensors", about)
@@ -59,8 +53,7 @@ def _parser() -> Parser:
     add("--rate", type=float, default=1e-3, help="AdamW's largest learning rate")
     add("--batch-tokens", type=int, default=2048, help="of a step, in all")
     add("--undistilled", action="store_true", help="learn from the text alone")
-    add("--text", type=Path, default=TEXT, help="the folder of shards")
-    add("--lessons", type=Path, default=cache_folder() / "lessons")
+    add_sources(parser)
     parser.add_common("--seed", 0)
     parser.add_common("--out", cache_folder() / "drafts")
     return parser

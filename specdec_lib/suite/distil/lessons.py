@@ -1,4 +1,5 @@
-"""The target's distribution after every token of stored answers, which the drafts learn from.
+"""`specdec distil teach`: stores the target's distribution after every token of stored answers,
+which the drafts learn from.
 
 A distribution is over the *head*: the token ids that a draft can propose. Of each, the TOP
 likeliest tokens are kept; the rest of the probability is one more outcome. A file of lessons
@@ -6,6 +7,7 @@ covers LESSONS_PER_FILE conversations, so an interrupted run goes on where it st
 """
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,10 +21,14 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import cache_folder, write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.text import Conversation
+from specdec_lib.suite.distil.text import TEXT, Conversation, read_text
+from specdec_lib.suite.setup import load_target
 
+HEAD_TOKENS = 8192  # ids that a draft proposes
+HEAD = "head.json"
 TOP = 32
 LESSONS_PER_FILE = 512
 BATCH_TOKENS = 4096
@@ -38,6 +44,36 @@ class Lesson(NamedTuple):
     conversation: Conversation
     places: Int[Tensor, "answer top"]
     log_probs: Float[Tensor, "answer top"]
+
+
+def add_sources(parser: Parser, *, lessons: bool = True) -> None:
+    """Add the options that name the folders of shards and of lessons."""
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
+    if lessons:
+        parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Store the target's distributions over every conversation that has none yet."""
+    parser = Parser("distil teach", "store the target's distributions over the stored answers")
+    add_sources(parser, lessons=False)
+    parser.add_common("--out", cache_folder() / "lessons")
+    given = parser.parse_args(arguments)
+    conversations, target = read_text(given.text), load_target()
+    stops = target.generation_config.eos_token_id
+    if not (given.out / HEAD).is_file():
+        always = [stops] if isinstance(stops, int) else stops
+        head = frequent_tokens(conversations, HEAD_TOKENS, always)
+        write_whole(given.out / HEAD, json.dumps(head).encode())
+    teach(target, conversations, read_head(given.out), given.out)
+
+
+def read_head(folder: Path) -> list[int]:
+    """The token ids that lessons are about.  Raises ValueError if the folder has no lessons."""
+    file = folder / HEAD
+    if not file.is_file():
+        raise ValueError(f"there are no lessons in {folder}; `specdec distil teach` makes them")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def frequent_tokens(

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.suite.distil.requests import plain
+from specdec_lib.suite.distil.text import TEXT, read_text
+from specdec_lib.suite.setup import load_target
 from specdec_lib.workload import SPLITS, Prompt
 
 PER_SPLIT = 60
@@ -83,7 +84,6 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
     from tqdm import tqdm
     from transformers import AutoTokenizer
 
-    from specdec_lib.suite.distil.teaching import load_target, read_text
     from specdec_lib.suite.distil.writing import Writer
     from specdec_lib.workload.ladder_files import target_folder
 

@@ -17,12 +17,12 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, write_whole
-from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
-from specdec_lib.suite.distil.command import TEXT
-from specdec_lib.suite.distil.teaching import load_target, read_head, read_text
-from specdec_lib.suite.distil.text import Conversation
+from specdec_lib.suite.distil.continuing import extend
+from specdec_lib.suite.distil.lessons import add_sources, read_head
+from specdec_lib.suite.distil.text import Conversation, read_text
+from specdec_lib.suite.setup import load_target
 
 ORDER = 3
 TEMPERATURE = 1.5
@@ -38,8 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = Parser("distil ngrams", "count n-grams on samples of a draft at temperature 1.5")
     parser.add_argument("draft", type=Path, help="the file that `specdec distil train` wrote")
     parser.add_argument("--pieces", type=int, default=4, help="millions of sampled tokens")
-    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-    parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+    add_sources(parser)
     parser.add_common("--out", cache_folder() / "drafts")
     given = parser.parse_args(arguments)
     target, head = load_target(), read_head(given.lessons)
@@ -70,22 +69,13 @@ def sample(
     in an answer.
     """
     random, generator = Random(seed), torch.Generator().manual_seed(seed)
-    ids, made = torch.tensor(head), 0
+    drawn = torch.zeros(ROWS, dtype=torch.bool)
     with tqdm(total=tokens, desc="samples", unit="token", mininterval=5) as bar:
-        while made < tokens:
-            passes = BatchedPasses(student, ROWS, GIVEN + LENGTH, head=head)
-            text = torch.tensor(
-                [_opening(random.choice(conversations), random) for _ in range(ROWS)]
-            )
-            for step in range(GIVEN + LENGTH - 1):
-                logits = passes.logits(text[:, step], torch.full((ROWS,), step))
-                if step >= GIVEN - 1:
-                    odds = (logits.float() / TEMPERATURE).softmax(dim=-1).cumsum(dim=-1)
-                    drawn = torch.rand(ROWS, 1, generator=generator) * odds[:, -1:]
-                    place = torch.searchsorted(odds, drawn).clamp(max=len(ids) - 1)
-                    text = torch.cat((text, ids[place]), dim=1)
-            yield from text[:, GIVEN:].numpy().astype(np.uint16)
-            made += ROWS * LENGTH
+        for _ in range(0, tokens, ROWS * LENGTH):
+            texts = [_opening(random.choice(conversations), random) for _ in range(ROWS)]
+            options = {"greedy": drawn, "temperature": TEMPERATURE}
+            longer = extend(student, texts, LENGTH, head, generator, **options)
+            yield from np.array(longer, dtype=np.uint16)[:, GIVEN:]
             bar.update(ROWS * LENGTH)
 
 

