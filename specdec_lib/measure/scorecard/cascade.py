@@ -1,0 +1,143 @@
+"""Claims of Chen et al. 2024, "Cascade speculative drafting for even faster LLM inference"."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, read_measured
+from specdec_lib.measure.sweep.ratios import relative
+from specdec_lib.theory import relay_speed_up
+from specdec_lib.workload.published import number, published
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PAPER = "cascade"
+DOMAINS = {"GSM8K": "math", "MMLU": "chat"}  # our prompts nearest to the paper's data
+CLOCKED = {"GSM8K": "code", "MMLU": "chat"}  # those that were timed
+PRICES = {"ms": "parameters", "pw": "reported"}  # the paper's price lists and ours of their kind
+ROLES = {"BASE": "middle", "SMALL": "draft", "MaG": "Max-Gram"}
+OTHERS = "Word problems for GSM8K, chat for MMLU; targets and drafters of 106, 14 and 3.5 M"
+VICUNA = "Ours: a 106 M target on one core, {} prompts for {}; the paper: Vicuna-7B on an A40"
+
+
+def cascade_claims() -> list[Claim]:
+    """Every table, figure and claim of the paper, in its order."""
+    return [*_ewif(), *_swi(), *_walltime(), *_lengths(), *_figures(), *_texts()]
+
+
+def _ewif() -> Iterator[Claim]:
+    inputs = published("cascade.table1_inputs").set_index("model")
+    for row in published("cascade.table1").itertuples():
+        names = [name for name in (row.d1, row.d2) if isinstance(name, str)]
+        lengths = [int(length) for length in (row.k1, row.k2) if length == length]
+        rates = inputs.loc[names, row.data.lower()].tolist()
+        found = Finding(relay_speed_up(rates, inputs.loc[names, "cost"].tolist(), lengths))
+        claim, reason = f"{row.data}, {' + '.join(names)}", "A formula, of the paper's own inputs."
+        yield Claim(PAPER, "Table 1", claim, "EWIF, predicted", row.ewif, found, 1, reason)
+
+
+def _swi() -> Iterator[Claim]:
+    table = _greedy("swi").set_index(["domain", "prices", "drafters"])
+    printed = published("cascade.table2")
+    printed = printed[printed.method != "autoregressive"]
+    for row in printed.to_dict("records"):
+        drafters = " + ".join(ROLES[name] for name in row["drafters"])
+        for column, prices in PRICES.items():
+            one = table.loc[DOMAINS[row["data"]], prices, drafters]
+            ours = Finding(one.swi, one.low, one.high, one.texts)
+            claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
+            reason = f"{OTHERS}; K {one.matrix}, lenience {one.lenience:g}, as tuned here."
+            yield Claim(PAPER, "Table 2", claim, "SWI", row[column], ours, 1, reason)
+
+
+def _walltime() -> Iterator[Claim]:
+    clock = read_measured("cascade_walltime").assign(sampling="greedy")
+    methods = {
+        "speculative": "speculative, chain of 4",
+        "cascade": "cascade, K00 = 2",
+        "cascade + tree attention": "cascade + tree",
+    }
+    printed = published("cascade.table3").set_index("method")
+    unit = "tokens per second ÷ plain decoding's, by the clock"
+    for data, domain in CLOCKED.items():
+        own = clock[clock.domain == domain]
+        by = ["draft", "sampling"]
+        found = relative(own, "tokens", "seconds", baseline="autoregressive", by=by)
+        found = found.set_index("draft")
+        for method, value in printed[f"{data.lower()}_ratio"].drop("autoregressive").items():
+            reason, ours = f"{VICUNA.format(domain, data)}.", Finding()
+            if method in methods:
+                one = found.loc[methods[method]]
+                ours = Finding(one.value, one.low, one.high, one.prompts)
+                reason += " Copies cost rows, which a core pays for and a GPU does not."
+            else:
+                reason = "Medusa's heads are trained for one target; there are none for this one."
+            yield Claim(PAPER, "Table 3", f"{data}, {method}", unit, value, ours, 1, reason)
+    table = published("cascade.table4").set_index("K00").walltime
+    studies = _greedy("studies").query("study == 'K00' and domain == 'math'").set_index("name").swi
+    for length in table.index[1:]:
+        reason = (
+            "Not measured by the clock; by SWI, another unit, the ratio on word problems is"
+            f" {studies[str(length)] / studies['1']:.2f}."
+        )
+        claim, unit = f"K00 = {length} against 1", "tokens per second ÷ those of K00 = 1"
+        yield Claim(PAPER, "Table 4", claim, unit, table[length] / table[1], Finding(), 1, reason)
+
+
+def _lengths() -> Iterator[Claim]:
+    table = _greedy("swi").set_index(["domain", "prices", "drafters"])
+    printed = published("cascade.table5")
+    for row in printed[printed.method != "autoregressive"].to_dict("records"):
+        drafters = " + ".join(ROLES[name] for name in row["drafters"])
+        for column, prices in PRICES.items():
+            one = table.loc[DOMAINS[row["data"]], prices, drafters]
+            found = Finding(float(str(one.matrix).split()[0]))
+            claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
+            reason = f"{OTHERS}. The tuned K: {one.matrix}; a surer draft is asked for more."
+            value = row[f"{column}_k11"]
+            yield Claim(PAPER, "Table 5", f"{claim}: k11", "tokens", value, found, 0, reason)
+
+
+def _figures() -> Iterator[Claim]:
+    reason = "A diagram without data; `from_matrix` builds what it shows."
+    yield Claim(PAPER, "Figure 1", "the two cascades", "", NONE, Finding(), 0, reason)
+    rates = _greedy("position").set_index(["domain", "drafter", "position"])
+    for data, domain in DOMAINS.items():
+        for drafter in ("middle", "draft"):
+            first, later = (rates.loc[domain, drafter, position] for position in (1, 10))
+            reason = f"No values are printed. It falls from {first.rate:.2f} to {later.rate:.2f}."
+            claim, unit = f"{data}, {drafter}", "acceptance rate at position 10 minus at position 1"
+            fall, apart = later.rate - first.rate, (later.low - first.high, later.high - first.low)
+            found = Finding(fall, *apart)
+            yield Claim(PAPER, "Figure 2", claim, unit, NONE, found, 0, reason, sign=-1)
+
+
+def _texts() -> Iterator[Claim]:
+    swi = _greedy("swi").set_index(["domain", "prices", "drafters"]).sort_index().swi
+    for row in published("cascade.text.claims").to_dict("records"):
+        prices, domain = PRICES[row["price"].lower()], DOMAINS[row["data"]]
+        own = swi[domain, prices]
+        alone = {name: own[name] for name in ("middle", "draft")}
+        best = max(alone, key=alone.get)
+        drafters = " + ".join(ROLES[name] for name in row["cascade_drafters"].split(","))
+        found = Finding(100 * (own[drafters] / alone[best] - 1))
+        claimed = row["claimed_as_percent"]
+        said = f"The paper says {claimed:g} %: points of SWI. " if claimed == claimed else ""
+        rival = own["Max-Gram"] / alone[best]
+        reason = f"{said}Against the {best} alone; Max-Gram alone has {rival:.2f} times its SWI."
+        claim = f"{row['data']}, {row['cascade_drafters'].replace(',', ' + ')}, {row['price']}"
+        unit, value = "percent of SWI above the best single drafter", row["ratio_gain"]
+        yield Claim(PAPER, "Abstract and text", claim, unit, value, found, 0, reason)
+    studies = _greedy("studies").query("study == 'ablation, relative' and domain == 'math'")
+    one = studies.set_index("name").loc["no horizontal"]
+    change, low, high = (100 * (end - 1) for end in (one.swi, one.low, one.high))
+    reason = "Not measured by the clock; by SWI, another unit, "
+    reason += f"{change:+.1f} % ({low:+.1f} to {high:+.1f})."
+    value = number("cascade.text.ablation", "no horizontal cascade", "change")
+    unit = "percent of tokens per second"
+    yield Claim(PAPER, "Ablation", "without horizontal", unit, value, Finding(), 0, reason)
+
+
+def _greedy(name: str) -> "DataFrame":
+    """A stored table's greedy rows."""
+    return read_measured(f"cascade_{name}").query("sampling == 'greedy'")

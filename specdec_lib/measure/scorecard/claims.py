@@ -1,0 +1,114 @@
+"""A printed claim beside our measurement of it, and the verdict that follows from the two."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from specdec_lib.core.files import DATA
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NONE = math.nan  # where only words are printed
+NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
+LEAST_PROMPTS = 10  # an interval from fewer says too little and is left out
+VERDICTS = (
+    *("reproduced", "same sign, larger", "same sign, smaller"),
+    *("sign unsettled", "opposite", "not testable here"),
+)
+
+
+class Finding(NamedTuple):
+    """A measured value with its 95 % interval (NaN: none) and the number of prompts behind it."""
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    prompts: float = math.nan
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One printed number.
+
+    value      the paper's, in `unit`; NaN where only words are printed
+    ours       in the same unit, by the same method
+    neutral    the value that says "no effect"; None where `value` is a bound or an exact number
+    reason     what differs, and the evidence for why the verdict is what it is
+    """
+
+    paper: str
+    item: str
+    claim: str
+    unit: str
+    value: float
+    ours: Finding
+    neutral: float | None
+    reason: str
+    sign: int = 0  # of the distance from `neutral` that words claim, where no value is printed
+
+    def row(self) -> dict[str, object]:
+        """The claim as a row of the scorecard, its verdict included."""
+        value, low, high, prompts = self.ours
+        if prompts < LEAST_PROMPTS:
+            low = high = math.nan
+        return {
+            "paper": self.paper,
+            "item": self.item,
+            "claim": self.claim,
+            "unit": self.unit,
+            "paper_value": self.value,
+            "ours": value,
+            "low": low,
+            "high": high,
+            "prompts": prompts,
+            "verdict": self.verdict(Finding(value, low, high)),
+            "reason": self.reason,
+        }
+
+    def verdict(self, ours: Finding) -> str:
+        """One of VERDICTS.
+
+        "reproduced": the printed value is within NEAR of ours or in its interval. The sign is that
+        of the distance from `neutral`, and our interval, where there is one, must be on one side of
+        it; without `neutral` a value that is further off is "opposite".
+        """
+        if math.isnan(ours.value) or (math.isnan(self.value) and not self.sign):
+            return "not testable here"
+        low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
+        if low <= self.value <= high or abs(ours.value / self.value - 1) <= NEAR:
+            return "reproduced"
+        if self.neutral is None:
+            return "opposite"
+        sign = self.sign or math.copysign(1, self.value - self.neutral)
+        nearest, furthest = sorted(sign * (end - self.neutral) for end in (low, high))
+        if nearest > 0:
+            larger = abs(ours.value - self.neutral) > abs(self.value - self.neutral)
+            return "reproduced" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
+        return "opposite" if furthest < 0 else "sign unsettled"
+
+
+def read_measured(pattern: str) -> "DataFrame":
+    """The stored tables of `data/measured` whose names fit a pattern, one below the other."""
+    import pandas as pd
+
+    paths = sorted((DATA / "measured").glob(f"{pattern}.csv"))
+    if not paths:
+        raise ValueError(f"there is no {pattern}.csv in {DATA / 'measured'}")
+    return pd.concat(map(pd.read_csv, paths), ignore_index=True)
+
+
+def score(claims: Sequence[Claim]) -> "DataFrame":
+    """A row per claim, in the papers' order."""
+    import pandas as pd
+
+    return pd.DataFrame([one.row() for one in claims])
+
+
+def count_verdicts(scores: "DataFrame") -> "DataFrame":
+    """How many claims of each paper got each verdict."""
+    import pandas as pd
+
+    counts = pd.crosstab(scores.verdict, scores.paper)
+    return counts.reindex([one for one in VERDICTS if one in counts.index])

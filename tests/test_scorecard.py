@@ -1,0 +1,128 @@
+"""The scorecard: a verdict follows from two numbers and an interval, and no printed number is left
+out.
+"""
+
+import math
+
+import pandas as pd
+import pytest
+
+from specdec_lib.core.files import DATA
+from specdec_lib.measure.scorecard.cascade import cascade_claims
+from specdec_lib.measure.scorecard.claims import (
+    LEAST_PROMPTS,
+    NONE,
+    VERDICTS,
+    Claim,
+    Finding,
+    count_verdicts,
+    read_measured,
+    score,
+)
+from specdec_lib.measure.scorecard.staged import staged_claims
+from specdec_lib.workload import load_ladder
+from specdec_lib.workload.published import published
+
+
+def claim(value: float, ours: Finding, neutral: float | None = 1, sign: int = 0) -> Claim:
+    return Claim("staged", "Table 9", "it pays", "x", value, ours, neutral, "nothing differs", sign)
+
+
+@pytest.mark.parametrize(
+    "value, ours, wanted",
+    [
+        (2.0, Finding(1.96), "reproduced"),
+        (2.0, Finding(1.7, 1.4, 2.1), "reproduced"),
+        (2.0, Finding(1.7, 1.4, 1.9), "same sign, smaller"),
+        (2.0, Finding(2.9, 2.4, 3.1), "same sign, larger"),
+        (2.0, Finding(1.2, 0.9, 1.5), "sign unsettled"),
+        (2.0, Finding(0.8, 0.7, 0.9), "opposite"),
+        (0.3, Finding(0.6, 0.5, 0.7), "same sign, smaller"),
+        (0.3, Finding(1.6, 1.5, 1.7), "opposite"),
+        (2.0, Finding(), "not testable here"),
+        (NONE, Finding(2.0), "not testable here"),
+    ],
+)
+def test_a_verdict_follows_from_the_values_and_the_interval(value, ours, wanted):
+    assert claim(value, ours).row()["verdict"] == wanted and wanted in VERDICTS
+
+
+def test_words_claim_a_sign_and_a_bound_is_kept_or_not():
+    falls = [
+        claim(NONE, Finding(*ours), 0, sign=-1) for ours in ((-0.5, -0.6, -0.4), (0.1, 0, 0.2))
+    ]
+    assert [one.row()["verdict"] for one in falls] == ["reproduced", "sign unsettled"]
+    exact = [claim(10, Finding(ours), None) for ours in (10.2, 34)]
+    assert [one.row()["verdict"] for one in exact] == ["reproduced", "opposite"]
+
+
+def test_an_interval_from_few_prompts_is_left_out():
+    few, enough = (
+        claim(2.0, Finding(1.7, 1.4, 2.1, prompts)).row()
+        for prompts in (LEAST_PROMPTS - 1, LEAST_PROMPTS)
+    )
+    assert math.isnan(few["low"]) and few["verdict"] == "same sign, smaller"
+    assert enough["low"] == 1.4 and enough["verdict"] == "reproduced"
+
+
+@pytest.fixture(scope="module")
+def scores() -> pd.DataFrame:
+    return score([*staged_claims(load_ladder(device="cpu")), *cascade_claims()])
+
+
+def test_every_printed_result_has_a_row(scores):
+    """Control: without one row, a number is missed."""
+    shown = set(scores.paper_value.round(4))
+    results = {
+        "staged.table1": set(),
+        "cascade.table1": {"d1", "d2", "k1", "k2", "ewif_recomputed"},
+        "cascade.table2": set(),
+    }
+    for item, inputs in results.items():
+        table = published(item).drop(columns=list(inputs))
+        wanted = {
+            round(value, 4)
+            for value in table.select_dtypes("number").to_numpy().ravel()
+            if value not in (1, 1.0)
+        }
+        assert wanted and wanted <= shown, item
+    lengths = published("cascade.table5")[["ms_k11", "pw_k11"]].stack().dropna()
+    assert set(lengths) <= set(scores[scores.item == "Table 5"].paper_value)
+    ratios = published("cascade.table3").set_index("method").drop("autoregressive")
+    assert set(ratios.gsm8k_ratio) <= set(scores[scores.item == "Table 3"].paper_value)
+    assert not set(ratios.gsm8k_ratio) <= set(scores[scores.item == "Table 3"].paper_value[1:])
+    items = {("staged", f"Table {n}") for n in (1, 2)} | {
+        ("staged", f"Figure {n}") for n in (1, 2, 3)
+    }
+    items |= {("cascade", f"Table {n}") for n in (1, 2, 3, 4, 5)}
+    items |= {("cascade", f"Figure {n}") for n in (1, 2)} | {("cascade", "Ablation")}
+    assert items <= set(zip(scores.paper, scores.item, strict=True))
+
+
+def test_our_values_are_the_stored_measurements(scores):
+    race = pd.read_csv(next(DATA.glob("measured/race_*avx512*threads.csv")))
+    staged = race.query(
+        "method == 'staged' and edition == 'exact' and baseline == 'autoregressive'"
+        " and domain == 'all' and temperature == 0"
+    )
+    row = scores.query("claim == 'staged against plain decoding, deterministic'").iloc[0]
+    assert row.ours == pytest.approx(staged.ratio.item(), rel=1e-5)
+    ends = staged[["ratio_low", "ratio_high"]].iloc[0].tolist()  # of prompts in another order
+    assert [row.low, row.high] == pytest.approx(ends, rel=0.01)
+    swi = pd.read_csv(DATA / "measured" / "cascade_swi.csv").query(
+        "sampling == 'greedy' and domain == 'math' and prices == 'reported'"
+    )
+    row = scores.query("item == 'Table 2' and claim == 'GSM8K, BASE + SMALL + MaG, PW'").iloc[0]
+    assert row.ours == swi.set_index("drafters").swi["middle + draft + Max-Gram"]
+    assert row.paper_value == 3.43 and row.verdict == "same sign, smaller"
+
+
+def test_verdicts_are_counted_by_paper_and_every_row_says_why(scores):
+    counts = count_verdicts(scores)
+    assert counts.to_numpy().sum() == len(scores) and list(counts.columns) == ["cascade", "staged"]
+    assert scores.reason.str.len().gt(20).all() and set(scores.verdict) <= set(VERDICTS)
+
+
+def test_a_table_that_is_not_stored_is_named():
+    with pytest.raises(ValueError, match=r"there is no nothing\.csv"):
+        read_measured("nothing")
