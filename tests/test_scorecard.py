@@ -25,7 +25,9 @@ from specdec_lib.workload.published import published
 
 
 def claim(value: float, ours: Finding, neutral: float | None = 1, sign: int = 0) -> Claim:
-    return Claim("staged", "Table 9", "it pays", "x", value, ours, neutral, "nothing differs", sign)
+    return Claim(
+        "staged", "Table 9", "it pays", "x", "clock", value, ours, neutral, "nothing differs", sign
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,8 @@ def test_an_interval_from_few_prompts_is_left_out():
 
 @pytest.fixture(scope="module")
 def scores() -> pd.DataFrame:
-    return score([*staged_claims(load_ladder(device="cpu")), *cascade_claims()])
+    ladder = load_ladder(device="cpu")
+    return score([*staged_claims(ladder), *cascade_claims(ladder)])
 
 
 def test_every_printed_result_has_a_row(scores):

@@ -1,11 +1,13 @@
 """Claims of Chen et al. 2024, "Cascade speculative drafting for even faster LLM inference"."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, read_measured
+from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, millions, read_measured
 from specdec_lib.measure.sweep.ratios import relative
 from specdec_lib.theory import relay_speed_up
+from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, published
 
 if TYPE_CHECKING:
@@ -17,13 +19,21 @@ CLOCKED = {"GSM8K": "code", "MMLU": "chat"}  # those that were timed
 PRICES = {"ms": "parameters", "pw": "reported"}  # the paper's price lists and ours of their kind
 ROLES = {"BASE": "middle", "SMALL": "draft", "MaG": "Max-Gram"}
 COLUMNS = ["value", "low", "high", "prompts"]
-OTHERS = "Word problems for GSM8K, chat for MMLU; targets and drafters of 106, 14 and 3.5 M"
-VICUNA = "Ours: a 106 M target on one core, {} prompts for {}; the paper: Vicuna-7B on an A40"
+OTHERS = (
+    "Word problems for GSM8K, chat for MMLU; target and drafters of {target}, {middle} and {draft}"
+    " parameters (11300, 220 and 60 M)"
+)
+VICUNA = (
+    "Ours: a target of {target} on one core, {domain} prompts for {data}; Vicuna-7B on an A40 there"
+)
 
 
-def cascade_claims() -> list[Claim]:
+def cascade_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
-    return [*_ewif(), *_swi(), *_walltime(), *_horizontal(), *_lengths(), *_figures(), *_texts()]
+    sizes = millions(ladder)
+    others = OTHERS.format(**sizes)
+    clocked = _walltime(sizes), _horizontal(sizes)
+    return list(chain(_ewif(), _swi(others), *clocked, _lengths(others), _figures(), _texts()))
 
 
 def _ewif() -> Iterator[Claim]:
@@ -34,10 +44,10 @@ def _ewif() -> Iterator[Claim]:
         rates = inputs.loc[names, row.data.lower()].tolist()
         found = Finding(relay_speed_up(rates, inputs.loc[names, "cost"].tolist(), lengths))
         claim, reason = f"{row.data}, {' + '.join(names)}", "A formula, of the paper's own inputs."
-        yield Claim(PAPER, "Table 1", claim, "EWIF, predicted", row.ewif, found, 1, reason)
+        yield Claim(PAPER, "Table 1", claim, "EWIF", "predicted", row.ewif, found, 1, reason)
 
 
-def _swi() -> Iterator[Claim]:
+def _swi(others: str) -> Iterator[Claim]:
     table = _greedy("swi").set_index(["domain", "prices", "drafters"])
     printed = published("cascade.table2")
     printed = printed[printed.method != "autoregressive"]
@@ -47,11 +57,11 @@ def _swi() -> Iterator[Claim]:
             one = table.loc[DOMAINS[row["data"]], prices, drafters]
             ours = Finding(one.swi, one.low, one.high, one.texts)
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
-            reason = f"{OTHERS}; K {one.matrix}, lenience {one.lenience:g}, as tuned here."
-            yield Claim(PAPER, "Table 2", claim, "SWI", row[column], ours, 1, reason)
+            reason = f"{others}; K {one.matrix}, lenience {one.lenience:g}, as tuned here."
+            yield Claim(PAPER, "Table 2", claim, "SWI", "SWI", row[column], ours, 1, reason)
 
 
-def _walltime() -> Iterator[Claim]:
+def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
     clock = _clock()
     methods = {
         "speculative": "speculative, chain of 4",
@@ -59,48 +69,53 @@ def _walltime() -> Iterator[Claim]:
         "cascade + tree attention": "cascade + tree",
     }
     printed = published("cascade.table3").set_index("method")
-    unit = "tokens per second ÷ plain decoding's, by the clock"
+    unit = "tokens per second ÷ plain decoding's"
     for data, domain in CLOCKED.items():
         own = clock[clock.domain == domain]
         by = ["draft", "sampling"]
         found = relative(own, "tokens", "seconds", baseline="autoregressive", by=by)
         found = found.set_index("draft")
         for method, value in printed[f"{data.lower()}_ratio"].drop("autoregressive").items():
-            reason, ours = f"{VICUNA.format(domain, data)}.", Finding()
+            reason, ours = f"{VICUNA.format(domain=domain, data=data, **sizes)}.", Finding()
+            way = "clock" if method in methods else "nothing"
             if method in methods:
                 one = found.loc[methods[method]]
                 ours = Finding(one.value, one.low, one.high, one.prompts)
                 reason += " Copies cost rows, which a core pays for and a GPU does not."
             else:
                 reason = "Medusa's heads are trained for one target; there are none for this one."
-            yield Claim(PAPER, "Table 3", f"{data}, {method}", unit, value, ours, 1, reason)
+            yield Claim(PAPER, "Table 3", f"{data}, {method}", unit, way, value, ours, 1, reason)
 
 
-def _horizontal() -> Iterator[Claim]:
+def _horizontal(sizes: dict[str, str]) -> Iterator[Claim]:
     own = _clock().query("domain == @CLOCKED['GSM8K']")
     by, baseline = ["draft", "sampling"], "cascade, K00 = 1"
     found = relative(own, "tokens", "seconds", baseline=baseline, by=by).set_index("draft")
     studies = _greedy("studies").query("domain == 'math'").set_index(["study", "name"]).swi
-    unit = "tokens per second ÷ those of K00 = 1, by the clock"
-    reason = VICUNA.format("code", "GSM8K")
+    unit = "tokens per second ÷ those of K00 = 1"
+    reason = VICUNA.format(domain="code", data="GSM8K", **sizes)
     printed = published("cascade.table4").set_index("K00").walltime
     for length in printed.index[1:]:
         swi = studies["K00", str(length)] / studies["K00", "1"]
         ours, said = Finding(*found.loc[f"cascade, K00 = {length}", COLUMNS]), _by_swi(swi)
         value = printed[length] / printed[1]
-        yield Claim(PAPER, "Table 4", f"K00 = {length}", unit, value, ours, 1, f"{reason}. {said}")
+        yield Claim(
+            PAPER, "Table 4", f"K00 = {length}", unit, "clock", value, ours, 1, f"{reason}. {said}"
+        )
     value = 1 + number("cascade.text.ablation", "no horizontal cascade", "change") / 100
     ours = Finding(*found.loc["cascade, K00 = 1, no horizontal", COLUMNS])
     said = f"{_by_swi(studies['ablation, relative', 'no horizontal'])} Its tail of ten copies costs"
     said += " rows, and time where they are wrong."
-    yield Claim(PAPER, "Ablation", "no horizontal", unit, value, ours, 1, f"{reason}. {said}")
+    yield Claim(
+        PAPER, "Ablation", "no horizontal", unit, "clock", value, ours, 1, f"{reason}. {said}"
+    )
 
 
 def _by_swi(ratio: float) -> str:
     return f"By SWI, on word problems, {ratio:.2f}."
 
 
-def _lengths() -> Iterator[Claim]:
+def _lengths(others: str) -> Iterator[Claim]:
     table = _greedy("swi").set_index(["domain", "prices", "drafters"])
     printed = published("cascade.table5")
     for row in printed[printed.method != "autoregressive"].to_dict("records"):
@@ -109,14 +124,14 @@ def _lengths() -> Iterator[Claim]:
             one = table.loc[DOMAINS[row["data"]], prices, drafters]
             found = Finding(float(str(one.matrix).split()[0]))
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
-            reason = f"{OTHERS}. The tuned K: {one.matrix}; a surer draft is asked for more."
+            reason = f"{others}. The tuned K: {one.matrix}; a surer draft is asked for more."
             value = row[f"{column}_k11"]
-            yield Claim(PAPER, "Table 5", f"{claim}: k11", "tokens", value, found, 0, reason)
+            yield Claim(PAPER, "Table 5", f"{claim}: k11", "tokens", "SWI", value, found, 0, reason)
 
 
 def _figures() -> Iterator[Claim]:
     reason = "A diagram without data; `from_matrix` builds what it shows."
-    yield Claim(PAPER, "Figure 1", "the two cascades", "", NONE, Finding(), 0, reason)
+    yield Claim(PAPER, "Figure 1", "the two cascades", "", "nothing", NONE, Finding(), 0, reason)
     rates = _greedy("position").set_index(["domain", "drafter", "position"])
     for data, domain in DOMAINS.items():
         for drafter in ("middle", "draft"):
@@ -125,7 +140,7 @@ def _figures() -> Iterator[Claim]:
             claim, unit = f"{data}, {drafter}", "acceptance rate at position 10 minus at position 1"
             fall, apart = later.rate - first.rate, (later.low - first.high, later.high - first.low)
             found = Finding(fall, *apart)
-            yield Claim(PAPER, "Figure 2", claim, unit, NONE, found, 0, reason, sign=-1)
+            yield Claim(PAPER, "Figure 2", claim, unit, "counted", NONE, found, 0, reason, sign=-1)
 
 
 def _texts() -> Iterator[Claim]:
@@ -143,7 +158,7 @@ def _texts() -> Iterator[Claim]:
         reason = f"{said}Against the {best} alone; Max-Gram alone has {rival:.2f} times its SWI."
         claim = f"{row['data']}, {row['cascade_drafters'].replace(',', ' + ')}, {row['price']}"
         unit, value = "percent of SWI above the best single drafter", row["ratio_gain"]
-        yield Claim(PAPER, "Abstract and text", claim, unit, value, found, 0, reason)
+        yield Claim(PAPER, "Abstract and text", claim, unit, "SWI", value, found, 0, reason)
 
 
 def _clock() -> "DataFrame":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from specdec_lib.core.files import DATA
+from specdec_lib.workload import Ladder
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
 LEAST_PROMPTS = 10  # an interval from fewer says too little and is left out
+WAYS = "clock", "counted", "SWI", "predicted", "nothing"
 VERDICTS = (
     *("reproduced", "same sign, larger", "same sign, smaller"),
     *("sign unsettled", "opposite", "not testable here"),
@@ -32,6 +34,7 @@ class Finding(NamedTuple):
 class Claim:
     """One printed number.
 
+    by         how ours was found: one of WAYS
     value      the paper's, in `unit`; NaN where only words are printed
     ours       in the same unit, by the same method
     neutral    the value that says "no effect"; None where `value` is a bound or an exact number
@@ -42,6 +45,7 @@ class Claim:
     item: str
     claim: str
     unit: str
+    by: str
     value: float
     ours: Finding
     neutral: float | None
@@ -58,11 +62,13 @@ class Claim:
             "item": self.item,
             "claim": self.claim,
             "unit": self.unit,
+            "by": self.by,
             "paper_value": self.value,
             "ours": value,
             "low": low,
             "high": high,
             "prompts": prompts,
+            "no_effect": self.neutral,
             "verdict": self.verdict(Finding(value, low, high)),
             "reason": self.reason,
         }
@@ -87,6 +93,12 @@ class Claim:
             larger = abs(ours.value - self.neutral) > abs(self.value - self.neutral)
             return "reproduced" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
+
+
+def millions(ladder: Ladder) -> dict[str, str]:
+    """The sizes of the ladder's models without embeddings, in millions of parameters."""
+    sizes = {name: one["parameters"] / 1e6 for name, one in ladder.card["models"].items()}
+    return {name: f"{size:.0f} M" if size > 10 else f"{size:.1f} M" for name, size in sizes.items()}
 
 
 def read_measured(pattern: str) -> "DataFrame":

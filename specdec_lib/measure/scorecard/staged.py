@@ -1,12 +1,13 @@
 """Claims of Spector and Ré 2023, "Accelerating LLM inference with staged speculative decoding"."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.intervals import paired_bootstrap
 from specdec_lib.measure.race.table import stored_race
-from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, read_measured
+from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, millions, read_measured
 from specdec_lib.measure.sweep.ratios import relative, sampling_of, with_sampling
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
 from specdec_lib.theory import pass_flops
@@ -21,37 +22,39 @@ SAMPLERS = {"deterministic": Sampler(0), "top-k": Sampler(1.0, top_k=50)}  # by 
 COUNTED = {"speculative": "chain of 5, none", "staged": "tree of 16, n-gram"}
 PLAIN = {"speculative": "chain", "staged": "staged", "baseline": "autoregressive"}  # in the race
 OTHERS = (
-    "Other text (chat, code, summaries, word problems; the paper: HumanEval), a target of 106 M"
-    " and a distilled draft of 3.5 M parameters (762 M and 40 M)"
+    "Other text (chat, code, summaries, word problems; the paper: HumanEval), a target of {target}"
+    " and a distilled draft of {draft} parameters (762 M and 40 M)"
 )
 RACE = "both at their fastest settings on development prompts, one thread of a CPU, {runtime}"
 
 
 def staged_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
-    return [*_bytes(ladder), *_speeds(), *_figures(ladder), *_setup()]
+    others = OTHERS.format(**millions(ladder))
+    parts = _bytes(ladder, others), _speeds(others), _figures(ladder, others), _setup()
+    return list(chain(*parts))
 
 
-def _bytes(ladder: Ladder) -> Iterator[Claim]:
+def _bytes(ladder: Ladder, others: str) -> Iterator[Claim]:
     table = with_sampling(read_measured("staged"))
     shapes = {model.name: model_shape(model) for model in ladder.models}
     table["bytes"] = generation_bytes(table, shapes)
     found = relative(table, "bytes", "tokens", baseline="target").set_index(["draft", "sampling"])
     printed = published("staged.table1").set_index("sampling")
-    reason = f"{OTHERS}. Counted from passes, rows and context, as the paper's numbers behave."
+    reason = f"{others}. Counted from passes, rows and context, as the paper's numbers behave."
     for word, sampler in SAMPLERS.items():
         for method, draft in COUNTED.items():
             one = found.loc[draft, sampling_of(sampler.temperature, sampler.top_k)]
             ours = Finding(one.value, one.low, one.high, one.prompts)
-            claim, unit = f"{method}, {word}", "bytes per token ÷ plain decoding's, counted"
+            claim, unit = f"{method}, {word}", "bytes per token ÷ plain decoding's"
             value = float(printed.loc[word, method])
-            yield Claim(PAPER, "Table 1", claim, unit, value, ours, 1, reason)
+            yield Claim(PAPER, "Table 1", claim, unit, "counted", value, ours, 1, reason)
 
 
-def _speeds() -> Iterator[Claim]:
+def _speeds(others: str) -> Iterator[Claim]:
     timings, runtime = _timings()
     printed = published("staged.table2").set_index("sampling")
-    reason = f"{OTHERS}; {RACE.format(runtime=runtime)}."
+    reason = f"{others}; {RACE.format(runtime=runtime)}."
     for word in SAMPLERS:
         plain = printed.loc[word, "baseline"]
         for method, base in (
@@ -64,12 +67,12 @@ def _speeds() -> Iterator[Claim]:
             )
             ours = _paired(timings, word, PLAIN[method], PLAIN[base])
             against = "plain decoding" if base == "baseline" else base
-            unit = "tokens per second ÷ the other's, by the clock"
+            unit = "tokens per second ÷ the other's"
             claim = f"{method} against {against}, {word}"
-            yield Claim(PAPER, "Table 2", claim, unit, value, ours, 1, reason)
+            yield Claim(PAPER, "Table 2", claim, unit, "clock", value, ours, 1, reason)
 
 
-def _figures(ladder: Ladder) -> Iterator[Claim]:
+def _figures(ladder: Ladder, others: str) -> Iterator[Claim]:
     unit = "percent of the machine's arithmetic"
     passes = read_measured("latency_*").query(
         "model == 'target' and runtime == 'fast' and rows == 1 and context_tokens == 256"
@@ -82,19 +85,33 @@ def _figures(ladder: Ladder) -> Iterator[Claim]:
     )
     value = number("staged.fig1", "compute utilisation")
     found = Finding(share)
-    yield Claim(PAPER, "Figure 1", "plain decoding leaves it idle", unit, value, found, 100, reason)
+    yield Claim(
+        PAPER, "Figure 1", "plain decoding leaves it idle", unit, "clock", value, found, 100, reason
+    )
     timings, _ = _timings()
     own = timings[timings.temperature == 0].pivot(index="prompt", columns="method", values="pace")
     gains = (own["staged"] / own["autoregressive"]).dropna()
-    unit, reason = "tokens per second ÷ plain decoding's", f"{OTHERS}; indentation pays there."
+    unit, reason = "tokens per second ÷ plain decoding's", f"{others}; indentation pays there."
     for claim, key, gain in (
         ("the largest gain on a prompt", "largest gain on realistic prompts, up to", gains.max()),
         ("the smallest gain on a prompt", "sometimes only", gains.min()),
     ):
         found = Finding(gain, prompts=len(gains))
-        yield Claim(PAPER, "Figure 2", claim, unit, number("staged.fig2", key), found, 1, reason)
+        yield Claim(
+            PAPER, "Figure 2", claim, unit, "clock", number("staged.fig2", key), found, 1, reason
+        )
     reason = "The paper prints the colours of one text and no counts; notebook 03 colours one here."
-    yield Claim(PAPER, "Figure 3", "which level wrote a token", "share", NONE, Finding(), 0, reason)
+    yield Claim(
+        PAPER,
+        "Figure 3",
+        "which level wrote a token",
+        "share",
+        "nothing",
+        NONE,
+        Finding(),
+        0,
+        reason,
+    )
 
 
 def _setup() -> Iterator[Claim]:
@@ -103,7 +120,9 @@ def _setup() -> Iterator[Claim]:
     printed = number("staged.text.setup", "draft2 latency goal, below")
     reason = "The Katz table of the draft's own samples, whole or pruned, the slowest row."
     unit = "microseconds a lookup, at most"
-    yield Claim(PAPER, "Text", "an n-gram draft is as quick", unit, printed, slowest, None, reason)
+    yield Claim(
+        PAPER, "Text", "an n-gram draft is as quick", unit, "clock", printed, slowest, None, reason
+    )
     ledgers = read_measured("ledger_*")
     own = ledgers[(ledgers.runtime == "fast") & ledgers.draft.str.startswith("staged")]
     models = own.part.isin(["verify", "draft passes"])
@@ -111,7 +130,7 @@ def _setup() -> Iterator[Claim]:
     reason = "All that is not a model's pass, in compiled code; the paper's host is Python."
     printed = number("staged.text.setup", "python overhead")
     found, unit = Finding(100 * shares.max()), "percent of the time"
-    yield Claim(PAPER, "Text", "overhead of the host", unit, printed, found, 0, reason)
+    yield Claim(PAPER, "Text", "overhead of the host", unit, "clock", printed, found, 0, reason)
 
 
 def _timings() -> "tuple[DataFrame, str]":

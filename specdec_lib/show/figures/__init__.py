@@ -31,6 +31,7 @@ from specdec_lib.show.figures.lying_bars import cascade_ablation, rivals, round_
 from specdec_lib.show.figures.roofline import roofline
 from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
 from specdec_lib.show.figures.saving import save, still
+from specdec_lib.show.figures.scores import scorecard
 from specdec_lib.show.figures.shapes import shapes
 from specdec_lib.show.figures.steps import step
 from specdec_lib.show.figures.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk

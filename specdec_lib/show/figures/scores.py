@@ -1,0 +1,39 @@
+"""The chart of a scorecard: what was measured here against what the papers print."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.show.figures.chart import PLAIN, open_chart
+from specdec_lib.show.figures.forms import add_diagonal, add_dots
+from specdec_lib.show.figures.marks import check, marks
+
+
+def scorecard(table: pd.DataFrame) -> go.Figure:
+    """Our speed-up over plain decoding, or over another method, against the printed one: a mark per
+    claim, a series per table or figure of the paper and way of measuring, a panel per paper.
+
+    table    as of `claims.score`: `paper`, `item`, `claim`, `by`, `paper_value`, `ours`, `low`,
+             `high`, `no_effect`, `verdict`; claims that are no speed-ups are left out
+    """
+    check(table, "paper item claim", "by paper_value ours low high no_effect verdict")
+    some = table[(table["no_effect"] == 1) & table["ours"].notna() & table["paper_value"].notna()]
+    some = some[some["by"] != "counted"].sort_values(["paper", "item"], ascending=[False, True])
+    some = some.assign(series=some["paper"] + ", " + some["item"] + " (" + some["by"] + ")")
+    by = {"series": "series", "panel": "paper", "ends": "low ours high"}
+    rows = marks(some, "paper_value", "ours", note="{claim}: {verdict}", **by)
+    values = pd.concat([some["paper_value"], some["ours"], some["low"], some["high"]])
+    x, y = "printed in the paper (× the other method)", "measured here (× the other method)"
+    chart = open_chart(rows["panel"], size=(980, 440), x=x, y=y, gap=0.05)
+    ends = 0.9 * float(values.min()), 1.1 * float(values.max())
+    add_diagonal(chart, ends, name="as printed")
+    add_dots(chart, rows)
+    chart.figure.add_hline(y=1, **PLAIN)
+    ticks = [tick for tick in (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10) if ends[0] <= tick <= ends[1]]
+    axis = {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+    chart.figure.update_xaxes(axis).update_yaxes(axis)
+    smaller = (some["verdict"] == "same sign, smaller").sum()
+    again = (some["verdict"] == "reproduced").sum()
+    return chart.titled(
+        f"{len(some)} printed speed-ups: {again} reproduced, {smaller} of the same sign, smaller;"
+        " above the dotted line a method pays"
+    )
