@@ -164,6 +164,16 @@ def test_what_the_guide_says_about_the_int8_edition_is_so():
     assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in guide
 
 
+def test_the_verdicts_are_those_of_the_scorecard():
+    verdicts = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").verdict
+    order = ["reproduced", "same sign, smaller", "same sign, larger", "sign unsettled", "opposite"]
+    counts = [len(verdicts), *((verdicts == one).sum() for one in [*order, "not testable here"])]
+    numbers = r".*?(\d+)" * 4
+    said = rf"Of (\d+) printed results.*? finds (\d+){numbers} opposite and (\d+)"
+    found = re.search(said, " ".join(README.split()))
+    assert list(map(int, found.groups())) == counts
+
+
 def test_the_sizes_are_those_of_the_card():
     card = json.loads((ROOT / "data" / "ladder" / "card.json").read_text())["models"]
     sizes = [card[name]["parameters"] / 1e6 for name in ("target", "middle", "draft")]
