@@ -118,6 +118,20 @@ def score(claims: Sequence[Claim]) -> "DataFrame":
     return pd.DataFrame([one.row() for one in claims])
 
 
+def readable(scores: "DataFrame") -> "DataFrame":
+    """The scorecard as a person reads it: a claim per row, ours with its interval."""
+
+    def said(value: float, low: float = math.nan, high: float = math.nan) -> str:
+        interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
+        number = f"{value:g}" if value == round(value, 2) else f"{value:.2f}"
+        return "" if math.isnan(value) else number + interval
+
+    columns = ["item", "claim", "unit", "by"]
+    ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
+    shown = scores[columns].assign(paper=scores.paper_value.map(said), ours=ours)
+    return shown.assign(verdict=scores.verdict).set_index(["item", "claim"])
+
+
 def count_verdicts(scores: "DataFrame") -> "DataFrame":
     """How many claims of each paper got each verdict."""
     import pandas as pd
