@@ -1,14 +1,13 @@
 """Pictures of trees without their tokens: where the guesses of a budget go."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.show.figures.marks import check, groups
-from specdec_lib.show.figures.sheet import THIN, leaf_rows, path_trace, sheet, words_trace
-from specdec_lib.show.figures.theme import DARK, GAIN, escape
+from specdec_lib.show.figures.labels import escape
+from specdec_lib.show.figures.marks import check
+from specdec_lib.show.figures.sheet import THIN, Spot, leaf_rows, path_trace, sheet, words_trace
+from specdec_lib.show.figures.theme import DARK, GAIN
 
 SHADES = [[0, "#F4F9FC"], [1, GAIN]]
 DEEP = 0.55  # of the shades, from which on white is easier to read
@@ -24,48 +23,41 @@ def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
              (of the path down to it), as `slots` makes it
     """
     check(table, "shape node", "parent probability")
-    heads, names, edges, places, hover, probabilities = [], [], [], [], [], []
+    heads, names, edges, places, values, hover = [], [], [], [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
-    for name, rows in groups(table.sort_values("node", kind="stable"), "shape"):
-        shape, own = _shape_of(name, rows), rows["probability"].tolist()
+    table = table.sort_values("node", kind="stable")
+    for name, rows in table.groupby("shape", sort=False):
+        if (counted := rows["node"].tolist()) != list(range(len(rows))):
+            raise ValueError(f"nodes count from 0, the root, without a gap; {name} has {counted}")
+        shape, own = Shape(tuple(rows["parent"].tolist())), rows["probability"].tolist()
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
         if heads and left + wide > PAGE:
             left, top, below = 4.0, top + below + APART, 0.0
         heads.append((left, top + 10))
         names.append(f"<b>{escape(name)}</b>  {sum(own):.2f} tokens")
+        x, y = left + NODE / 2, top + HEAD
         down = zip(shape.depths, leaf_rows(shape.parents), strict=True)
-        corner = left + NODE / 2, top + HEAD
-        spots = [(corner[0] + STEP * depth, corner[1] + LEAF * row) for depth, row in down]
+        spots = [(x + STEP * depth, y + LEAF * row) for depth, row in down]
         edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
         hover += [
             f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
             for depth, rank, value in zip(shape.depths, shape.ranks, own, strict=True)
         ]
-        places, probabilities = places + spots, probabilities + own
+        places, values = places + spots, values + own
         below = max(below, HEAD + LEAF * max(1, shape.leaves))
         left, right = left + wide + APART, max(right, left + wide)
     words = words_trace(heads, names, size=14, code=False).update(textposition="middle right")
-    traces = [path_trace(edges, THIN), _nodes(places, probabilities, hover), words]
+    traces = [path_trace(edges, THIN), _nodes(places, values, hover), words]
     return sheet(traces, (right + 4, top + below + 4), title)
 
 
-def _shape_of(name: str, rows: pd.DataFrame) -> Shape:
-    if rows["node"].tolist() != list(range(len(rows))):
-        raise ValueError(
-            f"nodes count from 0, the root, without a gap; {name} has {rows['node'].tolist()}"
-        )
-    return Shape(tuple(rows["parent"].tolist()))
-
-
-def _nodes(
-    places: Sequence[tuple[float, float]], probabilities: Sequence[float], hover: Sequence[str]
-) -> go.Scatter:
-    shades = [probability**0.5 for probability in probabilities]  # small ones differ too
+def _nodes(places: list[Spot], values: list[float], hover: list[str]) -> go.Scatter:
+    shades = [value**0.5 for value in values]  # small ones differ too
     marker = {"size": NODE, "color": shades, "colorscale": SHADES, "cmin": 0, "cmax": 1}
     marker |= {"line": {"color": GAIN, "width": 1.2}, "opacity": 1}
     numbers = [
         "1" if value > 0.995 else f"{value:.2f}".removeprefix("0") if value >= 0.005 else "0"
-        for value in probabilities
+        for value in values
     ]
     trace = words_trace(places, numbers, size=10.5, hover=hover, code=False)
     ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]

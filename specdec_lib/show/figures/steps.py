@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, visible
+from specdec_lib.show.figures.labels import escape, visible
+from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES
 
 WIDTH, ROW, AROUND = 760, 26, 150  # pixels: of a figure, of a candidate, and of what is around
 LABEL = 16  # characters

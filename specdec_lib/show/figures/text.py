@@ -3,29 +3,30 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.show.figures.labels import escape, visible
 from specdec_lib.show.figures.marks import check
 from specdec_lib.show.figures.sheet import boxes_trace, path_trace, sheet, words_trace
-from specdec_lib.show.figures.theme import INK, colours, escape, visible
+from specdec_lib.show.figures.theme import INK, looks
 
 CHARACTER, LINE = 8.2, 26.0  # pixels
 COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
 
 
-def origins(table: pd.DataFrame) -> go.Figure:
+def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     """The emitted text stands in boxes coloured by the source of each token; a bar marks where a
     round starts, the legend says each source's share.
 
     table    a row per token in order: `token` (its text), `source`, `round`
+    title    what stands above it; without it, how many tokens a round has
     """
     check(table, "", "token source round")
     pieces, traces = _lay_out(table), []
-    for source, colour in colours(table["source"]).items():
+    for source, look in looks(table["source"]).items():
         count = int((table["source"] == source).sum())
-        own = pieces[pieces["source"] == source]
-        boxes = list(own[["left", "top", "right", "bottom"]].itertuples(index=False))
+        own = pieces.loc[pieces["source"] == source, ["left", "top", "right", "bottom"]]
         share = f"{escape(source)} {count / len(table):.0%} ({count})"
-        traces.append(boxes_trace(boxes, colour, name=share))
+        traces.append(boxes_trace(own.itertuples(index=False), look.colour, name=share))
     first = pieces[pieces["round"] != pieces["round"].shift()]
     starts = [
         [(one.left - 0.6, one.top - 3), (one.left - 0.6, one.bottom + 3)]
@@ -37,12 +38,11 @@ def origins(table: pd.DataFrame) -> go.Figure:
         for one in pieces.itertuples()
     ]
     texts = [escape(text.strip()) for text in pieces["text"]]
-    middles = list(pieces[["x", "y"]].itertuples(index=False))
-    traces.append(words_trace(middles, texts, hover=hover))
+    traces.append(words_trace([*zip(pieces["x"], pieces["y"], strict=True)], texts, hover=hover))
     width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
     count = table["round"].nunique()
-    title = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
-    return sheet(traces, (width, height), title)
+    counts = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
+    return sheet(traces, (width, height), title or counts)
 
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
@@ -60,13 +60,12 @@ def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
             text = "".join(shown) or "∅"
             if column and column + len(text) > COLUMNS:
                 line, column = line + 1, 0
-            left, middle = INSET + column * CHARACTER, (line + 0.5) * LINE
-            lead = len(text) - len(text.lstrip())
-            letters = column + lead + len(text.strip()) / 2
-            box = {"left": left + 0.6, "right": left + len(text) * CHARACTER - 0.6}
-            box |= {"top": middle - 10, "bottom": middle + 10}
-            pieces.append(row | box | {"text": text, "x": INSET + letters * CHARACTER, "y": middle})
+            middle = (line + 0.5) * LINE
+            letters = column + len(text) - len(text.lstrip()) + len(text.strip()) / 2
+            box = {"left": INSET + column * CHARACTER + 0.6, "top": middle - 10}
             column += len(text)
+            box |= {"right": INSET + column * CHARACTER - 0.6, "bottom": middle + 10}
+            pieces.append(row | box | {"text": text, "x": INSET + letters * CHARACTER, "y": middle})
             if part.endswith("\n"):
                 line, column = line + 1, 0
     return pd.DataFrame(pieces)
