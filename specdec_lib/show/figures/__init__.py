@@ -12,11 +12,10 @@ from specdec_lib.show.figures.dots import kinds, predicted_speeds, predicted_tok
 from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, latency, lenience
 from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
 from specdec_lib.show.figures.pieces import cascade_ablation, rivals, round_ledger, yields
+from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.roofline import roofline
 from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
 from specdec_lib.show.figures.saving import save, still
-from specdec_lib.show.figures.shapes import shapes
 from specdec_lib.show.figures.steps import step
 from specdec_lib.show.figures.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk
-from specdec_lib.show.figures.text import origins
 from specdec_lib.show.figures.trees import mask, tree

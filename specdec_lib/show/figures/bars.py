@@ -8,9 +8,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_bars, add_dots
-from specdec_lib.show.figures.labels import short, visible
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
-from specdec_lib.show.figures.theme import GAIN, LOSS, PAPERS, Look, looks
+from specdec_lib.show.figures.theme import GAIN, LOSS, PAPERS, Look, looks, short, visible
 
 LENGTH_LOOKS = {
     "faster": Look(GAIN),
@@ -21,7 +20,7 @@ LENGTH_LOOKS = {
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
-    """Bars show the probabilities of the same tokens under several distributions, side by side.
+    """The probabilities of the same tokens under several distributions, side by side.
 
     table    `token` (its text), `distribution`, `probability`, in the order in which they are shown
     """
@@ -40,11 +39,9 @@ def distributions(table: pd.DataFrame) -> go.Figure:
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
-    """Speed-up over how many guesses a chain has, as bars, those below plain decoding hatched; the
-    chosen length in full colour.
+    """Speed-up by a chain's `length`, below plain decoding hatched; the chosen one in full colour.
 
-    table     `length` from 1, `speed_up`, `tokens_per_round`
-    length    the chosen one
+    table    `length` from 1, `speed_up`, `tokens_per_round`
     """
     by = {"text": "speed_up", "once": "length"}
     rows = marks(table, "length", "speed_up", note="{tokens_per_round:.2f} tokens per round", **by)
@@ -93,8 +90,7 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     the paper's ratios as hollow diamonds.
 
     table    `domain`, `method`, `ours`, `ours_low`, `ours_high`, `paper` (tokens per second), and
-             `ratio`, `ratio_low`, `ratio_high`, `paper_ratio` (to autoregressive decoding on the
-             same machine); NaN where there is none
+             `ratio`, `ratio_low`, `ratio_high`, `paper_ratio`; NaN where there is none
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "domain method", f"ours ours_low ours_high paper paper_ratio {ends}")

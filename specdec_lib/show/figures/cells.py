@@ -8,9 +8,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
-from specdec_lib.show.figures.labels import wrap
 from specdec_lib.show.figures.marks import check, check_grid, marks, names_of
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
 PAIR, HERE = "our pairs", "here"
@@ -18,8 +17,7 @@ MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="s
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:
-    """P(match | rank, gap) as cells with the numbers in them: ranks from the top down, gaps from
-    the left.
+    """P(match | rank, gap) as cells with the numbers in them.
 
     table    `gap` (the bin's name, in order), `rank` from 0, `rate`; a missing cell stays empty
     """
@@ -34,14 +32,11 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
 
 
 def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str) -> go.Figure:
-    """SWI over two entries of the K matrix, a cell per pair; a frame and the headline mark the
-    optimum.
+    """SWI over two entries of the K matrix, a cell per pair; a frame marks the optimum.
 
     table           the full grid: `k1`, `k2`, `swi` (NaN: an empty cell)
-    best            the optimum's k1 and k2
+    best            the optimum's k1 and k2; ValueError if it is no cell with a value
     across, down    what k1 and k2 count, for the axes
-
-    Raises ValueError if the optimum is no cell with a value.
     """
     check_grid(table, "k1 k2", "swi")
     values = table.set_index(["k1", "k2"])["swi"].astype(float)
@@ -58,8 +53,7 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
 
 
 def speed_surface(table: pd.DataFrame) -> go.Figure:
-    """Speed-up over budget and deepest guess, a panel per width, as cells with their values; blue
-    is faster than plain decoding, orange slower. A frame marks the best of all.
+    """Speed-up over budget and deepest guess, a panel per width; a frame marks the best of all.
 
     table    the full grid: `budget` (nodes without the root), `depth` (the deepest guess allowed),
              `width` (children per node, at most), `speed_up`
@@ -122,17 +116,11 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     font = {"size": 11, "color": DARK}
     levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": font}
     place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
-    shades = go.Contour(
-        **place,
-        zmin=1.0,
-        zmax=most,
-        colorscale=[[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]],
-        contours=levels,
-        line={"width": 0.7, "color": INK},
-        colorbar={"title": {"text": "speed-up", "side": "top"}, "thickness": 14},
-        hovertemplate="rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>",
-    )
-    chart.add(shades)
+    look = {"zmin": 1.0, "zmax": most, "line": {"width": 0.7, "color": INK}, "contours": levels}
+    look["colorscale"] = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
+    look["colorbar"] = {"title": {"text": "speed-up", "side": "top"}, "thickness": 14}
+    said = "rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>"
+    chart.add(go.Contour(**place, **look, hovertemplate=said))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
     line = {"width": 3.5, "color": LOSS}
     look = {"showscale": False, "name": "break-even", "hoverinfo": "skip"}

@@ -8,9 +8,8 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from specdec_lib.show.figures.labels import escape, wrap
 from specdec_lib.show.figures.marks import ends_of, names_of
-from specdec_lib.show.figures.theme import INK, SCREEN
+from specdec_lib.show.figures.theme import INK, SCREEN, escape, wrap
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
 WIDEST = 1160  # pixels of a figure: it fits a page
@@ -43,14 +42,9 @@ class Chart:
         across = columns or (2 if len(names) == 4 else min(3, len(names)))
         down = -(-len(names) // across)
         width, height = min(WIDEST, round(120 + wide * across)), round(high * down)
-        self.figure = make_subplots(
-            rows=down,
-            cols=across,
-            subplot_titles=[escape(name) for name in names],
-            shared_yaxes=shared_y,
-            horizontal_spacing=gap,
-            vertical_spacing=100 / height if down > 1 else 0,
-        )
+        apart = {"horizontal_spacing": gap, "vertical_spacing": 100 / height if down > 1 else 0}
+        apart |= {"shared_yaxes": shared_y, "subplot_titles": list(map(escape, names))}
+        self.figure = make_subplots(down, across, **apart)
         self.figure.update_annotations(font={"size": 14})
         self.figure.update_layout(template=SCREEN, width=width, height=height)
         self.figure.update_xaxes(title=wrap(x, max(20, int(width / across / 8))))
@@ -113,10 +107,7 @@ class Chart:
         head = 18 + HEADLINE * len(lines)
         top = head + LEGEND_ROW * rows + (30 if any(self.panels) else 8)
         height = layout.height + top
-        return self.figure.update_layout(
-            title={"text": "<br>".join(map(escape, lines))},
-            height=height,
-            margin={"t": top},
-            showlegend=bool(names),
-            legend={"yref": "container", "y": 1 - head / height, "yanchor": "top"},
-        )
+        legend = {"yref": "container", "y": 1 - head / height, "yanchor": "top"}
+        self.figure.update_layout(height=height, margin={"t": top}, legend=legend)
+        title = {"text": "<br>".join(map(escape, lines))}
+        return self.figure.update_layout(title=title, showlegend=bool(names))

@@ -6,9 +6,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
-from specdec_lib.show.figures.labels import escape, wrap
 from specdec_lib.show.figures.marks import check, check_among, lanes, marks, names_of, span_of
-from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, looks
+from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, wrap
 
 WIDEST = 26  # pixels across the dot of the most tokens
 SWEEPS = ("temperature", "domain")
@@ -27,9 +26,8 @@ def acceptance(table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False
 
     table    the column that `x` names, `rate` (NaN draws nothing), `low`, `high`, `at_risk`,
              `series`
-    log_x    whether equal factors of `x` are equally far apart
     """
-    rows = marks(table, x, "rate", **RATES).sort_values("x", kind="stable")
+    rows = marks(table, x, "rate", **RATES)
     if log_x and not rows["x"].min() > 0:
         raise ValueError(f"a logarithmic axis shows {x} above 0, got {rows['x'].min()}")
     chart = Chart(high=384, x=x_title, y=RATE)
@@ -61,7 +59,7 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
 
     table    `confidence` (mean of the bin), `rate`, `low`, `high`, `at_risk`, `series`
     """
-    rows = marks(table, "confidence", "rate", **RATES).sort_values("x", kind="stable")
+    rows = marks(table, "confidence", "rate", **RATES)
     share = rows["at_risk"] / max(1.0, float(rows["at_risk"].max()))
     chart = Chart(wide=480, high=540, x="confidence of the draft", y=RATE)
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
@@ -71,8 +69,7 @@ def calibration_curve(table: pd.DataFrame) -> go.Figure:
 
 
 def predicted_tokens(table: pd.DataFrame) -> go.Figure:
-    """Measured tokens per round against predicted ones; on the line they agree, in the band they do
-    to 5 %.
+    """Measured tokens per round against predicted ones; in the band they agree to 5 %.
 
     table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`
     """
@@ -86,11 +83,10 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
-    """Measured against predicted tokens per second, a mark per setting and a shape per series; in
-    the band they differ by at most 10 %. The headline has the median and the largest error.
+    """Measured against predicted tokens per second; in the band they agree to 10 %. The headline
+    has the median and the largest error.
 
-    table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`,
-             `sampling` (a panel each, with the same axes)
+    table    as of `predicted_tokens`, and `sampling` (a panel each)
     """
     rows = marks(table, "predicted", "measured", panel="sampling", **PREDICTIONS)
     values = rows[["x", "y", "low", "high"]].astype(float)
@@ -108,8 +104,7 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
 
 
 def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
-    """A value with one stage and with two, a line with intervals per shape of tree and a panel per
-    sampling, values beside the dots.
+    """A value with one stage and with two, a line per shape of tree and a panel per sampling.
 
     table    `shape` ("chain", "tree"), `stages` (1, 2), `sampling`, `value`, `low`, `high`
     """
@@ -127,11 +122,11 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
 
 
 def speed_sweep(table: pd.DataFrame) -> go.Figure:
-    """Speed-up over plain decoding along what was swept: a panel per sweep, dots with intervals per
-    draft, joined where the values are numbers.
+    """Speed-up over plain decoding along what was swept, a panel per sweep; dots of a draft are
+    joined where the values are numbers.
 
-    table    `sweep` (the panel: "temperature", "domain"), `value` (a number or a word), `draft`,
-             `speed_up`, `speed_up_low`, `speed_up_high`
+    table    `sweep` ("temperature", "domain"), `value` (a number or a word), `draft`, `speed_up`,
+             `speed_up_low`, `speed_up_high`
     """
     check(table, "sweep value draft", "speed_up_low speed_up speed_up_high")
     check_among("a sweep", table["sweep"], SWEEPS)

@@ -7,9 +7,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.labels import escape
 from specdec_lib.show.figures.marks import ends_of
-from specdec_lib.show.figures.theme import DARK, INK, Look, faint
+from specdec_lib.show.figures.theme import DARK, INK, Look, escape, faint
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
@@ -25,59 +24,40 @@ def add_dots(
     lying: bool = False,
     joined: float = 0,
     size: float = 9,
+    bands: bool = False,
 ) -> None:
     """Add a trace of dots per panel and series, with intervals and texts where the marks have them.
 
     looks     by series; without them each has one of the theme's
     lying     whether the value lies along x
-    joined    width of the line that joins them; 0 for none
+    joined    width of the line that joins them along x; 0 for none
+    size      pixels across a dot; 0 for none
+    bands     whether intervals are bands behind all lines
     """
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
-    dropped = marks.dropna(subset=[value])
-    for (panel, name), own in dropped.groupby(["panel", "series"], sort=False):
-        dots = go.Scatter(
-            **_said(own, value, name, "%{x}: " if joined else ""),
-            mode="lines+markers" if joined else "markers",
-            line=looks[name].line(joined),
-            marker=looks[name].marker(size),
-            cliponaxis=False,
-        )
-        dots[f"error_{value}"] = _error_bars(own, value, looks[name].colour)
-        if "size" in own:
-            dots.marker.update(size=list(own["size"]), opacity=0.75)
-        chart.add(dots, panel)
-        words_beside(chart, own, lying=lying, away=size)
-
-
-def add_lines(
-    chart: Chart,
-    marks: pd.DataFrame,
-    looks: Looks | None = None,
-    *,
-    dots: float = 0,
-    width: float = 2,
-) -> None:
-    """Add a line per panel and series, over a band from `low` to `high` where the marks have them.
-
-    dots    size of the marks on the lines; 0 for none
-    """
-    looks, marks = looks or theme.looks(marks["series"]), marks.dropna(subset=["y"])
+    marks = marks.dropna(subset=[value])
     pieces = [
-        (key, own.sort_values("x", kind="stable"))
+        (key, own.sort_values("x", kind="stable") if joined else own)
         for key, own in marks.groupby(["panel", "series"], sort=False)
     ]
-    for (panel, name), own in pieces if "low" in marks else ():
+    for (panel, name), own in pieces if bands and "low" in marks else ():
         band = own.dropna(subset=["low", "high"])
         xs, ys = [*band["x"], *band["x"][::-1]], [*band["low"], *band["high"][::-1]]
         _add_veil(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
     for (panel, name), own in pieces:
-        line = go.Scatter(
-            **_said(own, "y", name, "%{x}: "),
-            mode="lines+markers" if dots else "lines",
-            line=looks[name].line(width),
-            marker=looks[name].marker(dots),
+        dots = go.Scatter(
+            **_given(own, value, name, at=bool(joined)),
+            mode="+".join(["lines"] * bool(joined) + ["markers"] * bool(size)),
+            line=looks[name].line(joined),
+            marker=looks[name].marker(size),
+            cliponaxis=False,
         )
-        chart.add(line, panel)
+        if not bands:
+            dots[f"error_{value}"] = _error_bars(own, value, looks[name].colour)
+        if "size" in own:
+            dots.marker.update(size=list(own["size"]), opacity=0.75)
+        chart.add(dots, panel)
+        words_beside(chart, own, lying=lying, away=size)
 
 
 def _add_veil(
@@ -123,7 +103,7 @@ def add_bars(
     marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
     for (panel, name, look), own in marks.groupby(["panel", "series", "look"], sort=False):
         bars = go.Bar(
-            **_said(own, value, name),
+            **_given(own, value, name, at=False),
             width=width,
             orientation="h" if lying else "v",
             base=list(own["base"]) if "base" in own else None,
@@ -154,19 +134,12 @@ def add_cells(
     ends      of the colours; None for the least and the greatest value
     framed    column and row of the cell that has a frame
     """
-    cells = go.Heatmap(
-        x=[escape(column) for column in grid.columns],
-        y=[escape(row) for row in grid.index],
-        z=grid.to_numpy(dtype=float),
-        zmin=ends[0],
-        zmax=ends[1],
-        colorscale=shades,
-        xgap=1,
-        ygap=1,
-        showscale=panel == list(chart.panels)[-1],
-        colorbar={"title": {"text": name, "side": "top"}, "thickness": 14},
-        hovertemplate=f"%{{y}}, %{{x}}: {name} %{{z:.3f}}<extra></extra>",
-    )
+    place = {"x": list(map(escape, grid.columns)), "y": list(map(escape, grid.index))}
+    look = {"zmin": ends[0], "zmax": ends[1], "colorscale": shades, "xgap": 1, "ygap": 1}
+    look["colorbar"] = {"title": {"text": name, "side": "top"}, "thickness": 14}
+    look["hovertemplate"] = f"%{{y}}, %{{x}}: {name} %{{z:.3f}}<extra></extra>"
+    last = panel == list(chart.panels)[-1]
+    cells = go.Heatmap(**place, **look, z=grid.to_numpy(dtype=float), showscale=last)
     if grid.shape[1] <= MOST_WITH_NUMBERS:
         cells.update(texttemplate="%{z:.2f}", textfont={"size": 11, "color": DARK})
     chart.add(cells, panel)
@@ -191,34 +164,22 @@ def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float =
         left = list(rows["x"] < 0)
         texts = [f"{text} " if at else f" {text}" for text, at in zip(texts, left, strict=True)]
         sides = [f"middle {'left' if at else 'right'}" for at in left]
-    words = go.Scatter(
-        x=list(far if lying else rows["x"]),
-        y=list(rows["y"] if lying else far),
-        mode="markers+text",
-        marker={"opacity": 0, "size": 1.6 * away},  # the words stand clear of it
-        text=texts,
-        textposition=sides,
-        textfont={"size": 11},
-        cliponaxis=False,
-        name=escape(rows["series"].iloc[0]),
-        showlegend=False,
-        hoverinfo="skip",
-    )
+    place = {"x": list(far), "y": list(rows["y"])} if lying else {"x": list(rows["x"]), "y": far}
+    clear = {"opacity": 0, "size": 1.6 * away}  # the words stand clear of it
+    look = {"mode": "markers+text", "marker": clear, "textfont": {"size": 11}, "hoverinfo": "skip"}
+    name = {"name": escape(rows["series"].iloc[0]), "showlegend": False, "cliponaxis": False}
+    words = go.Scatter(**place, **look, **name, text=texts, textposition=sides)
     chart.add(words, rows["panel"].iloc[0])
 
 
-def _said(rows: pd.DataFrame, value: str, name: str, place: str = "") -> dict[str, object]:
-    """Marks of a series as plotly takes them; hovered over, each says its place, its value, its
-    interval and its note.
+def _given(rows: pd.DataFrame, value: str, name: str, *, at: bool) -> dict[str, object]:
+    """Marks of a series as plotly takes them; hovered over, each says its value, its interval and
+    its note, and with `at` its place.
     """
-    said = []
-    for row in rows.to_dict("records"):
-        words = f"{row[value]:.4g}"
-        if row.get("low", float("nan")) == row.get("low"):
-            words += f" ({row['low']:.4g} to {row['high']:.4g})"
-        said.append(words + (f"<br>{escape(row['note'])}" if row.get("note") else ""))
-    given = {"x": list(rows["x"]), "y": list(rows["y"]), "name": escape(name), "hovertext": said}
-    return given | {"hovertemplate": f"{place}%{{hovertext}}<extra>%{{fullData.name}}</extra>"}
+    given = {"x": list(rows["x"]), "y": list(rows["y"]), "name": escape(name)}
+    given |= {"xhoverformat": ".4~g", "yhoverformat": ".4~g"}
+    notes = [escape(note) for note in rows["note"]] if "note" in rows else None
+    return given | {"hovertext": notes, "hoverinfo": f"{'x+y' if at else value}+text+name"}
 
 
 def _error_bars(rows: pd.DataFrame, value: str, colour: str) -> dict[str, object]:

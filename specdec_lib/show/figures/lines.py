@@ -6,12 +6,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import add_dots, add_lines
-from specdec_lib.show.figures.labels import short
+from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.marks import check, marks, names_of
-from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, SYMBOLS, Look, looks
+from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, SYMBOLS, Look, looks, short
 
 THEIRS = "paper (tokens per second)"
+LINES = {"joined": 2, "size": 0, "bands": True}
+DOTTED = LINES | {"size": 8}
 SECONDS = "low_seconds seconds high_seconds"
 CHOSEN, ALLOWED, STAR = "at the chosen context", "what the machine would allow", "this pass"
 PASS_LOOKS = {
@@ -22,8 +23,7 @@ PASS_LOOKS = {
 
 
 def position(table: pd.DataFrame) -> go.Figure:
-    """How likely a draft is accepted up to and including a position: a line with a band per
-    drafter, a panel per domain.
+    """How likely a draft is accepted up to a position: a line per drafter, a panel per domain.
 
     table    `domain`, `drafter`, `position` from 1, `at_risk` (drafts that long), `rate` (NaN draws
              nothing), `low`, `high`
@@ -33,7 +33,7 @@ def position(table: pd.DataFrame) -> go.Figure:
     rows = marks(table, "position", "rate", ends="low rate high", note=note, **by)
     x, y = "position in the draft", "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
-    add_lines(chart, rows)
+    add_dots(chart, rows, **LINES)
     last = int(rows["x"].max())
     ticks = [1, *range(5, last + 1, 5)] if last > 12 else list(range(1, last + 1))
     chart.axis("x", tickvals=ticks, range=[0.5, last + 0.5], showline=True)
@@ -42,8 +42,7 @@ def position(table: pd.DataFrame) -> go.Figure:
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """What K00 changes: SWI ÷ that at K00 = 1, a line with a band per domain; the paper's tokens
-    per second, ÷ theirs at 1, as diamonds.
+    """What K00 changes: SWI ÷ that at K00 = 1, a line per domain; the paper's speed as diamonds.
 
     table    `domain`, `k00`, `ours`, `ours_low`, `ours_high` (SWI), `ours_relative`, `paper`
              (tokens per second), `paper_relative`; NaN where there is none
@@ -54,7 +53,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     scale = table["ours_relative"] / table["ours"]
     x, y = "K00, tokens wanted of the first drafter per round", "SWI ÷ that at K00 = 1"
     chart = Chart(x=x, y=y)
-    add_lines(chart, rows.assign(low=rows["low"] * scale, high=rows["high"] * scale), dots=8)
+    add_dots(chart, rows.assign(low=rows["low"] * scale, high=rows["high"] * scale), **DOTTED)
     theirs = table.dropna(subset=["paper_relative"]).drop_duplicates(["k00", "paper_relative"])
     if len(theirs):
         papers = marks(theirs, "k00", "paper_relative", note="{paper:.2f} tokens per second")
@@ -64,8 +63,7 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """Lenience against speed and against length: SWI with a band on the left, tokens per round on
-    the right, a line per domain.
+    """Lenience against SWI on the left, tokens per round on the right, a line per domain.
 
     table    `domain`, `lenience`, `swi`, `swi_low`, `swi_high`, `tokens_per_round`
     """
@@ -75,7 +73,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     panels = {"SWI (plain decoding is 1)": swi, "tokens per round": length}
     chart = Chart(panels, wide=370, x="lenience (1: none)", shared_y=False, gap=0.09)
     for panel, rows in panels.items():
-        add_lines(chart, rows.assign(panel=panel), dots=8)
+        add_dots(chart, rows.assign(panel=panel), **DOTTED)
     ticks = sorted(set(table["lenience"]))
     words = [f"{tick:g}" for tick in ticks]
     chart.axis("x", type="log", tickvals=ticks, ticktext=words, showline=True)
@@ -83,8 +81,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
 
 
 def budget_curves(table: pd.DataFrame) -> go.Figure:
-    """Tokens per round against the budget, on a scale where each doubling is one step; a line per
-    shape of tree.
+    """Tokens per round against the budget, a line per shape of tree.
 
     table    `budget` (nodes without the root), `tokens_per_round`, `shape` (its name), `measured`
              (a dot, else part of the shape's line), `low` and `high` (an interval, or NaN)
@@ -94,22 +91,21 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
     seen = rows["measured"].astype(bool)
-    add_lines(chart, rows[~seen], styles)
+    add_dots(chart, rows[~seen], styles, **LINES)
     add_dots(chart, rows[seen], styles, size=10)
     headline = "Tokens per round of a tree of each size: lines are predicted, dots measured"
     return chart.titled(headline)
 
 
 def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
-    """Speed-up against the budget, a line per deepest guess allowed; a star marks the best of all,
-    a dotted line plain decoding.
+    """Speed-up against the budget, a line per deepest guess allowed; a star marks the best of all.
 
     table    `budget` (nodes without the root), `depth` (the deepest guess allowed), `speed_up`
     """
     rows = marks(table, "budget", "speed_up", once="budget depth").sort_values(["depth", "budget"])
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
     chart = _budget_chart(rows, "speed-up over plain decoding (dotted)")
-    add_lines(chart, rows)
+    add_dots(chart, rows, **LINES)
     best = rows.loc[rows["y"].idxmax()]
     words = f"{best.y:.2f} with {best.budget} guesses, {best.series}"
     star = best.to_frame().T.assign(series="the best", text=words)
@@ -128,12 +124,11 @@ def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
 
 
 def latency(table: pd.DataFrame) -> go.Figure:
-    """Milliseconds of a pass against its rows, a panel per model, each with its own y axis, and a
-    line per runtime with a band between the quartiles; the roofline dotted.
+    """Milliseconds of a pass against its rows, a panel per model, a line per runtime and for the
+    least and the greatest context, with a band between the quartiles; the roofline dotted.
 
     table    `model`, `runtime`, `rows`, `context_tokens`, `seconds`, `low_seconds`, `high_seconds`,
-             optionally `roofline_seconds`, drawn at the greatest context; where there are several
-             contexts, the least and the greatest are drawn, as lines of their own
+             optionally `roofline_seconds`
     """
     check(table, "model runtime rows context_tokens", SECONDS)
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
@@ -145,14 +140,15 @@ def latency(table: pd.DataFrame) -> go.Figure:
     for row in table.itertuples():
         hue, dash = hues[str(row.runtime)], DASHES[contexts.index(row.context_tokens)]
         styles[row.series] = Look(hue.colour, dash, hue.symbol)
-    x, y = "rows of a pass", "milliseconds of a pass"
-    chart = Chart(rows["panel"], wide=260, x=x, y=y, shared_y=False, gap=0.07)
-    add_lines(chart, rows, styles, dots=7)
+    look = {"wide": 260, "shared_y": False, "gap": 0.07}
+    chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
+    add_dots(chart, rows, styles, **DOTTED)
     if "roofline_seconds" in table:
         roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
         named = "roofline, " + roofs["runtime"].map(str)
         dotted = {f"roofline, {name}": Look(look.colour, "dot") for name, look in hues.items()}
-        add_lines(chart, roofs.assign(y=1e3 * roofs["roofline_seconds"], series=named), dotted)
+        roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"], series=named)
+        add_dots(chart, roofs, dotted, **LINES)
     chart.count_in_powers(table["rows"])
     chart.axis("y", rangemode="tozero")
     return chart.titled("How long a pass takes, by its rows")
@@ -165,15 +161,11 @@ def _milliseconds(table: pd.DataFrame, panel: str = "") -> pd.DataFrame:
 
 
 def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str = "") -> go.Figure:
-    """Milliseconds of a pass against its rows: a thin line with dots per measured context, a thick
-    one at the chosen context, a star at the pass, with its milliseconds and how many times those
-    of one row they are.
+    """Milliseconds of a pass against its rows: thin lines per measured context, a thick one at the
+    chosen context, a star at the pass of `rows`.
 
-    measured    of one model in one runtime: `rows`, `context_tokens`, `seconds`, `low_seconds`,
-                `high_seconds`
-    line        at the chosen context: `rows`, `seconds`, optionally `roofline_seconds`, drawn
-                dotted
-    rows        of the pass that the star marks
+    measured    of one model in one runtime, as of `latency`
+    line        at the chosen context: `rows`, `seconds`, optionally `roofline_seconds`
     """
     check(measured, "rows context_tokens", SECONDS)
     check(line, "rows", "seconds")
@@ -188,11 +180,12 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
         for number, name in enumerate(names_of(named["series"]))
     }
     chart = Chart(high=394, x="rows of the pass", y="milliseconds of a pass")
-    add_lines(chart, _milliseconds(named), styles, dots=6, width=1)
+    add_dots(chart, _milliseconds(named), styles, joined=1, size=6, bands=True)
     chosen = marks(line, "rows", 1e3 * line["seconds"]).sort_values("rows").assign(series=CHOSEN)
-    add_lines(chart, chosen, styles, width=3)
+    add_dots(chart, chosen, styles, joined=3, size=0)
     if "roofline_seconds" in line:
-        add_lines(chart, chosen.assign(y=1e3 * chosen["roofline_seconds"], series=ALLOWED), styles)
+        roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series=ALLOWED)
+        add_dots(chart, roof, styles, **LINES)
     star = chosen[chosen["rows"] == rows]
     took, one = star["y"].iloc[0], chosen["y"].iloc[0]
     words = f"{short(took)} ms, {short(took / one)} × one row"
@@ -206,8 +199,8 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
 
 
 def relative_performance(table: pd.DataFrame) -> go.Figure:
-    """Each prompt's relative performance per method, prompts sorted by that of "staged" (or else
-    the last method); a panel per sampling.
+    """Each prompt's relative performance per method, a panel per sampling; prompts are sorted by
+    that of "staged", or else of the last method.
 
     table    `sampling`, `prompt`, `method`, `relative` (1 is plain decoding's)
     """
@@ -233,4 +226,4 @@ def _rank(rows: pd.DataFrame, sampling: str) -> pd.DataFrame:
         )
     lead = rows[rows["method"] == ("staged" if "staged" in methods else methods[-1])]
     rank = lead.set_index("prompt")["relative"].rank(method="first").astype(int)
-    return rows.assign(rank=rows["prompt"].map(rank)).sort_values("rank", kind="stable")
+    return rows.assign(rank=rows["prompt"].map(rank))

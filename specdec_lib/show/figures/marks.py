@@ -11,7 +11,7 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from specdec_lib.show.figures.labels import short
+from specdec_lib.show.figures.theme import short
 
 Numbers = str | float | Sequence[float] | pd.Series
 
@@ -91,7 +91,6 @@ def marks(
                      the marks have no interval, even if the table has columns `low` and `high`
     text             the column whose numbers stand beside the marks
     note             what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
-
     Raises ValueError as `check` does, and if an interval does not hold its value.
     """
     said = [name for _, name, *_ in Formatter().parse(note) if name]

@@ -5,9 +5,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import PLAIN, Chart
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.labels import escape, short
 from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, marks, span_of
-from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks
+from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, escape, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {
@@ -32,16 +31,15 @@ PART_LOOKS = {
     part: Look(colour, hatch=hatch)
     for (part, colour), hatch in zip(PARTS.items(), HATCHES, strict=True)
 }
+NOTE = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round: a lying bar per series of accepted guesses and, hatched behind it, the
-    token that the target adds to every round.
+    """Tokens per round: a lying bar per series of accepted guesses and, hatched behind it unless
+    `bonus` is False, the token that the target adds to every round.
 
-    table    as of `acceptance.tokens`: `series`, `rounds`, `tokens_per_round` and
-             `accepted_per_round`, both with `_low` and `_high` (NaN: no interval)
-    bonus    False leaves the target's token out, and shows the interval of what is left
+    table    as of `acceptance.tokens`
     """
     both = ("tokens_per_round", "accepted_per_round")
     ends = [f"{name}_low {name} {name}_high" for name in both]
@@ -63,10 +61,9 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """The change that each part left out makes, in percent of the full cascade: a panel per domain,
-    a bar per part; the paper's hollow.
+    """What leaving each part out changes: a panel per domain, a bar per part; the paper's hollow.
 
-    table    `domain`, `variant`, `change_percent`, `low`, `high` (negative is slower), `paper`
+    table    `domain`, `variant`, `change_percent` of the full cascade, `low`, `high`, `paper`
              (percent, or NaN); the variant "full" is the line at 0
     """
     ends = "low change_percent high"
@@ -96,9 +93,7 @@ def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
     tokens and price per round, acceptance rate.
 
-    table    as of `Replays.beside`: `setting` (its name), `swi`, `low`, `high`,
-             `tokens_per_round`, `acceptance_rate` (NaN where nothing was tried), and per model
-             `<model>_passes` and `<model>_price` per round, a target pass's price being 1
+    table    as of `Replays.beside`
     """
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price"
     check(table, "setting", values)
@@ -175,5 +170,5 @@ def _round_marks(table: pd.DataFrame) -> pd.DataFrame:
     base, longest = sums.cumsum() - table["milliseconds"], float(sums.sum().max())
     room = table["milliseconds"] > WRITTEN * longest
     table = table.assign(base=base, inside=table["share"].map("{:.0%}".format).where(room, ""))
-    by = {"series": "part", "panel": "sampling", "note": "{draft}: {share:.1%}, {who}"}
+    by = {"series": "part", "panel": "sampling", "note": NOTE}
     return marks(table, "milliseconds", "place", **by)

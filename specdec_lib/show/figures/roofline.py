@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.labels import escape, with_prefix
 from specdec_lib.show.figures.marks import check, check_among, marks
-from specdec_lib.show.figures.theme import INK, SOURCES, Look
+from specdec_lib.show.figures.theme import INK, SOURCES, Look, escape, with_prefix
 
 KINDS = {"paper": Look(INK, symbol="diamond-open"), "ours": Look(SOURCES["draft"])}
 

@@ -32,11 +32,9 @@ SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
 def stages(table: pd.DataFrame) -> go.Figure:
-    """A dot with an interval for what each stack of models reaches, a panel per metric; the stack
-    of fewest levels on top.
+    """What each stack of models reaches, a panel per metric; the stack of fewest levels on top.
 
-    table    `levels` (models in the stack, the target among them), `stack` (its name), `metric`,
-             `value`, `low`, `high`
+    table    `levels` (models, the target among them), `stack`, `metric`, `value`, `low`, `high`
     """
     check(table, "stack metric", "levels")
     table = table.sort_values("levels", kind="stable")
@@ -53,10 +51,9 @@ def stages(table: pd.DataFrame) -> go.Figure:
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
-    """Draft passes per round with and without a scout: a row of dots with intervals per draft, a
-    dot per scout, a panel per sampling.
+    """Draft passes per round: a row per draft, a dot per scout, a panel per sampling.
 
-    table    `draft` (its name), `scout` ("none", "n-gram", …), `sampling`, `passes`, `low`, `high`
+    table    `draft`, `scout` ("none", "n-gram", …), `sampling`, `passes`, `low`, `high`
     """
     by = {"once": "draft scout sampling", "series": "scout", "panel": "sampling", "text": "passes"}
     rows = marks(table, "passes", lanes(table, "draft", "scout"), ends="low passes high", **by)
@@ -70,8 +67,7 @@ def passes(table: pd.DataFrame) -> go.Figure:
 
 
 def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
-    """Speed-up over plain decoding of every setting, that of the lowest mean on top: a dot with its
-    interval, a panel per sampling; below 1 it does not pay.
+    """Speed-up over plain decoding of every setting, the lowest mean on top; a panel per sampling.
 
     table    `draft`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
     """
@@ -93,10 +89,9 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 def versus(table: pd.DataFrame) -> go.Figure:
     """How many times faster each of our methods is than each baseline, over all domains: a panel
-    per sampler, a row per method, a dot with its interval per baseline; equal factors are equally
-    far apart.
+    per sampler, a row per method, a dot per baseline.
 
-    table     as `make bench` writes it, of one edition
+    table    as `make bench` writes it, of one edition
     """
     ends = "ratio_low ratio ratio_high"
     check(table, "", f"method baseline temperature top_k domain runtime {ends}")
@@ -130,8 +125,7 @@ def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
     (ours) and per data set of the paper.
 
     table    `data` (domain, or the paper's data set), `prices`, `method`, `drafters`, and `ours`,
-             `ours_low`, `ours_high` or `paper`, NaN where there is none; rows whose method is
-             "autoregressive" are the line at 1
+             `ours_low`, `ours_high` or `paper`, NaN where there is none
     """
     keys, values = "data prices method drafters", "ours_low ours ours_high paper"
     check(table, "", f"{keys} {values}")

@@ -7,8 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree.parents import children_of
-from specdec_lib.show.figures.labels import escape
-from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, tint
+from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escape, tint
 
 Spot = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
@@ -20,19 +19,11 @@ def sheet(traces: Sequence[go.Scatter], size: Spot, title: str) -> go.Figure:
     (width, height), keyed = size, any(trace.showlegend for trace in traces)
     top = 20 + (28 if title else 0) + (28 if keyed else 0)
     hidden = {"visible": False, "fixedrange": True}
-    return go.Figure(list(traces)).update_layout(
-        template=SCREEN,
-        title={"text": escape(title)},
-        width=width + 48,
-        height=height + top + 24,
-        margin={"t": top},
-        showlegend=keyed,
-        xaxis={**hidden, "range": [0, width]},
-        yaxis={**hidden, "range": [height, 0]},
-        dragmode=False,
-        hovermode="closest",
-        hoverdistance=40,
-    )
+    axes = {"xaxis": {**hidden, "range": [0, width]}, "yaxis": {**hidden, "range": [height, 0]}}
+    size = {"width": width + 48, "height": height + top + 24, "margin": {"t": top}}
+    quiet = {"dragmode": False, "hovermode": "closest", "hoverdistance": 40, "showlegend": keyed}
+    figure = go.Figure(list(traces), axes | size | quiet)
+    return figure.update_layout(template=SCREEN, title={"text": escape(title)})
 
 
 def boxes_trace(boxes: Iterable[Box], colour: str, *, name: str = "") -> go.Scatter:
@@ -65,16 +56,10 @@ def words_trace(
     code: bool = True,
 ) -> go.Scatter:
     """Texts with their middles at these places: code is dark, in letters of equal width."""
-    return go.Scatter(
-        x=[x for x, _ in places],
-        y=[y for _, y in places],
-        mode="text",
-        text=list(texts),
-        textfont={"size": size} | ({"family": MONOSPACE, "color": DARK} if code else {}),
-        hovertext=list(hover),
-        hoverinfo="text" if hover else "skip",
-        showlegend=False,
-    )
+    font = {"size": size} | ({"family": MONOSPACE, "color": DARK} if code else {})
+    said = {"hovertext": list(hover), "hoverinfo": "text" if hover else "skip"}
+    place = {"x": [x for x, _ in places], "y": [y for _, y in places], "showlegend": False}
+    return go.Scatter(mode="text", text=list(texts), textfont=font, **place, **said)
 
 
 def edge(parent: Box, child: Box) -> list[Spot]:

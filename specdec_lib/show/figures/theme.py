@@ -1,8 +1,11 @@
-"""How figures look: one template for screens, one for paper, and one colour per meaning.
+"""How figures look and read: one template for screens, one for paper, one colour per meaning, and
+words that plotly shows as they stand.
 
 The colours are those of Okabe and Ito 2008, with a grey in place of their black.
 """
 
+import html
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -40,6 +43,7 @@ STRANGERS = (
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "star")
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
+PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
 
 @dataclass(frozen=True)
@@ -103,25 +107,55 @@ def _parts(colour: str) -> bytes:
     return bytes.fromhex(colour[1:])
 
 
+def short(value: float, *, signed: bool = False) -> str:
+    """A number in about three digits, as it stands beside a dot; NaN becomes the empty text."""
+    number = float(value)
+    if number != number:
+        return ""
+    size, sign = abs(number), "+" if signed else ""
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else ".2f"
+    if 0 < size < 0.1 and not signed:
+        digits = ".2g"
+    return f"{number:{sign},{digits}}".replace("-", "−")
+
+
+def with_prefix(value: float, unit: str) -> str:
+    """A quantity in three digits with an SI prefix: "3.35 TB/s"."""
+    factor = next((factor for factor in PREFIXES if value >= factor), 1)
+    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}"
+
+
+def wrap(text: object, longest: int) -> str:
+    """Text that plotly shows as it stands, broken at spaces into lines of `longest` characters."""
+    lines = textwrap.wrap(str(text), longest, break_long_words=False)
+    return "<br>".join(map(escape, lines)) or escape(text)
+
+
+def escape(text: object) -> str:
+    """Text that plotly shows as it stands, be it code, markup or a dollar sign."""
+    return html.escape(str(text), quote=False).replace("$", "&#36;")
+
+
+def visible(text: str, longest: int = 10_000) -> str:
+    """Text with its white space made visible, cut to `longest` characters."""
+    signs = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+    shown = "".join(signs.get(mark, mark if mark.isprintable() else "·") for mark in text)
+    return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "∅"
+
+
 def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
     axis = {"gridcolor": grid, "linecolor": ink, "zeroline": False, "automargin": True}
     axis |= {"title": {"standoff": 12, "font": {"size": 13}}}
     title = {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}}
     title |= {"y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 16}}
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
-    layout = {
-        "paper_bgcolor": paper,
-        "plot_bgcolor": paper,
-        "title": title,
-        "legend": legend | {"traceorder": "normal"},
-        "xaxis": axis,
-        "yaxis": axis,
-        "font": {"family": PROPORTIONAL, "size": 13, "color": ink},
-        "hoverlabel": {"font": {"family": MONOSPACE, "size": 12}},
-        "margin": {"l": 24, "r": 24, "t": 76, "b": 24},
-        "modebar": {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink},
-    }
-    return go.layout.Template(layout=layout)
+    layout = {"paper_bgcolor": paper, "plot_bgcolor": paper, "xaxis": axis, "yaxis": axis}
+    layout |= {"title": title, "legend": legend | {"traceorder": "normal"}}
+    layout |= {"font": {"family": PROPORTIONAL, "size": 13, "color": ink}}
+    layout |= {"hoverlabel": {"font": {"family": MONOSPACE, "size": 12}}}
+    layout |= {"margin": {"l": 24, "r": 24, "t": 76, "b": 24}}
+    bar = {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink}
+    return go.layout.Template(layout=layout | {"modebar": bar})
 
 
 SCREEN = _template(paper="rgba(0,0,0,0)", ink=INK, grid="rgba(128,128,128,0.25)")

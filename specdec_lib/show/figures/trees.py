@@ -6,9 +6,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import sheet
-from specdec_lib.show.figures.labels import escape, visible
 from specdec_lib.show.figures.sheet import Box, leaf_rows
-from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, looks
+from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
@@ -32,7 +31,6 @@ def tree(
     path      accepted nodes, from below the root on; drawn with thick edges and outlines
     bonus     the text of the correction or bonus token: the path's end, in the target's colour and
               with a star; None where there is no verdict
-
     Raises ValueError unless there is one label per node and `path` follows the edges.
     """
     _check_labels(tree, labels)
@@ -92,7 +90,6 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
 
     labels    the text of each node's token, root first
     title     what stands above it; without it, how large the pass is
-
     Raises ValueError unless there is one label per node.
     """
     _check_labels(tree, labels)
@@ -112,14 +109,9 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
         square = {"symbol": "square", "size": 12, "color": colour}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=square, name=name)
     cell = 22 if size > 12 else 28
-    figure.update_layout(
-        template=SCREEN,
-        title={"text": escape(title or f"{size} rows in one pass of the target")},
-        width=max(440, cell * size + 190),
-        height=cell * size + 224,
-        margin={"t": 80},
-        legend={"y": 1.01},
-    )
+    title = {"text": escape(title or f"{size} rows in one pass of the target")}
+    around = {"width": max(440, cell * size + 190), "height": cell * size + 224}
+    figure.update_layout(around, template=SCREEN, title=title, margin={"t": 80}, legend={"y": 1.01})
     ticks = {"tickvals": list(range(size)), "ticktext": names, "showgrid": False}
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
     seen, looking = "node that is seen, with its position", "node that looks"
