@@ -19,15 +19,7 @@ def keep(run: plan.NotebookRun, state: str) -> None:
     (run.figures / "00_toy.csv").write_text("2")
     files = {"00_toy.csv": file_digest(run.figures / "00_toy.csv")}
     Manifest(
-        run.notebook.name,
-        "smoke",
-        {},
-        {"width": 2},
-        run.fingerprint,
-        state,
-        Made.now(),
-        1.0,
-        files,
+        run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, Made.now(), 1.0, files
     ).write(run.manifest)
 
 

@@ -84,13 +84,12 @@ def marks(
 ) -> pd.DataFrame:
     """The table with the columns of marks besides its own.
 
-    x, y             a column, or numbers: one, or one per row
-    once             columns in all of which no two rows may agree
-    series, panel    a column; "" is one series, and one panel, without a name
-    ends             three columns: an interval's low end, the value and the high end; without them
-                     the marks have no interval, even if the table has columns `low` and `high`
-    text             the column whose numbers stand beside the marks
-    note             what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
+    x, y     a column, or numbers: one, or one per row
+    once     columns in all of which no two rows may agree
+    ends     three columns: an interval's low end, the value and the high end; without them the
+             marks have no interval, even if the table has columns `low` and `high`
+    text     the column whose numbers stand beside the marks
+    note     what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
     Raises ValueError as `check` does, and if an interval does not hold its value.
     """
     said = [name for _, name, *_ in Formatter().parse(note) if name]

@@ -108,8 +108,7 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
     """A row per piece of a token that stands on one line: its text, its box in pixels, the middle
-    of its letters, and the token's own columns.  A newline is shown, then breaks the line; a token
-    that would pass the right edge starts a new line.
+    of its letters, and the token's own columns.  A newline is shown, then breaks the line.
     """
     pieces: list[dict[str, object]] = []
     line = column = 0

@@ -9,11 +9,7 @@ from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, m
 from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, escape, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
-YIELDS = {
-    GUESSED: Look(SOURCES["draft"]),
-    OWN: Look(SOURCES["target"], hatch="/"),
-    "": Look(INK),
-}
+YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
 SWI, PRICE, RATE = "SWI: yield ÷ price", "price of a round", "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}

@@ -21,11 +21,9 @@ BEST, AS_SET = "the best length", "the length set"
 
 
 def latency_explorer(curves: pd.DataFrame) -> Panel:
-    """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass, its seconds by the
-    measured curves, and the roofline's.
+    """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass.
 
-    curves    of `latency.curves`; with the columns of `with_roofline`, the roofline is
-              drawn too
+    curves    of `latency.curves`, with a roofline or without
 
     Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
     table that `latency.pass_tables` refuses.
@@ -104,15 +102,12 @@ def break_even_explorer(
 ) -> Panel:
     """Knobs over `figures.break_even` and `figures.chain_lengths`: does a chain pay, and which?
 
-    verify             curves by name: what a target pass over so many rows costs, over that of one
-                       row; None is flat
-    points             our pairs: `pair`, `acceptance_rate`, `cost`
-    acceptance_rate    where the knob starts
-    cost               the same, of a draft pass ÷ a target pass
+    verify    curves by name: what a target pass over so many rows costs, over that of one row; None
+              is flat
+    points    our pairs, as of `figures.break_even`
 
-    The knobs are acceptance_rate, cost, length (guesses per round), host (seconds of a round
-    outside the models beyond those of plain decoding, in target passes), verify and map (of the
-    best length everywhere, or of the one set).
+    The knobs are acceptance_rate, cost, length, host, verify and map; the first two start where the
+    arguments of their names say.
     Raises ValueError if there is no curve, or a start is out of range.
     """
     if not verify or not (0 <= acceptance_rate <= 1 and cost >= 0):

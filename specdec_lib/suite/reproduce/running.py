@@ -30,8 +30,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 class Outcome:
     """What became of a run.
 
-    state      "finished", "unchanged" (an earlier run with the same fingerprint stands) or
-               "failed"
+    state      "finished", "failed" or "unchanged": an earlier run of this fingerprint stands
     figures    names of the figure files it wrote
     error      empty, or where and why it failed
     """
@@ -57,14 +56,12 @@ def run_notebook(
     place: str = "",
     bar: bool = False,
 ) -> Outcome:
-    """Execute a notebook, unless `resume` finds that an earlier run stands.
+    """Execute a notebook, unless `resume` finds that an earlier run stands; one that fails does not
+    raise: the outcome says so, and the executed notebook is kept for reading.
 
     refresh    store the outputs in the notebook itself, if it finishes
     place      said when it begins, such as "[3/6]"
     bar        whether a bar over its cells is drawn
-
-    A notebook that fails does not raise: the outcome says so, the executed notebook is kept for
-    reading, and what other runs made stays.
     """
     earlier = read_manifest(run.manifest)
     if resume and not refresh and earlier and not run.why():
