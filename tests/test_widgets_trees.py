@@ -75,12 +75,10 @@ def test_the_tree_and_its_numbers_are_the_loops_own(trees, drawn, ladder, prompt
     "change",
     [
         {"budget": 3},
-        {"shape": "widths per depth", "widths": "3, 1"},
         {"temperature": 1.3, "seed": 4},
         {"draft": "Max-Gram"},
         {"prompt": 1},
         {"round": 2},
-        {"text": OWN},
     ],
 )
 def test_every_knob_of_the_tree_explorer_redraws(trees, drawn, prompts, change):
