@@ -1,5 +1,6 @@
 """What explorers hand to figure functions, for tests that look at tables and not at plotly."""
 
+from functools import partial
 from inspect import isfunction
 from typing import Any
 
@@ -15,14 +16,11 @@ class Drawn:
         self.calls: dict[str, tuple[tuple, dict[str, Any]]] = {}
         for name, draw in list(vars(figures).items()):
             if isfunction(draw):
-                monkeypatch.setattr(figures, name, self._recorder(name, draw))
+                monkeypatch.setattr(figures, name, partial(self._record, name, draw))
 
-    def _recorder(self, name: str, draw: Any) -> Any:
-        def record(*given: Any, **named: Any) -> Any:
-            self.calls[name] = given, named
-            return draw(*given, **named)
-
-        return record
+    def _record(self, name: str, draw: Any, *given: Any, **named: Any) -> Any:
+        self.calls[name] = given, named
+        return draw(*given, **named)
 
     def given(self, name: str, place: int = 0) -> Any:
         """A positional argument of the latest call."""

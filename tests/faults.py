@@ -88,13 +88,13 @@ def reproduce_work(folder: Path) -> None:
     store(folder, pd.DataFrame(rows))
 
 
-WORKS = {"sweep": sweep_work, "bench": bench_work, "distil": distil_work} | {
-    "reproduce": reproduce_work
+WORKS = {  # by name: the work, the files that are cut in half, and the folder that cannot be made
+    "sweep": (sweep_work, "keep/*/*.json", "keep"),
+    "bench": (bench_work, "keep/**/*.json", "keep"),
+    "distil": (distil_work, "pending.jsonl", "text"),
+    "reproduce": (reproduce_work, "figures/runs/*.json", "figures"),
 }
-CUT = {"sweep": "keep/*/*.json", "bench": "keep/**/*.json", "distil": "pending.jsonl"} | {
-    "reproduce": "figures/runs/*.json"
-}
-IN_THE_WAY = dict(zip(WORKS, ("keep", "keep", "text", "figures"), strict=True))
+FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files cut in half")
 
 
 def paused(module: object, name: str) -> None:
@@ -120,7 +120,7 @@ def child(work: str, folder: Path, full: bool) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     try:
-        WORKS[work](folder)
+        WORKS[work][0](folder)
     except (ValueError, OSError) as problem:
         sys.exit(f"{type(problem).__name__}: {problem}")
 
@@ -148,42 +148,34 @@ class Run:
         self.until(10**9)
         return self.process.wait(PATIENCE)
 
-    def said(self, folder: Path) -> str:
-        """The last line that it printed."""
-        return self.last.replace(str(folder), "DIR")[:70]
-
 
 def met(work: str, fault: str, folder: Path) -> tuple[int, str]:
     """Let the work meet a fault: the parts that were done, and what is to be said of it."""
-    if fault in ("SIGKILL", "SIGINT"):
-        run = Run(work, folder).until(2)
-        began = time.monotonic()
-        run.process.send_signal(getattr(signal, fault))
-        status = run.end()
-        return run.done, f"status {status} after {time.monotonic() - began:.1f} s"
-    if fault == "full disk":
-        run = Run(work, folder, "--full")
-        return run.done if run.end() else -(10**9), run.said(folder)
-    if fault == "no folder":
-        (folder / IN_THE_WAY[work]).write_text("in the way")
-        run, status = Run(work, folder), None
-        status = run.end()
-        (folder / IN_THE_WAY[work]).unlink()
-        return run.done if status else -(10**9), run.said(folder)
+    _, cut, place = WORKS[work]
     if fault == "two at once":
         runs = [Run(work, folder), Run(work, folder)]
         states = [one.end() for one in runs]
         return min(one.done for one in runs), f"statuses {states}"
-    run = Run(work, folder)
-    run.end() if work != "distil" else run.until(5).process.kill()
-    files = sorted(folder.glob(CUT[work]))
-    for path in files:
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    (folder / "table.csv").unlink(missing_ok=True)
-    return 0, f"{len(files)} files"
-
-
-FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files cut in half")
+    if fault == "no folder":
+        (folder / place).write_text("in the way")
+    run = Run(work, folder, *(["--full"] if fault == "full disk" else []))
+    if fault in ("SIGKILL", "SIGINT"):
+        run.until(2)
+        began = time.monotonic()
+        run.process.send_signal(getattr(signal, fault))
+        status = run.end()
+        return run.done, f"status {status} after {time.monotonic() - began:.1f} s"
+    if fault == "files cut in half":
+        run.end() if work != "distil" else run.until(5).process.kill()
+        files = sorted(folder.glob(cut))
+        for path in files:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        (folder / "table.csv").unlink(missing_ok=True)
+        return 0, f"{len(files)} files"
+    status = run.end()
+    if fault == "no folder":
+        (folder / place).unlink()
+    return run.done if status else -(10**9), run.last.replace(str(folder), "DIR")[:70]
 
 
 def main() -> int:

@@ -31,19 +31,11 @@ def test_a_link_a_device_and_a_folder_are_never_replaced(link, tmp_path):
     assert link.is_symlink() and link.read_text() == "mine" and not Path("/dev/full").is_file()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "acceptance.command",
-        "cascades.walltime",
-        "editions",
-        "sweep.command",
-        "sweep.measuring",
-        "latency.command",
-        "race.command",
-        "write_texts",
-    ],
-)
+MEASURING = "acceptance.command cascades.walltime editions sweep.command sweep.measuring"
+MEASURING += " latency.command race.command write_texts"
+
+
+@pytest.mark.parametrize("module", MEASURING.split())
 def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, monkeypatch):
     verb = import_module(f"specdec_lib.measure.{module}")
     monkeypatch.setattr(verb, "PLACE", link, raising=False)

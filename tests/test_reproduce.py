@@ -9,7 +9,7 @@ from toys import GOOD, write_toy
 from specdec_lib.core.files import file_digest
 from specdec_lib.suite.reproduce import plan
 from specdec_lib.suite.reproduce.command import main
-from specdec_lib.suite.reproduce.settings import check_value
+from specdec_lib.suite.reproduce.plan import check_value
 
 
 def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, capsys):

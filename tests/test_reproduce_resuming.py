@@ -2,15 +2,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
 from toys import GOOD, write_toy
 
 from specdec_lib.core.files import file_digest
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.gallery.surroundings import surroundings
+from specdec_lib.suite.gallery.manifest import Made, Manifest, read_manifest
 from specdec_lib.suite.reproduce import command, plan, running
 from specdec_lib.suite.reproduce.command import main
 
@@ -21,15 +19,7 @@ def keep(run: plan.NotebookRun, state: str) -> None:
     (run.figures / "00_toy.csv").write_text("2")
     files = {"00_toy.csv": file_digest(run.figures / "00_toy.csv")}
     Manifest(
-        run.notebook.name,
-        "smoke",
-        {},
-        {"width": 2},
-        run.fingerprint,
-        state,
-        surroundings(),
-        1.0,
-        files,
+        run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, Made.now(), 1.0, files
     ).write(run.manifest)
 
 
@@ -61,32 +51,6 @@ def test_a_damaged_manifest_means_never_run(toys, figures, text):
     keep(run, "finished")
     run.manifest.write_text(text)
     assert read_manifest(run.manifest) is None and run.why() == "never run in this folder"
-
-
-def full(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
-def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
-    toys, figures, monkeypatch
-):
-    write_toy(toys, "00_toy", GOOD)
-    figures.write_text("mine")
-    with pytest.raises(ValueError, match=r"cannot be written to .*--out DIR"):
-        main([], notebooks=toys)
-    assert figures.read_text() == "mine"
-    figures.unlink()
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    with pytest.raises(ValueError, match="No space left on device"):
-        main([], notebooks=toys)
-    assert not figures.exists()
-
-
-def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys, figures, monkeypatch):
-    monkeypatch.setattr(Manifest, "write", full)
-    result = running.run_notebook(plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures))
-    assert result.state == "failed" and "00_toy.ipynb" in result.error
-    assert "No space left on device" in result.error
 
 
 RUNNER = (

@@ -35,14 +35,6 @@ def test_a_line_per_line_of_source_and_one_for_a_figures_numbers():
     assert sum('"x":[0,1,2' in line for line in told.splitlines()) == 1
 
 
-def test_an_output_that_reads_like_a_hole_stays_what_it_is():
-    nasty = notebook(
-        {PLOTLY: {"x": 1}, "text/plain": [storing.HOLE.format(0)]},
-        {PLOTLY: {"y": [1, 2]}, "text/plain": ["\\1 é"]},
-    )
-    assert json.loads(storing.format_notebook(nasty)) == nasty
-
-
 def test_a_notebook_too_large_to_store_is_refused(tmp_path):
     large = notebook({"text/plain": "x" * storing.LARGEST_BYTES})
     (tmp_path / "run.ipynb").write_text(json.dumps(large))

@@ -1,11 +1,9 @@
-import papermill
 import pytest
 from toys import GOOD, write_toy
 
 from specdec_lib.suite.notebook import read_parameters
-from specdec_lib.suite.reproduce import command, comparing, plan
+from specdec_lib.suite.reproduce import command
 from specdec_lib.suite.reproduce.command import main
-from specdec_lib.suite.reproduce.options import parse_options
 
 TIMED = (
     "import time\nfrom pathlib import Path\nimport os\n"
@@ -40,7 +38,6 @@ TABLES = [
     ("a,b\n1,2\n", "a,b\n1,3\n", [DIFFERS.format("b")]),
     ("a,b\n1,2\n", "a,c\n1,2\n", ["columns a, b became a, c"]),
     ("a\n1\n", "a\n1\n2\n", ["1 rows became 2"]),
-    ("", "a\n", ["columns  became a"]),
 ]
 
 
@@ -50,28 +47,34 @@ def test_tables_are_compared(tmp_path, before, after, found):
     for folder, text in ((one, before), (other, after)):
         folder.mkdir()
         (folder / "00_toy.csv").write_text(text)
-    differences = list(comparing.table_differences(one, other, "00"))
+    differences = list(command.table_differences(one, other, "00"))
     assert differences == [f"00_toy.csv: {each}" for each in found]
     (other / "00_toy.csv").unlink()
-    missing = list(comparing.table_differences(one, other, "00"))
+    missing = list(command.table_differences(one, other, "00"))
     assert missing == [f"00_toy.csv is only in {one}"]
 
 
-def test_changed_parameters_in_the_tracked_folder_are_announced(toys, capsys):
-    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), command.REPOSITORY / "figures")
-    command._announce([run], parse_options(["--profile", "full"]))
-    assert "--out DIR" in capsys.readouterr().err
-    command._announce([run], parse_options([]))
-    assert capsys.readouterr().err == ""
+def test_changed_parameters_in_the_tracked_folder_are_announced(toys, capsys, monkeypatch):
+    write_toy(toys, "00_toy", GOOD)
+    monkeypatch.setattr(command, "check_writable", lambda _: 1 / 0)
+    for settings, said in (["--set", "width=3"], True), ([], False):
+        with pytest.raises(ZeroDivisionError):
+            main([*settings, "--out", str(command.REPOSITORY / "figures")], notebooks=toys)
+        assert ("--out DIR" in capsys.readouterr().err) == said
 
 
 @pytest.mark.parametrize(
-    "path", sorted(command.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem
+    "parameters, found",
+    [
+        ("width: int = 2  # branches", {"width": ("int", "2", "branches")}),
+        ("width = 2", {"width": ("None", "2", "")}),
+        ("", {}),
+    ],
 )
-def test_parameters_are_read_as_papermill_reads_them(path):
-    names = ("inferred_type_name", "default", "help")
-    theirs = papermill.inspect_notebook(str(path)).items()
-    ours = {
-        name: (one.annotation, one.default, one.help) for name, one in read_parameters(path).items()
-    }
-    assert ours == {name: tuple(one[key] for key in names) for name, one in theirs}
+def test_parameters_are_read_with_their_types_and_comments(toys, parameters, found):
+    path = write_toy(toys, "00_{toy}", GOOD, parameters)
+    read = read_parameters(path).items()
+    assert {name: (one.annotation, one.default, one.help) for name, one in read} == found
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="is no notebook"):
+        read_parameters(path)

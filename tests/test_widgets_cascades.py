@@ -95,7 +95,14 @@ def test_the_explorer_starts_at_its_setting_and_shows_it_in_both_conventions(eva
 
 
 def test_every_knob_means_what_it_says(evaluate, drawn):
-    panel = explorer(evaluate, texts=("one", "other"))
+    panel, swapped = explorer(evaluate, texts=("one", "other")), ("draft", "middle", MAX_GRAM)
+    order = panel.knobs["order"]
+    assert [names for _, names in order.options] == [NAMES, swapped], "Max-Gram stays last"
+    assert panel.knobs["k11"].description == "middle ← draft"
+    order.value = swapped
+    assert evaluate.calls[-1][0].drafters == swapped
+    assert panel.knobs["k11"].description == "draft ← middle"
+    order.value = NAMES
     turns = {"k01": 0, "k11": 4, "lenience": 3.0, "price_draft": 0.5, "texts": "other"}
     for name, value in (turns | {"exempt": False}).items():
         panel.knobs[name].value = value
@@ -104,16 +111,6 @@ def test_every_knob_means_what_it_says(evaluate, drawn):
     assert drawn.named("rivals", "title").endswith("lenience 3, other")
     panel.buttons["reset"].click()
     assert evaluate.calls[-1] == (START, PRICES, "one")
-
-
-def test_max_gram_stays_last_in_every_order_and_the_entries_get_new_labels(evaluate):
-    panel = explorer(evaluate)
-    order, swapped = panel.knobs["order"], ("draft", "middle", MAX_GRAM)
-    assert [names for _, names in order.options] == [NAMES, swapped]
-    assert panel.knobs["k11"].description == "middle ← draft"
-    order.value = swapped
-    assert evaluate.calls[-1][0].drafters == swapped
-    assert panel.knobs["k11"].description == "draft ← middle"
 
 
 def test_presets_turn_the_setting_or_the_prices(evaluate):

@@ -13,7 +13,6 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.texts import Texts
 from specdec_lib.show.widgets import round_steps, stage_explorer, tree_explorer, trying
 from specdec_lib.show.widgets.trying import (
     GUESSERS,
@@ -76,12 +75,10 @@ def test_the_tree_and_its_numbers_are_the_loops_own(trees, drawn, ladder, prompt
     "change",
     [
         {"budget": 3},
-        {"shape": "widths per depth", "widths": "3, 1"},
         {"temperature": 1.3, "seed": 4},
         {"draft": "Max-Gram"},
         {"prompt": 1},
         {"round": 2},
-        {"text": OWN},
     ],
 )
 def test_every_knob_of_the_tree_explorer_redraws(trees, drawn, prompts, change):
@@ -171,26 +168,6 @@ def test_a_trial_remembers_and_what_it_remembers_is_what_is_decoded(ladder, prom
     one, two = (trial.generation(at, make, 3) for _ in range(2))
     assert one is two and trial.generation(at, make, 4) is not one
     assert one.tokens == real(ladder, prompts[0], NoDraft(), Sampler(1.0), 1).tokens[:8]
-
-
-@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=9)], ids=str)
-def test_a_trial_along_a_text_that_is_there_asks_no_target(ladder, prompts, sampler):
-    """The rounds are those of decoding; another seed, or a text of one's own, has no such text."""
-    texts = [Texts.written(ladder, prompts[:2], sampler, seed=2, max_new_tokens=14)]
-    trial = DraftTrial(ladder, prompts[:2], 12, texts=texts)
-    at = {"prompt": prompts[1].name, "text": "", "seed": 2}
-    at |= {"temperature": sampler.temperature, "top_k": 9}
-    make = lambda ladder, sampler: TreeDraft(ladder.draft, budget=5)  # noqa: E731
-    before, followed = ladder.target.usage, trial.generation(at, make)
-    assert ladder.target.usage == before and trial.stored(at)
-    played = real(ladder, prompts[1], TreeDraft(ladder.draft, budget=5), sampler, 2)
-    assert [one.emitted for one in followed.rounds] == [one.emitted for one in played.rounds]
-    assert bool(trial.stored(at | {"seed": 1})) == (sampler.temperature == 0)
-    for change in ({"temperature": 0.9, "seed": 1}, {"text": OWN}):
-        assert not trial.stored(at | change)
-        assert trial.generation(at | change, make).tokens != played.tokens
-    assert ladder.target.usage != before
-    assert not DraftTrial(ladder, prompts[:2], 15, texts=texts).stored(at), "too short"
 
 
 def test_a_round_is_walked_forward_and_back_with_buttons(steps):

@@ -1,7 +1,10 @@
-"""Tiny notebooks for the runner to run."""
+"""Tiny notebooks for the runner to run, and a reader of the page that shows their figures."""
 
 import json
+from html.parser import HTMLParser
 from pathlib import Path
+
+VOID = {"meta", "link", "img", "input", "br"}
 
 GOOD = (
     "from pathlib import Path\nimport os\n"
@@ -29,3 +32,25 @@ def write_toy(
     path = folder / f"{name}.ipynb"
     path.write_text(json.dumps(notebook | {"nbformat_minor": 5}))
     return path
+
+
+class Read(HTMLParser):
+    """A page's elements; complains about a tag that is not closed, or closes what is not open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def all(self, attribute: str) -> list[str]:
+        return [given[attribute] or "" for _, given in self.found if attribute in given]

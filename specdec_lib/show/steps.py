@@ -29,6 +29,10 @@ WAYS = {
     "iid": DRAWN,
     "distinct": f"{DRAWN}, without what was drawn before",
 }
+SCORED = (
+    "The target reads all {} nodes in one pass, a row of logits each; a row sees the prompt, its"
+    " ancestors and itself."
+)
 Row = dict[str, object]
 
 
@@ -63,7 +67,6 @@ def steps_of(
     target's pass, one step per decision of the walk, and what is emitted.
 
     text    gives the text of a token
-
     Raises ValueError for another rule than `look_up` or `reject`, and for what `decode` refuses.
     """
     if rule not in WALKS:
@@ -77,7 +80,7 @@ def steps_of(
     return [
         Step("context", f"{known} {tree.root_position}.", tree.cut(0)),
         *explained.proposed(draft, context),
-        explained.scored(),
+        Step("score", SCORED.format(len(tree)), tree),
         *explained.walked(events),
         explained.emitted(verdict),
     ]
@@ -96,9 +99,10 @@ class _Explained:
         """A step per level of guesses."""
         tree, known = self.tree, _deciding(draft)
         deepest, how, rows = max(tree.depths), "; it tells no numbers of what decided", None
+        noisy = known is not None and known.siblings == "ranked"
         if known is not None:
             how = f", by {WAYS[known.siblings]}"
-            if known.siblings == "ranked" and self.chance.sampler.temperature == 0:
+            if noisy and self.chance.sampler.temperature == 0:
                 how = ", by probability: at temperature 0 there is no noise"
             if tree.guesses and tree.root_position + deepest < known.model.max_positions:
                 rows = known.model.score(context, tree)
@@ -106,9 +110,8 @@ class _Explained:
             nodes = [node for node in range(len(tree)) if tree.depths[node] == depth]
             what = f"{len(nodes)} guess{'es' if len(nodes) != 1 else ''}"
             words = f"The draft proposes {what} for position {tree.root_position + depth}{how}."
-            noisy = known is not None and known.siblings == "ranked"
-            numbers = (self._guess(node, rows, noisy=noisy) for node in nodes)
-            yield Step("propose", words, tree.cut(depth), numbers=tuple(numbers))
+            numbers = tuple(self._guess(node, rows, noisy=noisy) for node in nodes)
+            yield Step("propose", words, tree.cut(depth), numbers=numbers)
 
     def _guess(self, node: int, rows: Tensor | None, *, noisy: bool) -> Row:
         """What decided on one guess, as far as the draft can be asked."""
@@ -125,19 +128,6 @@ class _Explained:
         drawn = {"probability": float(row[token]), "uniform": uniform}
         return told | drawn | {"low": low, "high": high}
 
-    def scored(self) -> Step:
-        tree = self.tree
-        numbers = [
-            {"row": node, "text": self.text(token), "position": tree.position(node)}
-            | {"sees": tree.depths[node] + 1}
-            for node, token in enumerate(tree.tokens)
-        ]
-        words = (
-            f"The target reads all {len(tree)} nodes in one pass, a row of logits each; a row sees"
-            " the prompt, its ancestors and itself."
-        )
-        return Step("score", words, tree, numbers=tuple(numbers))
-
     def walked(self, events: list[Choice | Trial | FinalDraw]) -> Iterator[Step]:
         """A step per decision of the walk."""
         path: tuple[int, ...] = ()
@@ -153,15 +143,13 @@ class _Explained:
 
     def _choice(self, event: Choice, path: tuple[int, ...]) -> Step:
         """What competes after a node, with its noise."""
-        tree, node = self.tree, event.node
-        position = tree.position(node) + 1
-        guessed = [tree.tokens[child] for child in tree.children(node)]
-        best, _ = self.chance.rank(self.logits[node], position, SHOWN)
-        rows = []
-        for token in dict.fromkeys((*best, *guessed)):
+        tree, position = self.tree, self.tree.position(event.node) + 1
+        guessed = [tree.tokens[child] for child in tree.children(event.node)]
+        logits, rows = self.logits[event.node], []
+        for token in dict.fromkeys((*self.chance.rank(logits, position, SHOWN)[0], *guessed)):
             child = guessed.index(token) + 1 if token in guessed else 0
             row = self._token(token) | {"child": child, "chosen": token == event.token}
-            rows.append(row | self._perturbed(self.logits[node], token, position))
+            rows.append(row | self._perturbed(logits, token, position))
         goes = "no child has it: the walk ends"
         if event.child is not None:
             goes = f"child {rows[0]['child']} has it: accepted"

@@ -3,37 +3,20 @@
 Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
 an interval does not hold its value. Colour never carries a meaning alone.
 """
-# ruff: noqa: F401 - a face: what it imports is what it offers
+# ruff: noqa: F401, I001 - a face: what it imports is what it offers
 
 from specdec_lib.show.figures.bars import chain_lengths, distributions, paper_and_ours, walltime
 from specdec_lib.show.figures.cells import break_even, match_rates, speed_surface, surface
-from specdec_lib.show.figures.dots import (
-    ablation,
-    acceptance,
-    calibration_curve,
-    ewif_by_drafters,
-    kinds,
-    predicted_speeds,
-    predicted_tokens,
-    speed_sweep,
-)
-from specdec_lib.show.figures.lines import (
-    budget_curves,
-    budget_speed_ups,
-    latency,
-    lenience,
-    pass_at,
-    position,
-    relative_performance,
-    sensitivity,
-)
-from specdec_lib.show.figures.lying_bars import cascade_ablation, rivals, round_ledger, yields
+from specdec_lib.show.figures.dots import ablation, acceptance, calibration_curve, ewif_by_drafters
+from specdec_lib.show.figures.dots import kinds, predicted_speeds, predicted_tokens, speed_sweep
+from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, latency, lenience
+from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
+from specdec_lib.show.figures.pieces import cascade_ablation, rivals, round_ledger, yields
+from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.roofline import roofline
 from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.scores import scorecard
-from specdec_lib.show.figures.shapes import shapes
 from specdec_lib.show.figures.steps import step
 from specdec_lib.show.figures.tables import emitted_tokens, gap_table, nodes, outcomes, slots, walk
-from specdec_lib.show.figures.text import origins
 from specdec_lib.show.figures.trees import mask, tree

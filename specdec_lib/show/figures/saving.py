@@ -3,20 +3,26 @@
 import base64
 import functools
 import re
+import struct
 import warnings
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
+from jaxtyping import UInt8
 from plotly.offline import get_plotlyjs
 
 from specdec_lib.core.files import figures_folder as folder
 from specdec_lib.core.files import write_together, write_whole
-from specdec_lib.show.figures.palette import smaller
 from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with at most 256 colours wins
+RGBA, PALETTE = 6, 3
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
@@ -36,16 +42,14 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
-    look = {"div_id": name.replace("_", "-"), "config": {"displaylogo": False}}
-    page = _finished(figure.to_html(include_plotlyjs="directory", **look), name)
     rows = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    found = {"html": page.encode(), "csv": rows.encode()}
+    found = {"html": _page(figure, name).encode(), "csv": rows.encode()}
     if _exporter_works():
         found["png"] = _image(figure)
-    write_together({place / f"{name}.{kind}": content for kind, content in found.items()})
-    if "png" not in found:
+    else:
         said = f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png"
         warnings.warn(f"{said} is not", stacklevel=2)
+    write_together({place / f"{name}.{kind}": content for kind, content in found.items()})
     return place / f"{name}.html"
 
 
@@ -68,11 +72,12 @@ if (!window.Plotly) document.body.prepend(
 """  # in the gallery's own window the way back is the gallery's
 
 
-def _finished(page: str, name: str) -> str:
+def _page(figure: go.Figure, name: str) -> str:
     """The page with a title and a way back to the gallery, in the reader's light or dark."""
+    look = {"div_id": name.replace("_", "-"), "config": {"displaylogo": False}}
+    page, head = figure.to_html(include_plotlyjs="directory", **look), '<meta charset="utf-8" />'
     scheme = '<meta name="color-scheme" content="light dark" />'
-    head = f'<meta charset="utf-8" /><title>{name}</title>{scheme}'
-    page = page.replace('<meta charset="utf-8" />', head, 1)
+    page = page.replace(head, f"{head}<title>{name}</title>{scheme}", 1)
     return page.replace("</body>", BACK.format(name=name) + "</body>", 1)
 
 
@@ -107,3 +112,56 @@ def write_script(place: Path) -> None:
     shared = place / "plotly.min.js"
     if not shared.exists() or shared.stat().st_size != len(script):
         write_whole(shared, script)
+
+
+def smaller(png: bytes) -> bytes:
+    """The same opaque picture with at most 256 colours, or the same bytes where it is of another
+    kind than the exporter's, or already small.
+    """
+    try:
+        pixels = _pixels(png)
+    except (ValueError, struct.error, zlib.error):
+        return png
+    height, width, _ = pixels.shape
+    for step in STEPS:
+        levels = (pixels.astype(np.uint32) + step // 2) // step
+        codes, places = np.unique(levels @ np.array([1 << 16, 1 << 8, 1]), return_inverse=True)
+        if len(codes) <= 256:
+            break
+    palette = np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1) * step
+    lines = np.pad(places.reshape(height, width), ((0, 0), (1, 0))).astype(np.uint8)
+    parts = {
+        b"IHDR": struct.pack(">IIBBBBB", width, height, 8, PALETTE, 0, 0, 0),
+        b"PLTE": palette.astype(np.uint8).tobytes(),
+        b"IDAT": zlib.compress(lines.tobytes(), 9),
+        b"IEND": b"",
+    }
+    found = SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts.items()
+    )
+    return found if len(found) < len(png) else png
+
+
+def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
+    """Red, green and blue.  Raises ValueError unless it is eight-bit RGBA in rows that are stored
+    plainly or as differences to the left or above.
+    """
+    place, parts = len(SIGNATURE), {}
+    while place < len(png):
+        (length,), kind = struct.unpack(">I", png[place : place + 4]), png[place + 4 : place + 8]
+        parts[kind] = parts.get(kind, b"") + png[place + 8 : place + 8 + length]
+        place += 12 + length
+    width, height, *kind = struct.unpack(">IIBBBBB", parts.get(b"IHDR", b""))
+    if not png.startswith(SIGNATURE) or kind != [8, RGBA, 0, 0, 0]:
+        raise ValueError(f"no eight-bit RGBA, got {kind}")
+    lines = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, 1 + 4 * width)
+    if (filters := lines[:, 0]).max() > 2:
+        raise ValueError(f"a row of filter {filters.max()}")
+    found = lines[:, 1:].reshape(height, width, 4).copy()
+    for row, kind in enumerate(filters):
+        if kind == 1:
+            found[row] = np.cumsum(found[row], axis=0, dtype=np.uint8)
+        elif kind == 2 and row:
+            found[row] += found[row - 1]
+    return found[:, :, :3]

@@ -17,10 +17,17 @@ from specdec_lib.theory import Rates, expected_tokens
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
     """A row per node: its place, token, source and score, and whether it was accepted."""
-    table = pd.DataFrame({"node": range(len(tree)), "parent": tree.parents, "depth": tree.depths})
-    table["position"] = [tree.position(node) for node in range(len(tree))]
-    table = table.assign(token=list(labels), source=tree.sources, score=tree.scores)
-    return table.assign(accepted=table.node.isin(path))
+    columns = {
+        "node": range(len(tree)),
+        "parent": tree.parents,
+        "depth": tree.depths,
+        "position": [tree.position(node) for node in range(len(tree))],
+        "token": labels,
+        "source": tree.sources,
+        "score": tree.scores,
+        "accepted": [node in path for node in range(len(tree))],
+    }
+    return pd.DataFrame(columns)
 
 
 def walk(
@@ -59,8 +66,8 @@ def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.
 def outcomes(
     distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
 ) -> pd.DataFrame:
-    """A row per outcome and distribution, for `distributions`: outcomes are tuples of tokens, and
-    stand in the table as words.
+    """A row per outcome, a tuple of tokens that is told in words, and distribution, for
+    `distributions`.
     """
     found = sorted({outcome for one in distributions.values() for outcome in one})
     rows = [
@@ -72,43 +79,37 @@ def outcomes(
 
 
 def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
-    """A row per node of each shape, for `shapes`: shape (its name), node, parent, depth, rank, and
-    the probability of the path down to it.
+    """A row per node of each shape, for `shapes`, with the probability of the path down to it.
 
     rates    by depth and rank, as `theory.expected_tokens` takes them; the probabilities of a shape
              add up to what that returns
-
     Raises ValueError if there is no shape or the rates are not as `theory.Rates` says.
     """
     if not shapes:
         raise ValueError("slots needs at least one shape, got none")
-    vectors = [list(vector) for vector in rates]
-    rows = []
+    vectors, rows = [list(vector) for vector in rates], []
     for name, shape in shapes.items():
         expected_tokens(shape, vectors)  # raises where the rates are wrong
-        paths: list[float] = []
-        places = zip(shape.parents, shape.depths, shape.ranks, strict=True)
-        for node, (parent, depth, rank) in enumerate(places):
-            vector = vectors[min(depth, len(vectors)) - 1]
-            rate = vector[rank] if rank < len(vector) else 0.0
-            paths.append(float(paths[parent] * rate) if node else 1.0)
-            rows.append((name, node, parent, depth, rank, paths[-1]))
+        paths = [1.0]
+        for node, (parent, depth, rank) in enumerate(
+            zip(shape.parents, shape.depths, shape.ranks, strict=True)
+        ):
+            if node:
+                rates_here = vectors[min(depth, len(vectors)) - 1]
+                rate = rates_here[rank] if rank < len(rates_here) else 0.0
+                paths.append(float(paths[parent] * rate))
+            rows.append((name, node, parent, depth, rank, paths[node]))
     columns = ["shape", "node", "parent", "depth", "rank", "probability"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def gap_table(match: MatchTable) -> pd.DataFrame:
-    """A match table as rows: gap (the bin's name), rank, rate.
-
-    Raises ValueError if it does not look at gaps.
+    """A match table as rows: gap (the bin's name), rank, rate.  Raises ValueError if it does not
+    look at gaps.
     """
     if not match.edges:
         raise ValueError(f"match table {match.name!r} does not look at gaps")
     names = [f"{low:g}–{high:g}" for low, high in pairwise((0.0, *match.edges))]
-    names.append(f"{match.edges[-1]:g} and more")
-    rows = [
-        (name, rank, rate)
-        for name, rates in zip(names, match.binned, strict=True)
-        for rank, rate in enumerate(rates)
-    ]
+    bins = zip([*names, f"{match.edges[-1]:g} and more"], match.binned, strict=True)
+    rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
     return pd.DataFrame(rows, columns=["gap", "rank", "rate"])

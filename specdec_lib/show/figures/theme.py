@@ -1,9 +1,11 @@
-"""How figures look: one template for screens, one for paper, and one colour per meaning.
+"""How figures look and read: one template for screens, one for paper, one colour per meaning, and
+words that plotly shows as they stand.
 
 The colours are those of Okabe and Ito 2008, with a grey in place of their black.
 """
 
 import html
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,21 +26,24 @@ SOURCES = {
     "bigram": "#CC79A7",
     "context": "#999999",
 }
-OTHERS = ("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A")
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
 MEANINGS = SOURCES | {
     "Max-Gram": SOURCES["n-gram"],
-    "chat": "#CC79A7",
-    "code": "#0072B2",
-    "summary": "#009E73",
-    "math": "#D55E00",
-    "ours": "#0072B2",
+    "chat": SOURCES["bigram"],
+    "code": SOURCES["draft"],
+    "summary": SOURCES["n-gram"],
+    "math": SOURCES["target"],
+    "ours": SOURCES["draft"],
     "paper": INK,
 }
-STRANGERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", *OTHERS)
+STRANGERS = (
+    *(SOURCES[name] for name in ("draft", "target", "n-gram", "bigram", "prompt", "middle")),
+    *("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A"),
+)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "x", "star")
 HATCHES = ("", "/", ".", "x", "-", "+", "\\")
+PREFIXES = {1e15: "P", 1e12: "T", 1e9: "G", 1e6: "M", 1e3: "k"}
 
 
 @dataclass(frozen=True)
@@ -51,15 +56,19 @@ class Look:
     hatch: str = ""
     full: bool = False  # whether a bar has the colour itself and not its tint
 
-    @property
-    def line(self) -> dict[str, object]:
-        return {"color": self.colour, "dash": self.dash, "width": 2}
+    def line(self, width: float) -> dict[str, object]:
+        return {"color": self.colour, "dash": self.dash, "width": width}
 
-    def marker(self, size: float = 9) -> dict[str, object]:
+    def marker(self, size: float) -> dict[str, object]:
         """A dot of `size` pixels with a white rim; an open symbol has a rim of its colour."""
         is_open = self.symbol.endswith("-open")
         rim = {"color": self.colour, "width": 2} if is_open else {"color": "#FFFFFF", "width": 1}
         return {"color": self.colour, "symbol": self.symbol, "size": size, "line": rim}
+
+    def bar(self) -> dict[str, object]:
+        fill, ink = (self.colour, tint(self.colour))[:: 1 if self.full else -1]
+        hatch = {"shape": self.hatch, "fgcolor": ink, "bgcolor": fill, "size": 6, "solidity": 0.25}
+        return {"color": fill, "line": {"color": self.colour, "width": 1.3}, "pattern": hatch}
 
 
 PAPERS = tuple(
@@ -84,13 +93,6 @@ def looks(names: Iterable[object]) -> dict[str, Look]:
     }
 
 
-def colours(sources: Iterable[str]) -> dict[str, str]:
-    """A colour per source: known words have their own, others share four darker ones in turn."""
-    words = list(dict.fromkeys(sources))
-    others = [word for word in words if word not in SOURCES]
-    return {word: SOURCES.get(word) or OTHERS[others.index(word) % len(OTHERS)] for word in words}
-
-
 def tint(colour: str) -> str:
     """The colour mixed with white, pale enough for dark text on it."""
     return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in _parts(colour))
@@ -101,8 +103,32 @@ def faint(colour: str) -> str:
     return f"rgba({','.join(map(str, _parts(colour)))},0.18)"
 
 
-def _parts(colour: str) -> list[int]:
-    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+def _parts(colour: str) -> bytes:
+    return bytes.fromhex(colour[1:])
+
+
+def short(value: float, *, signed: bool = False) -> str:
+    """A number in about three digits, as it stands beside a dot; NaN becomes the empty text."""
+    number = float(value)
+    if number != number:
+        return ""
+    size, sign = abs(number), "+" if signed else ""
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 or signed else ".2f"
+    if 0 < size < 0.1 and not signed:
+        digits = ".2g"
+    return f"{number:{sign},{digits}}".replace("-", "−")
+
+
+def with_prefix(value: float, unit: str) -> str:
+    """A quantity in three digits with an SI prefix: "3.35 TB/s"."""
+    factor = next((factor for factor in PREFIXES if value >= factor), 1)
+    return f"{value / factor:.3g} {PREFIXES.get(factor, '')}{unit}"
+
+
+def wrap(text: object, longest: int) -> str:
+    """Text that plotly shows as it stands, broken at spaces into lines of `longest` characters."""
+    lines = textwrap.wrap(str(text), longest, break_long_words=False)
+    return "<br>".join(map(escape, lines)) or escape(text)
 
 
 def escape(text: object) -> str:
@@ -110,30 +136,22 @@ def escape(text: object) -> str:
     return html.escape(str(text), quote=False).replace("$", "&#36;")
 
 
-def visible(text: str, longest: int | None = None) -> str:
+def visible(text: str, longest: int = 10_000) -> str:
     """Text with its white space made visible, cut to `longest` characters."""
     signs = {" ": "␣", "\n": "⏎", "\t": "⇥"}
     shown = "".join(signs.get(mark, mark if mark.isprintable() else "·") for mark in text)
-    if longest is not None and len(shown) > longest:
-        shown = shown[: longest - 1] + "…"
-    return shown or "∅"
+    return (shown if len(shown) <= longest else shown[: longest - 1] + "…") or "∅"
 
 
 def _template(paper: str, ink: str, grid: str) -> go.layout.Template:
-    axis = {
-        "gridcolor": grid,
-        "linecolor": ink,
-        "zeroline": False,
-        "automargin": True,
-        "title": {"standoff": 12, "font": {"size": 13}},
-    }
+    axis = {"gridcolor": grid, "linecolor": ink, "zeroline": False, "automargin": True}
+    axis |= {"title": {"standoff": 12, "font": {"size": 13}}}
     title = {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}}
     title |= {"y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 16}}
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"}
-    layout = {"paper_bgcolor": paper, "plot_bgcolor": paper, "title": title}
-    layout |= {"legend": legend | {"traceorder": "normal"}, "xaxis": axis, "yaxis": axis}
+    layout = {"paper_bgcolor": paper, "plot_bgcolor": paper, "xaxis": axis, "yaxis": axis}
+    layout |= {"title": title, "legend": legend | {"traceorder": "normal"}}
     layout |= {"font": {"family": PROPORTIONAL, "size": 13, "color": ink}}
-    layout |= {"colorway": [*SOURCES.values(), *OTHERS]}
     layout |= {"hoverlabel": {"font": {"family": MONOSPACE, "size": 12}}}
     layout |= {"margin": {"l": 24, "r": 24, "t": 76, "b": 24}}
     bar = {"remove": ["select", "lasso"], "bgcolor": "rgba(0,0,0,0)", "color": ink}

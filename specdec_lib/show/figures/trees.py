@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.show.figures import sheet
-from specdec_lib.show.figures.sheet import Box, curve, leaf_rows
-from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, colours, escape, visible
+from specdec_lib.show.figures.sheet import Box, leaf_rows
+from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
 SEES = {"itself": "#0072B2", "an ancestor": "#56B4E9", "hidden": "rgba(128,128,128,0.14)"}
@@ -31,7 +31,6 @@ def tree(
     path      accepted nodes, from below the root on; drawn with thick edges and outlines
     bonus     the text of the correction or bonus token: the path's end, in the target's colour and
               with a star; None where there is no verdict
-
     Raises ValueError unless there is one label per node and `path` follows the edges.
     """
     _check_labels(tree, labels)
@@ -56,15 +55,15 @@ def tree(
 def _edges_and_boxes(
     tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
 ) -> list[go.Scatter]:
-    others = [node for node in range(1, len(tree)) if node not in set(path)]
-    edges = [curve(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
-    traces = [sheet.path_trace([edges[node] for node in others], sheet.THIN)]
+    edges = [sheet.edge(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
+    others = [edges[node] for node in range(1, len(tree)) if node not in path]
+    traces = [sheet.path_trace(others, sheet.THIN)]
     if path:
         accepted, thick = [edges[node] for node in path], sheet.THIN | {"width": 5.0}
         traces.append(sheet.path_trace(accepted, thick, name="accepted path"))
-    for source, colour in colours(tree.sources).items():
+    for source, look in looks(tree.sources).items():
         own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
-        traces.append(sheet.boxes_trace(own, colour, name=escape(source)))
+        traces.append(sheet.boxes_trace(own, look.colour, name=escape(source)))
     if path:
         traces.append(sheet.boxes_trace([boxes[node] for node in (0, *path)], INK))
     return traces
@@ -74,7 +73,7 @@ def _words(
     tree: TokenTree, boxes: Sequence[Box], labels: Sequence[str], guesses: int
 ) -> list[go.Scatter]:
     """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
-    hover = [_describe(tree, node, labels[node]) for node in range(len(tree))]
+    hover = [_describe(tree, node, label) for node, label in enumerate(labels)]
     middles = [((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in boxes]
     shown = [escape(visible(label, LABEL)) for label in labels]
     beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
@@ -91,13 +90,10 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
 
     labels    the text of each node's token, root first
     title     what stands above it; without it, how large the pass is
-
     Raises ValueError unless there is one label per node.
     """
     _check_labels(tree, labels)
-    size, sees = len(tree), tree.ancestry().int().tolist()
-    for node in range(size):
-        sees[node][node] = 2
+    size, sees = len(tree), tree.ancestry().int().fill_diagonal_(2).tolist()
     shown = [escape(visible(label, LABEL)) for label in labels]
     names = [f"{label}  <b>{tree.position(node)}</b>" for node, label in enumerate(shown)]
     verbs = ("does not see", "sees", "sees")
@@ -105,24 +101,19 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
         [f"{row} {verbs[seen]} {name}" for seen, name in zip(line, names, strict=True)]
         for row, line in zip(names, sees, strict=True)
     ]
-    thirds = zip((0, 1 / 3, 2 / 3), (1 / 3, 2 / 3, 1), reversed(SEES.values()), strict=True)
-    scale = [[end, colour] for low, high, colour in thirds for end in (low, high)]
+    steps = enumerate(reversed(SEES.values()))
+    scale = [[end / 3, colour] for step, colour in steps for end in (step, step + 1)]
     cells = {"z": sees, "zmin": 0, "zmax": 2, "colorscale": scale, "showscale": False}
     figure = go.Figure(go.Heatmap(**cells, xgap=2, ygap=2, text=hover, hoverinfo="text"))
     for name, colour in SEES.items():
         square = {"symbol": "square", "size": 12, "color": colour}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=square, name=name)
     cell = 22 if size > 12 else 28
+    title = {"text": escape(title or f"{size} rows in one pass of the target")}
+    around = {"width": max(440, cell * size + 190), "height": cell * size + 224}
+    figure.update_layout(around, template=SCREEN, title=title, margin={"t": 80}, legend={"y": 1.01})
     ticks = {"tickvals": list(range(size)), "ticktext": names, "showgrid": False}
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
-    figure.update_layout(
-        template=SCREEN,
-        title={"text": escape(title or f"{size} rows in one pass of the target")},
-        width=max(440, cell * size + 190),
-        height=cell * size + 224,
-        margin={"t": 80},
-        legend={"y": 1.01},
-    )
     seen, looking = "node that is seen, with its position", "node that looks"
     figure.update_xaxes(**ticks, tickangle=-90, title=seen, range=[-0.5, size - 0.5])
     figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
@@ -143,12 +134,9 @@ def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
     for depth in range(max(tree.depths)):
         own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
         left.append(left[-1] + max(own) + GAP)
-    rows = leaf_rows(tree.parents)
-    places = [(left[depth], 6 + ROW * row) for depth, row in zip(tree.depths, rows, strict=True)]
-    return [
-        (start, top, start + size, top + 2 * HALF_BOX)
-        for (start, top), size in zip(places, sizes, strict=True)
-    ]
+    places = zip(tree.depths, leaf_rows(tree.parents), sizes, strict=True)
+    spots = [(left[depth], 6 + ROW * row, size) for depth, row, size in places]
+    return [(start, top, start + size, top + 2 * HALF_BOX) for start, top, size in spots]
 
 
 def _describe(tree: TokenTree, node: int, label: str) -> str:

@@ -22,11 +22,7 @@ WIDE = "11em"  # of "middle ← Max-Gram"
 class CascadeKnobs:
     """Maps widget values to a CascadeSetting, prices and texts, and back.
 
-    drafters    strongest first
-    prices      of a pass over that of a target pass, at which the price knobs start
-    lengths     what an entry of the K matrix may be
-    texts       names of the recorded texts
-
+    All fields are those of `cascade_explorer`.
     Raises ValueError if there is no drafter or text, or a model has no price of 0 or more.
     """
 
@@ -55,10 +51,7 @@ class CascadeKnobs:
         return {f"k{row}{column}": (row, column) for row in size for column in size[row:]}
 
     def values_of(self, setting: CascadeSetting) -> dict[str, Any]:
-        """The knobs' values for a setting of some of these drafters.
-
-        Raises ValueError if they do not offer it.
-        """
+        """The knobs' values for a setting; raises ValueError if they do not offer it."""
         whole = widen(setting, self.drafters)
         for row, entries in enumerate(whole.matrix):
             if any(entries[:row]) or not set(entries[row:]) <= set(self.lengths):
@@ -73,10 +66,7 @@ class CascadeKnobs:
         return {"order": whole.drafters} | entries | rest
 
     def price_values(self, prices: Prices) -> dict[str, float]:
-        """The price knobs' values for a price list.
-
-        Raises ValueError if a model has none, or one below 0.
-        """
+        """The price knobs' values; raises ValueError if a model has no price, or one below 0."""
         if missing := [name for name in self.models if not prices.get(name, -1) >= 0]:
             raise ValueError(
                 f"a price list has a price of 0 or more for {', '.join(self.models)},"
@@ -98,14 +88,13 @@ class CascadeKnobs:
     ) -> dict[str, ipywidgets.ValueWidget]:
         """All knobs at their start; the price knobs offer the presets' prices too."""
         orders = [one for one in permutations(self.drafters) if MAX_GRAM not in one[:-1]]
-        named = {" ← ".join((TARGET, *one)): one for one in orders}
-        found = {"order": choice(named, start["order"])}
+        found = {"order": choice({" ← ".join((TARGET, *one)): one for one in orders}, orders[0])}
         for name in self.entries:
             tip = f"{name.upper()}: tokens that one model wants of the other"
-            found[name] = slider(self.lengths, start[name], tip)
+            found[name] = slider(self.lengths, 0, tip)
         lenience = "how many times less likely a reviewed token may be"
-        found["lenience"] = slider(LENIENCES, start["lenience"], lenience)
-        found["exempt"] = check_box(start["exempt"], f"{MAX_GRAM}'s reviewer is never lenient")
+        found["lenience"] = slider(LENIENCES, 1.0, lenience)
+        found["exempt"] = check_box(True, f"{MAX_GRAM}'s reviewer is never lenient")
         presets = list(presets)
         for name, price in self.price_values(self.prices).items():
             values = sorted({*PRICES, price, *(one[name] for one in presets if name in one)})
@@ -114,15 +103,14 @@ class CascadeKnobs:
             found[name] = slider(values, price, tip, digits=".3g", label=label)
         if len(self.texts) > 1:
             found["texts"] = choice(self.texts, self.texts[0])
-        made = make_knobs(found)
-        for name in self.entries:
-            made[name].style.description_width = WIDE
+        made = make_knobs(found, start)
 
         def label_entries(_: object = None) -> None:
             """Label each entry of the K matrix with its reviewer and its drafter."""
             models = (TARGET, *made["order"].value)
             for name, (row, column) in self.entries.items():
                 made[name].description = f"{models[row]} ← {models[column + 1]}"
+                made[name].style.description_width = WIDE
 
         label_entries()
         made["order"].observe(label_entries, names="value")

@@ -41,15 +41,11 @@ def acceptance_explorer(
 ) -> Panel:
     """Knobs over `figures.acceptance` or `figures.kinds`, and `figures.yields` below.
 
-    guesses    of `acceptance.collect`; further columns that become knobs or axes: draft, domain,
-               temperature, rule, `repetition` of the text (0–1), and `gap` (see
-               `acceptance.with_gaps`)
+    guesses    of `acceptance.collect`, with further columns that become axes: `repetition` of the
+               text (0–1), and `gap` (see `acceptance.with_gaps`)
     rounds     of the same call, with the same labels
-    start      where knobs start
-
-    The knobs are draft, domain, temperature and rule (those in which the rounds differ), by, per
-    ("guess", or "node": whether any of the siblings is accepted), line (what has a line of its
-    own), least (at risk, fewer are not shown) and bonus.
+    start      where knobs start: draft, domain, temperature, rule (where rounds differ), by, per
+               ("guess", or "node"), line, least (at risk) and bonus
     Raises ValueError for a start that a knob does not offer, or an empty table.
     """
     if guesses.empty or rounds.empty:
@@ -108,21 +104,20 @@ def _select(table: pd.DataFrame, slices: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.DataFrame:
-    """Acceptance rates by one quantity, numbers that hardly ever repeat in bins.
-
-    Raises ValueError if no guess has that quantity.
+    """Acceptance rates by one quantity, numbers that hardly ever repeat in bins.  Raises ValueError
+    if no guess has that quantity.
     """
     rows = guesses.dropna(subset=[by])
     if rows.empty:
         raise ValueError(f"none of these guesses has a {by}: choose others")
     if by in BINS:
-        edges = np.array(BINS[by])
+        edges = BINS[by]
         at = np.digitize(rows[by].astype(float), edges[1:-1])
+        names = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
         if by == "confidence":
-            rows = rows.assign(confidence=((edges[:-1] + edges[1:]) / 2)[at].round(4))
-        else:
-            names = np.array([f"{low:g} to {high:g}" for low, high in pairwise(edges)], object)
-            rows = rows.assign(**{by: names[at]}).iloc[np.argsort(at, kind="stable")]
+            names = [round((low + high) / 2, 4) for low, high in pairwise(edges)]
+        rows = rows.assign(**{by: [names[one] for one in at]})
+        rows = rows.iloc[np.argsort(at, kind="stable")]
     return acceptance.rates(rows, [*keys, by], per=per)
 
 

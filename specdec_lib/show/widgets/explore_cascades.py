@@ -20,7 +20,7 @@ Tune = Callable[..., Tuned]
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
-EVERY_SECONDS = 0.2  # between two messages of the tuner
+TOLD = 20  # settings between two messages of the tuner
 
 
 def cascade_explorer(
@@ -38,18 +38,15 @@ def cascade_explorer(
     """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each,
     lenience, and what a pass of each model costs.
 
-    evaluate     from a setting, prices and the name of the texts to a table like that of
-                 `replay.Replays.beside`; the message of its ValueError is shown
-    drafters     their names, strongest first; Max-Gram stays last in every order
-    prices       of a pass over that of a target pass, at which the price knobs start; the target's
-                 is 1
-    start        the setting at first, in increments
-    texts        names that `evaluate` knows: a knob where there are several
-    presets      buttons by name: each turns the knobs to a setting, or the price knobs to other
-                 prices
-    tune         a button for `replay.Replays.tune`, or what is called like it; the knobs are
-                 turned to its answer, or to the best setting it had tried after `tune_seconds`
-    lengths      what an entry may be
+    evaluate    as `replay.Replays.beside`; the message of its ValueError is shown
+    drafters    their names, strongest first; Max-Gram stays last in every order
+    prices      of a pass over that of a target pass, at which the price knobs start
+    start       the setting at first, in increments
+    texts       names that `evaluate` knows: a knob where there are several
+    presets     buttons by name, each for a setting or for prices
+    tune        as `replay.Replays.tune`; its button turns the knobs to the answer, or to the best
+                setting that was tried within `tune_seconds`
+    lengths     what an entry may be
 
     The knobs are order, k00, k01, … (row, column), lenience, exempt, price_<model>, and texts.
     Raises ValueError if there is no drafter, or the knobs do not offer a setting or price at the
@@ -98,14 +95,18 @@ def _matrices(setting: CascadeSetting) -> list[str]:
 
 def _verdicts(table: pd.DataFrame) -> list[str]:
     """What the first row is worth, alone and against each of the others."""
-    ours = table.iloc[0]
+    ours, *others = table.itertuples()
     lines = [f"SWI {ours.swi:.2f} ({ours.low:.2f} to {ours.high:.2f} over {ours.texts} texts)"]
-    for one in table.iloc[1:].itertuples():
-        better, worse = one.ratio_low > 1, one.ratio_high < 1
-        word = "better" if better else "worse" if worse else "within the noise"
+    for one in others:
+        word = "worse" if one.ratio_high < 1 else "within the noise"
+        word = "better" if one.ratio_low > 1 else word
         interval = f"({one.ratio_low:.2f} to {one.ratio_high:.2f})"
         lines.append(f"{one.ratio:.2f} times that of {one.setting} {interval}: {word}")
     return lines
+
+
+class _TimeUpError(Exception):
+    """The tuner has had its time."""
 
 
 def _turn_to_best(
@@ -118,49 +119,32 @@ def _turn_to_best(
 ) -> None:
     """Run the tuner from where the knobs are, show how far it is, and turn them to its answer."""
     setting, prices, texts = knobs.meaning(panel.values())
-    report, button.disabled = _Report(panel, seconds), True
+    tried: list[tuple[float, CascadeSetting]] = []
+    began, end = time.perf_counter(), "no change of one entry or of lenience is better"
+
+    def report(setting: CascadeSetting, swi: float) -> None:
+        tried.append((swi, setting))
+        if len(tried) % TOLD == 1:
+            most = max(swi for swi, _ in tried)
+            words = f"tuning: {len(tried)} settings tried, SWI {most:.3f} so far"
+            panel.words.value = status(f"<p>{words}</p>")
+        if time.perf_counter() - began > seconds:
+            raise _TimeUpError
+
+    button.disabled = True
     choices = {"lengths": knobs.lengths, "leniences": LENIENCES, "starts": [setting]}
-    end = "no change of one entry or of lenience is better"
     try:
         report(setting, float(evaluate(setting, prices, texts).swi.iloc[0]))
         best = tune(setting.drafters, prices, texts, **choices, tell=report).setting
         turned = knobs.values_of(best)
     except _TimeUpError:
-        turned, end = knobs.values_of(report.best), "stopped there: press again to go on"
+        turned = knobs.values_of(max(tried, key=lambda one: one[0])[1])
+        end = "stopped there: press again to go on"
     except ValueError as problem:
         panel.words.value = refusal_html(problem)
         return
     finally:
         button.disabled = False
     panel.turn(**turned)
-    panel.words.value += status(
-        f"<p>the best of {report.tried} settings tried in {report.seconds:.1f} s, on these very"
-        f" texts; {end}</p>"
-    )
-
-
-class _TimeUpError(Exception):
-    """The tuner has had its time."""
-
-
-class _Report:
-    """Counts and shows the settings that a tuner tries, and ends it when its time is up."""
-
-    def __init__(self, panel: Panel, limit: float) -> None:
-        self.panel, self.limit, self.began, self.next = panel, limit, time.perf_counter(), 0.0
-        self.tried, self.best, self.swi = 0, None, 0.0
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.began
-
-    def __call__(self, setting: CascadeSetting, swi: float) -> None:
-        self.tried += 1
-        if self.best is None or swi > self.swi:
-            self.best, self.swi = setting, swi
-        if self.seconds > self.next:
-            self.next = self.seconds + EVERY_SECONDS
-            words = f"tuning: {self.tried} settings tried, SWI {self.swi:.3f} so far"
-            self.panel.words.value = status(f"<p>{words}</p>")
-        if self.seconds > self.limit:
-            raise _TimeUpError
+    took = f"{len(tried)} settings tried in {time.perf_counter() - began:.1f} s"
+    panel.words.value += status(f"<p>the best of {took}, on these very texts; {end}</p>")

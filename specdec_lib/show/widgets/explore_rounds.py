@@ -2,6 +2,7 @@
 decides.
 """
 
+import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -66,8 +67,7 @@ def round_steps(
         one, last = steps(**at)[step], len(steps(**at)) - 1
         said = f"<span style='white-space:pre-wrap'>{html.escape(one.words)}</span>"
         words = f"<b>step {step} of {last}, {one.kind}:</b> {said}"
-        pictures = _tree(ladder, one), _numbers(ladder, one, trial.context(at).tokens)
-        return Shown(pictures, words)
+        return Shown(_pictures(ladder, one, trial.context(at).tokens), words)
 
     start = {"step": 0} | dict(start or {})
     first, text = start.pop("step"), text_knobs(list(trial.prompts))
@@ -79,10 +79,8 @@ def round_steps(
 def _stepper(
     knobs: Mapping[str, ipywidgets.ValueWidget], steps: Callable[..., list[Step]], first: int
 ) -> dict[str, Any]:
-    """A slider over the steps of the round that the knobs are at, which starts at `first`, and a
-    button that goes one back and one that goes one on.
-
-    Raises ValueError if the round has no step `first`.
+    """A slider over the steps of the round that the knobs are at, and buttons back and on.  Raises
+    ValueError if the round has no step `first`.
     """
     look = {"layout": ipywidgets.Layout(width="auto"), "tooltip": "of the round, from 0 on"}
     step = ipywidgets.IntSlider(description="step", continuous_update=False, min=0, **look)
@@ -93,13 +91,14 @@ def _stepper(
     )
 
     def fit(_: object = None) -> None:
-        try:
+        with contextlib.suppress(ValueError):  # the panel shows why
             step.max = len(steps(**{name: knob.value for name, knob in knobs.items()})) - 1
-        except ValueError:  # the panel shows why
-            return
 
     def disable_ends(_: object = None) -> None:
         back.disabled, on.disabled = step.value == 0, step.value == step.max
+
+    def go(by: int) -> None:
+        step.value = min(max(step.value + by, 0), step.max)
 
     fit()
     if not 0 <= first <= step.max:
@@ -109,31 +108,25 @@ def _stepper(
     for knob in knobs.values():
         knob.observe(fit, names="value")
     step.observe(disable_ends, names=["value", "max"])
-    back.on_click(lambda _: setattr(step, "value", max(step.value - 1, 0)))
-    on.on_click(lambda _: setattr(step, "value", min(step.value + 1, step.max)))
+    back.on_click(lambda _: go(-1))
+    on.on_click(lambda _: go(1))
     return {"step": step, "previous": back, "next": on}
 
 
-def _tree(ladder: Ladder, one: Step) -> go.Figure:
-    """The guesses and the accepted path so far."""
+def _pictures(ladder: Ladder, one: Step, tokens: Sequence[int]) -> tuple[go.Figure, go.Figure]:
+    """The guesses with the accepted path so far, and what decides in this step."""
+    table = pd.DataFrame(list(one.numbers))
     bonus = one.numbers[-1]["text"] if one.kind == "emit" else None
     title = f"{one.tree.guesses} guesses so far, {len(one.path)} accepted"
     labels = [ladder.text(token) for token in one.tree.tokens]
-    return figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
-
-
-def _numbers(ladder: Ladder, one: Step, tokens: Sequence[int]) -> go.Figure:
-    """What decides in this step."""
-    table = pd.DataFrame(list(one.numbers))
+    tree = figures.tree(one.tree, labels=labels, path=one.path, bonus=bonus, title=title)
     if one.kind == "score":
-        return figures.mask(one.tree, labels=[ladder.text(token) for token in one.tree.tokens])
+        return tree, figures.mask(one.tree, labels=labels)
+    if one.kind not in ("context", "emit"):
+        return tree, figures.step(table, title=TITLES[one.kind])
+    title = f"emitted by this round: {len(table)} tokens for one pass of the target"
     if one.kind == "context":
-        shown = [ladder.text(token) for token in tokens[-LAST:]]
+        table = pd.DataFrame({"text": map(ladder.text, tokens[-LAST:]), "source": "context"})
         title = f"the end of the {len(tokens)} tokens so far"
-        table = pd.DataFrame({"token": shown, "source": "context", "round": 0})
-    elif one.kind == "emit":
-        title = f"emitted by this round: {len(table)} tokens for one pass of the target"
-        table = pd.DataFrame({"token": table.text, "source": table.source, "round": 1})
-    else:
-        return figures.step(table, title=TITLES[one.kind])
-    return figures.origins(table).update_layout(title={"text": title})
+    table = table.rename(columns={"token": "number", "text": "token"}).assign(round=0)
+    return tree, figures.origins(table, title=title)

@@ -17,7 +17,6 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.traffic import model_shape
-from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
@@ -46,26 +45,21 @@ def stage_explorer(
     ladder: Ladder,
     prompts: Sequence[Prompt],
     *,
-    texts: Sequence[Texts] = (),
     start: Mapping[str, Any] | None = None,
     max_new_tokens: int = 16,
 ) -> Panel:
     """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
     under this setting, its one-stage draft and none.
 
-    ladder            on the fast runtime a change shows in a fraction of a second
-    texts             of the target, along which rounds are counted; what has none is written first,
-                      which takes a second or so
     start             where knobs start: shape, budget, depth, scout, scout_budget, temperature,
                       top_k, seed, prompt, text
     max_new_tokens    of the text whose rounds are counted
 
-    Bytes are those of half-precision weights, caches and activations; the n-gram table is taken as
-    free.
+    Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
     or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens, texts=texts)
+    trial = DraftTrial(ladder, prompts, max_new_tokens)
     parts = {TABLE: ladder.katz, MODEL: ladder.middle}
     scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
     shapes = {model.name: model_shape(model) for model in ladder.models}
@@ -80,11 +74,9 @@ def stage_explorer(
             drafts[f"{TWO}: {model} ← {scout.partition(',')[0]}"] = (*size, scout, scout_budget)
         played = {name: trial.generation(at, _draft, *draft) for name, draft in drafts.items()}
         table = _counts(played, shapes)
-        figure = figures.stages(table.assign(low=table.value, high=table.value))
-        return Shown((figure,), _words(table, shape, budget))
+        return Shown((figures.stages(table),), _words(table, shape, budget))
 
-    first = TABLE if TABLE in scouts else COPIES
-    below = "guesses of the scout below a node"
+    first, below = TABLE if TABLE in scouts else COPIES, "guesses of the scout below a node"
     knobs = {
         "shape": choice(("chain", "tree"), "tree", "of the draft's guesses"),
         "budget": slider(range(1, 33), 16, "guesses, nodes without the root"),
@@ -105,9 +97,10 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
         return NoDraft()
     shape, budget, depth, model, scout, scout_budget = setting
     guessing, match = getattr(ladder, model), ladder.match(model, sampler)
-    one: ChainDraft | TreeDraft = ChainDraft(guessing, budget, match=match)
     if shape == "tree":
         one = TreeDraft(guessing, budget=budget, depth=depth, match=match)
+    else:
+        one = ChainDraft(guessing, budget, match=match)
     if scout == NO_SCOUT:
         return one
     if scout == TABLE:
@@ -133,8 +126,8 @@ def _counts(
             "target passes per token": 1 / one.tokens_per_round,
             BYTES: _bytes_per_token(one, shapes) / plain,
         }
-        rows += [(name, levels, metric, value) for metric, value in values.items()]
-    return pd.DataFrame(rows, columns=["stack", "levels", "metric", "value"])
+        rows += [(name, levels, metric, *[value] * 3) for metric, value in values.items()]
+    return pd.DataFrame(rows, columns=["stack", "levels", "metric", "value", "low", "high"])
 
 
 def _bytes_per_token(generation: Generation, shapes: Mapping[str, ModelShape]) -> float:

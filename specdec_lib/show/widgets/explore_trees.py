@@ -1,18 +1,23 @@
 """The explorer of trees: which tree on which text, with its scores, its accepted path, its mask,
-and what it is expected, measured and predicted to bring.
+and what it is expected, measured and predicted to bring; and figures that plain sliders draw.
 """
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from specdec_lib.core.decode import Generation, Round
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Generation, Round, rounds
+from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.replay import work_of
-from specdec_lib.measure.texts import Texts
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.slider_figures import draw_round
 from specdec_lib.show.widgets.trying import (
     FITTED_KINDS,
     DraftTrial,
@@ -22,7 +27,7 @@ from specdec_lib.show.widgets.trying import (
     guessers_of,
     knob_sampler,
 )
-from specdec_lib.theory import Work
+from specdec_lib.theory import Gain, Overhead, PassTable, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
 MOST_GUESSES = 64  # that are drawn
@@ -49,41 +54,18 @@ def tree_explorer(
     ladder: Ladder,
     prompts: Sequence[Prompt],
     *,
-    texts: Sequence[Texts] = (),
     start: Mapping[str, Any] | None = None,
     max_new_tokens: int = 16,
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
 
     ladder            on the fast runtime a change shows in a fraction of a second
-    texts             of the target, along which rounds are counted; what has none is written first,
-                      which takes a second or so
     start             where knobs start: shape, budget, depth, widths, draft, round, temperature,
                       top_k, seed, prompt, text
     max_new_tokens    of the text whose rounds are counted
-
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens, texts=texts)
-    times = PassTimes.read(ladder)
-
-    def draw(**at: Any) -> Shown:
-        size, name, number = TreeSize(at["budget"], at["depth"]), at["draft"], at["round"]
-        if at["shape"] == BY_WIDTHS:
-            size = TreeSize.of_widths(at["widths"], most=MOST_GUESSES)
-        generation = trial.generation(at, guesser, name, size)
-        if number > (count := len(generation.rounds)):
-            raise ValueError(f"this text has {count} rounds, there is no round {number}")
-        one = generation.rounds[number - 1]
-        kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), name, size)))
-        work = work_of(generation, ladder.target.name)
-        words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
-        counts = f"{one.accepted} of {one.proposed} guesses accepted"
-        title = f"round {number}: {counts}; on an edge, the score of its path"
-        labels = [ladder.text(token) for token in one.tree.tokens]
-        pictures = draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)
-        return Shown(pictures, words)
-
+    trial, times = DraftTrial(ladder, prompts, max_new_tokens), PassTimes.read(ladder)
     drafts = guessers_of(ladder)
     which = "which round is drawn, from the end of the prompt on"
     texts = {"draft": choice(drafts, drafts[0], "what guesses")}
@@ -97,26 +79,43 @@ def tree_explorer(
 
     disable_unused()
     knobs["shape"].observe(disable_unused, names="value")
-    return Panel(knobs, draw, presets=PRESETS, heights=HEIGHTS)
+    return Panel(knobs, partial(_draw, trial, times), presets=PRESETS, heights=HEIGHTS)
+
+
+def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
+    ladder, number = trial.ladder, at["round"]
+    size = TreeSize(at["budget"], at["depth"])
+    if at["shape"] == BY_WIDTHS:
+        size = TreeSize.of_widths(at["widths"], most=MOST_GUESSES)
+    generation = trial.generation(at, guesser, at["draft"], size)
+    if number > (count := len(generation.rounds)):
+        raise ValueError(f"this text has {count} rounds, there is no round {number}")
+    one = generation.rounds[number - 1]
+    kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), at["draft"], size)))
+    work = work_of(generation, ladder.target.name)
+    words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
+    counts = f"{one.accepted} of {one.proposed} guesses accepted"
+    title = f"round {number}: {counts}; on an edge, the score of its path"
+    labels = [ladder.text(token) for token in one.tree.tokens]
+    pictures = draw_round(ladder, one, title), figures.mask(one.tree, labels=labels)
+    return Shown(pictures, words)
 
 
 def _words(ladder: Ladder, generation: Generation, one: Round) -> str:
     """Expected and measured counts of a round and of all, as HTML."""
     rounds, count = generation.rounds, len(generation.rounds)
     worth, guesses = sum(sum(each.tree.scores) for each in rounds), sum(r.proposed for r in rounds)
-    expected = "tokens per round, expected from the scores"
-    measured = ("tokens per round, measured", len(one.emitted))
-    table = [
-        ("", "this round", f"all {count} rounds of {len(generation.tokens)} tokens"),
-        (expected, f"{sum(one.tree.scores):.2f}", f"{worth / count:.2f}"),
-        (*measured, f"{generation.tokens_per_round:.2f}"),
-        ("acceptance rate", _rate([one]), _rate(rounds)),
-        ("guesses", one.proposed, f"{guesses / count:.1f}"),
-    ]
-    cell = "<td style='padding-left:2em;text-align:right'>"
-    rows = "".join(f"<tr><td>{name}</td>{cell}{a}</td>{cell}{b}</td></tr>" for name, a, b in table)
+    table = {
+        "": ["this round", f"all {count} rounds of {len(generation.tokens)} tokens"],
+        "tokens per round, expected from the scores": [sum(one.tree.scores), worth / count],
+        "tokens per round, measured": [len(one.emitted), generation.tokens_per_round],
+        "acceptance rate": [_rate([one]), _rate(rounds)],
+        "guesses": [one.proposed, f"{guesses / count:.1f}"],
+    }
+    look = {"header": False, "border": 0, "float_format": "{:.2f}".format}
+    rows = pd.DataFrame(table).T.to_html(**look)
     emitted = html.escape("".join(ladder.text(token) for token in one.emitted))
-    return f"<table>{rows}</table>Emitted in this round: <code>{emitted}</code><br>"
+    return f"{rows}Emitted in this round: <code>{emitted}</code><br>"
 
 
 def _rate(rounds: Sequence[Round]) -> str:
@@ -142,3 +141,59 @@ def _speed(times: PassTimes, work: Work, temperature: float, kind: str | None) -
         f"Predicted speed: <b>{whole:.2f} times</b> plain decoding, {alone:.2f} if the host's own"
         f" code took no time in either; {passes}, and its host's, measured without top-k."
     )
+
+
+def one_round(
+    ladder: Ladder, draft: Draft, context: Context, *, seed: int, temperature: float
+) -> go.Figure:
+    """The tree of one round after `context`, with the path that the target accepts."""
+    chance, target = Chance(seed, Sampler(temperature)), ladder.target
+    limit = {"max_new_tokens": target.max_positions}
+    played, _ = next(rounds(target, draft, context, chance, **limit))
+    said = "".join(map(ladder.text, played.emitted))
+    counts = f"{played.accepted} of {played.proposed} guesses accepted"
+    title = f"{counts}, {len(played.emitted)} tokens emitted: {said!r}"
+    return draw_round(ladder, played, title)
+
+
+def draw_round(ladder: Ladder, played: Round, title: str) -> go.Figure:
+    """The tree of a round with its accepted path and the target's own token."""
+    labels = [ladder.text(token) for token in played.tree.tokens]
+    # a full context leaves no room for a token of the target's own
+    has_bonus = len(played.emitted) > played.accepted
+    bonus = ladder.text(played.emitted[-1]) if has_bonus else None
+    return figures.tree(played.tree, labels=labels, path=played.path, bonus=bonus, title=title)
+
+
+def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figure:
+    """The best tree of a budget under these rates, no deeper than `depth` and with at most `width`
+    children per node.
+    """
+    allowed = [list(vector)[:width] for vector in rates]
+    tree = best_tree(allowed, budget, depth)
+    title = f"{tree.guesses} guesses, {tree.depth} deep"
+    return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
+
+
+def faster_draft(
+    gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
+    tables: Mapping[str, PassTable],
+    overheads: tuple[Overhead, Overhead],
+    *,
+    draft: float,
+    host: float,
+) -> go.Figure:
+    """Speed-up against the budget if the draft were `draft` times as fast as its table says, and
+    all code outside the models `host` times.
+
+    gains        from tables and the two overheads to gains, as of `theory.tree_gains`
+    overheads    of a tree's round and of a plain one, as measured
+    """
+    faster = dict(tables) | {"draft": tables["draft"].faster(draft)}
+    hosts = [
+        Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads
+    ]
+    found = pd.DataFrame(gains(faster, *hosts)).drop(columns="width")
+    best = f"{max(found.speed_up):.2f} times plain decoding"
+    title = {"text": f"draft {draft:g} × as fast, host {host:g} ×: {best}"}
+    return figures.budget_speed_ups(found).update_layout(title=title, height=500, margin={"t": 96})

@@ -15,12 +15,16 @@ TOP_KS = {"all tokens": None, "50 likeliest": 50, "10 likeliest": 10}
 class Knob:
     """A control that is not yet a widget.
 
-    start     where it starts unless an explorer's caller says otherwise
-    widget    makes the widget from the knob's name and where it starts
+    start      where it starts unless an explorer's caller says otherwise
+    widget     makes the widget from where it starts and how it looks
+    offered    what it may start at; None for anything
     """
 
     start: Any
-    widget: Callable[[str, Any], ipywidgets.ValueWidget]
+    widget: Callable[..., ipywidgets.ValueWidget]
+    offered: Sequence[Any] | None = None
+    tooltip: str = ""
+    label: str = ""
 
 
 def slider(
@@ -39,14 +43,13 @@ def slider(
     """
     values = list(values)
 
-    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
+    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
         offered = sorted({*values, at}) if widen else values
-        _check_start(name, at, offered)
         options = [(format(value, digits), value) for value in offered]
-        look = _look(label or name, tooltip) | {"continuous_update": False}
-        return ipywidgets.SelectionSlider(options=options, value=at, **look)
+        slider = ipywidgets.SelectionSlider
+        return slider(options=options, value=at, continuous_update=False, **look)
 
-    return Knob(start, widget)
+    return Knob(start, widget, None if widen else values, tooltip, label)
 
 
 def choice(
@@ -54,36 +57,32 @@ def choice(
 ) -> Knob:
     """A drop-down list of values, or of labels with their values."""
     named = options if isinstance(options, Mapping) else {str(one): one for one in options}
+    values = list(named.values())
 
-    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
-        values, look = list(named.values()), _look(label or name, tooltip)
-        _check_start(name, at, values)
+    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
         place = values.index(at)  # not value=at: None would choose nothing
         return ipywidgets.Dropdown(options=list(named.items()), index=place, **look)
 
-    return Knob(start, widget)
+    return Knob(start, widget, values, tooltip, label)
 
 
 def text_field(start: str, tooltip: str, hint: str, *, label: str = "", lines: int = 1) -> Knob:
     """A field for text, whose value changes when the field is left."""
     kind, rows = (ipywidgets.Textarea, {"rows": lines}) if lines > 1 else (ipywidgets.Text, {})
 
-    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
-        look = _look(label or name, tooltip)
+    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
         return kind(value=at, placeholder=hint, continuous_update=False, **rows, **look)
 
-    return Knob(start, widget)
+    return Knob(start, widget, None, tooltip, label)
 
 
 def check_box(start: bool, label: str) -> Knob:
     """A box to tick, with its label behind it."""
 
-    def widget(name: str, at: Any) -> ipywidgets.ValueWidget:
-        _check_start(name, at, (False, True))
-        layout = ipywidgets.Layout(width="auto")
-        return ipywidgets.Checkbox(value=at, description=label, indent=False, layout=layout)
+    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
+        return ipywidgets.Checkbox(value=at, indent=False, **look)
 
-    return Knob(start, widget)
+    return Knob(start, widget, (False, True), "", label)
 
 
 def text_knobs(
@@ -109,26 +108,25 @@ def make_knobs(
     """The widgets of an explorer, by name.
 
     start    where some knobs start instead of their own start
-
     Raises ValueError for a knob that does not exist, or a start that it does not offer.
     """
     at = {name: knob.start for name, knob in knobs.items()} | dict(start or {})
     check_knobs(at, knobs)
-    return {name: knob.widget(name, at[name]) for name, knob in knobs.items()}
+    made = {}
+    for name, knob in knobs.items():
+        if knob.offered is not None and at[name] not in knob.offered:
+            offered = f"one of {list(knob.offered)}, got {at[name]!r}"
+            raise ValueError(f"the knob {name!r} must start at {offered}")
+        label = knob.label or name
+        # the label in full beside the knob, and what it means for a pointer or a screen reader
+        look = {"description": label, "tooltip": knob.tooltip or label}
+        layout = ipywidgets.Layout(width="auto")
+        made[name] = knob.widget(at[name], layout=layout, **look)
+        made[name].style.description_width = LABEL_WIDTH
+    return made
 
 
 def check_knobs(given: Iterable[str], known: Iterable[str]) -> None:
     """Raises ValueError for a knob that does not exist."""
     if unknown := sorted(set(given) - set(known)):
         raise ValueError(f"there is no knob {unknown[0]!r}, the knobs are {', '.join(known)}")
-
-
-def _check_start(name: str, at: Any, offered: Sequence[Any]) -> None:
-    if at not in offered:
-        raise ValueError(f"the knob {name!r} must start at one of {list(offered)}, got {at!r}")
-
-
-def _look(label: str, tooltip: str) -> dict[str, Any]:
-    """The label in full beside the knob, and what it means for a pointer or a screen reader."""
-    look = {"description": label, "style": {"description_width": LABEL_WIDTH}}
-    return look | {"layout": ipywidgets.Layout(width="auto"), "tooltip": tooltip or label}

@@ -7,11 +7,11 @@ from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
+from plotly.basedatatypes import BasePlotlyType
 from traitlets import TraitError
 
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import check_knobs, make_knobs, slider
-from specdec_lib.show.widgets.surface import frame, replace_figure, send
 
 ROW = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 GRID = ipywidgets.Layout(
@@ -32,17 +32,15 @@ class Shown:
 class Panel(ipywidgets.VBox):
     """Knobs, and below them what they draw, anew when one of them comes to rest.
 
-    knobs      by the name under which `draw` takes its value; buttons act themselves and are no
-               parameters
-    draw       from values to what is shown, always as many figures; where it raises ValueError, its
-               message is shown and the figures stay; "working …" stands there while it runs
+    knobs      by the name under which `draw` takes its value; buttons are no parameters
+    draw       from values to what is shown, always as many figures; the message of its ValueError
+               is shown, and the figures stay
     presets    a button per name that turns some knobs at once
-    heights    pixels kept for each figure, which is scrolled where it is larger, so that the page
-               does not jump; without it a figure has its own height
+    heights    pixels kept for each figure, so that the page does not jump; without them a figure
+               has its own height
 
     Where widgets cannot run the first figure stands as an image.
-    Raises ValueError unless there is a height per figure or none, or for a preset of a knob that
-    does not exist.
+    Raises ValueError for a preset of a knob that does not exist.
     """
 
     def __init__(
@@ -61,24 +59,18 @@ class Panel(ipywidgets.VBox):
         for values in (presets or {}).values():
             check_knobs(values, self._valued)
         shown = draw(**self.values())
-        count = len(shown.figures)
-        if heights and len(heights) != count:
-            raise ValueError(f"{count} figures need as many heights or none, got {list(heights)}")
         self._last = shown.figures
         self.words = ipywidgets.HTML(status(shown.words))
         self.figures = tuple(map(go.FigureWidget, shown.figures))
         for knob in self._valued.values():
             knob.observe(self._redraw, names="value")
-        start = {"reset": self.values()}
-        self.buttons = {
-            name: self._button(name, at) for name, at in (start | dict(presets or {})).items()
-        }
+        turns = {"reset": self.values()} | dict(presets or {})
+        self.buttons = {name: self._button(name, at) for name, at in turns.items()}
         grid = ipywidgets.GridBox(list(self.knobs.values()), layout=GRID)
         self.working = ipywidgets.HTML(layout=ipywidgets.Layout(width="7em"))
         row = ipywidgets.HBox([*self.buttons.values(), self.working], layout=ROW)
-        super().__init__(
-            [grid, row, self.words, *map(frame, self.figures, heights or [None] * count)]
-        )
+        frames = map(frame, self.figures, heights or [None] * len(self.figures))
+        super().__init__([grid, row, self.words, *frames])
         self.add_class("specdec-panel")
 
     def values(self) -> dict[str, Any]:
@@ -86,10 +78,8 @@ class Panel(ipywidgets.VBox):
         return {name: knob.value for name, knob in self._valued.items()}
 
     def turn(self, **values: Any) -> None:
-        """Turn several knobs and draw once.
-
-        Raises ValueError for a knob that does not exist, or a value that it does not have; all
-        knobs then stay as they were.
+        """Turn several knobs and draw once.  Raises ValueError for a knob that does not exist, or a
+        value that it does not have; all knobs then stay as they were.
         """
         check_knobs(values, self._valued)
         before, self._turning = self.values(), True
@@ -104,9 +94,8 @@ class Panel(ipywidgets.VBox):
 
     def _set(self, values: Mapping[str, Any]) -> None:
         """Turn knobs twice, because the range of one may depend on another."""
-        refused: dict[str, Exception | str] = {}
         for _ in range(2):
-            refused.clear()
+            refused: dict[str, Exception] = {}
             for name, value in values.items():
                 try:
                     self._valued[name].value = value
@@ -179,3 +168,59 @@ def refusal_html(problem: ValueError) -> str:
 def bullets(lines: Sequence[str]) -> str:
     """A list of lines, each HTML itself."""
     return "<ul>" + "".join(f"<li>{line}</li>" for line in lines) + "</ul>"
+
+
+def replace_figure(surface: go.FigureWidget, figure: go.Figure) -> None:
+    """Show another figure on the same surface."""
+    with surface.batch_update():  # one message, and one drawing
+        if _extends(surface.data, figure.data):
+            for old, new in zip(surface.data, figure.data, strict=True):
+                _overwrite(old, new, keep=("type", "uid"))
+        else:
+            surface.data = ()
+            surface.add_traces(figure.data)
+        # the template is mostly the same, and the slowest to set
+        same = surface.layout.template == figure.layout.template
+        _overwrite(surface.layout, figure.layout, keep=("template",) if same else ())
+
+
+def send(surface: go.FigureWidget) -> None:
+    """Send the page once more what a figure shows: it may have missed it while loading plotly."""
+    surface._repr_mimebundle_()
+    surface.send_state(["_widget_layout", "_widget_data"])
+
+
+def frame(surface: go.FigureWidget, height: int | None) -> ipywidgets.Box:
+    """A frame of fixed height, scrolled where the surface is larger, that is empty until a page
+    shows it: a page that is still loading plotly would draw a figure as nothing, for good.
+    """
+    pixels = f"{height}px" if height else None
+    look = ipywidgets.Layout(height=pixels, width="100%", overflow="auto", flex="0 0 auto")
+    box = ipywidgets.Box([], layout=look)
+    box._view_count = 0  # from now on the page reports how often it shows the frame
+
+    def fill(_: object) -> None:
+        box.unobserve(fill, names="_view_count")
+        send(surface)
+        box.children = (surface,)
+
+    box.observe(fill, names="_view_count")
+    return box
+
+
+def _extends(before: Sequence[BasePlotlyType], after: Sequence[BasePlotlyType]) -> bool:
+    """Whether traces keep their kinds and lose no property: plotly in the page remembers what it
+    made of a range that is gone.
+    """
+    if [trace.type for trace in before] != [trace.type for trace in after]:
+        return False
+    return all(
+        set(old.to_plotly_json()) - {"uid"} <= set(new.to_plotly_json())
+        for old, new in zip(before, after, strict=True)
+    )
+
+
+def _overwrite(old: BasePlotlyType, new: BasePlotlyType, *, keep: Sequence[str]) -> None:
+    """Set every property of one part of a figure to the other's, and remove those it lacks."""
+    wanted = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
+    old.update({name: value for name, value in wanted.items() if name not in keep}, overwrite=True)

@@ -18,9 +18,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure import latency, replay
-from specdec_lib.measure.replay import OwnText
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.texts import Texts
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
 from specdec_lib.workload import Ladder, Prompt, seeds
 
@@ -41,9 +39,8 @@ class TreeSize:
 
     @classmethod
     def of_widths(cls, text: str, *, most: int) -> "TreeSize":
-        """The size of a tree with the widths in a text such as "4,2,1,1".
-
-        Raises ValueError for other text, or more than `most` guesses.
+        """The size of a tree with the widths in a text such as "4,2,1,1".  Raises ValueError for
+        other text, or more than `most` guesses.
         """
         words = text.replace(",", " ").split()
         if not words or not all(word.isdecimal() and int(word) for word in words):
@@ -80,19 +77,10 @@ class DraftTrial:
     """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
 
     max_new_tokens    of a text, at most
-    texts             of the target; what has none is decoded, which takes a second or so
-
     Raises ValueError if there is no prompt, or no new token.
     """
 
-    def __init__(
-        self,
-        ladder: Ladder,
-        prompts: Sequence[Prompt],
-        max_new_tokens: int = 32,
-        *,
-        texts: Sequence[Texts] = (),
-    ) -> None:
+    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int) -> None:
         if not prompts or max_new_tokens < 1:
             raise ValueError(
                 f"an explorer needs a prompt and at least 1 new token, got {len(prompts)} prompts"
@@ -100,17 +88,14 @@ class DraftTrial:
             )
         self.ladder, self.max_new_tokens = ladder, max_new_tokens
         self.prompts = {prompt.name: prompt for prompt in prompts}
-        whole = (one for one in texts if max_new_tokens <= one.max_new_tokens)
-        self._texts = {_text_key(one.sampler, one.seed): one for one in whole}
         remember = lru_cache(REMEMBERED)
         write = partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
         self._encode, self._own_text = remember(ladder.encode), remember(write)
         self._remembered = remember(self._follow)
 
     def context(self, at: Mapping[str, Any]) -> Context:
-        """The prompt that the knobs are at, or one's own text where it is not empty.
-
-        Raises ValueError if there is no room for a new token after it.
+        """The prompt that the knobs are at, or one's own text where it is not empty.  Raises
+        ValueError if there is no room for a new token after it.
         """
         tokens = self._encode(self._prompt(at) or at["text"])
         most = self.ladder.target.max_positions - self.max_new_tokens
@@ -133,39 +118,17 @@ class DraftTrial:
 
         make    the draft of a ladder, a sampler and a setting
         """
-        return self._remembered(self.context(at), self.chance(at), self.stored(at), make, *setting)
+        return self._remembered(self.context(at), self.chance(at), make, *setting)
 
     def _prompt(self, at: Mapping[str, Any]) -> Prompt | None:
         return None if at["text"].strip() else self.prompts[at["prompt"]]
 
-    def stored(self, at: Mapping[str, Any]) -> tuple[int, ...] | None:
-        """The target's text that the knobs are at, where it is there and need not be decoded."""
-        key = _text_key(knob_sampler(at), at["seed"])
-        prompt, texts = self._prompt(at), self._texts.get(key)
-        known = prompt and texts and texts.holds(prompt)
-        return texts.of(prompt)[: self.max_new_tokens] if known else None
-
     def _follow(
-        self,
-        context: Context,
-        chance: Chance,
-        tokens: tuple[int, ...] | None,
-        make: Callable[..., Draft],
-        *setting: Hashable,
+        self, context: Context, chance: Chance, make: Callable[..., Draft], *setting: Hashable
     ) -> Generation:
-        """The target writes its text once if it is not there, and each draft's rounds follow."""
-        draft, target = make(self.ladder, chance.sampler, *setting), self.ladder.target
-        text = (
-            OwnText.of(target, context, tokens, self.max_new_tokens)
-            if tokens
-            else self._own_text(context, chance)
-        )
+        """The target writes its text once, and each draft's rounds follow along it."""
+        text, draft = self._own_text(context, chance), make(self.ladder, chance.sampler, *setting)
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
-
-
-def _text_key(sampler: Sampler, seed: int) -> tuple[Sampler, int]:
-    """What a text depends on; greedily, the seed changes nothing."""
-    return sampler, seed if sampler.temperature else 0
 
 
 def knob_sampler(at: Mapping[str, Any]) -> Sampler:
@@ -187,26 +150,22 @@ class PassTimes:
     overheads: Mapping[tuple[float, str], Overhead]
 
     @classmethod
-    def read(cls, ladder: Ladder, *, runtime: str = "fast") -> "PassTimes":
-        """The stored times of the first machine that has any, for those models of the ladder that
-        were timed and not for others of the same names.
-
-        Raises ValueError where nothing is stored.
+    def read(cls, ladder: Ladder) -> "PassTimes":
+        """The stored times of the first machine that has any, on the fast runtime, for those models
+        of the ladder that were timed and not for others of the same names.  Raises ValueError where
+        nothing is stored.
         """
         found = latency.stored_tables("")
-        speeds, curves = found["speeds"], found["latency"]
+        speeds, curves = found["speeds"].query("runtime == 'fast'"), found["latency"]
         columns = ["round_overhead", "guess_overhead", "pass_overhead"]
-        grouped = speeds[speeds.runtime == runtime].groupby(["temperature", "kind"])
-        overheads = {
-            (float(temperature), str(kind)): Overhead(*map(float, rows[columns].iloc[0]))
-            for (temperature, kind), rows in grouped
-        }
+        first = speeds.groupby(["temperature", "kind"])[columns].first()
+        overheads = {row[0]: Overhead(*map(float, row[1:])) for row in first.itertuples()}
         card = json.loads((DATA / "ladder" / "card.json").read_text(encoding="utf-8"))
         timed, own = (
             {name: one["parameters"] for name, one in card["models"].items()}
             for card in (card, ladder.card)
         )
-        tables = latency.pass_tables(curves, runtime)
+        tables = latency.pass_tables(curves, "fast")
         kept = {name: one for name, one in tables.items() if own.get(name) == timed.get(name)}
         return cls(str(curves.machine.iloc[0]), kept, overheads)
 
@@ -221,15 +180,13 @@ class PassTimes:
         """
         if not self.overheads or {model for model, _, _ in work.passes} - set(self.tables):
             return None
-        nearest = min(
-            (heat for heat, _ in self.overheads), key=lambda heat: abs(heat - temperature)
-        )
-        drafting, plainly = (self.overheads.get((nearest, one)) for one in (kind, PLAIN_KIND))
+        nearest = min((one for one, _ in self.overheads), key=lambda one: abs(one - temperature))
+        hosts = [self.overheads.get((nearest, one)) for one in (kind, PLAIN_KIND)]
         if kind is None:
-            drafting = plainly = Overhead()
-        if drafting is None or plainly is None:
+            hosts = [Overhead()] * 2
+        if None in hosts:
             return None
         contexts = [context for _, _, context in work.passes]
         plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
-        ours = work.tokens_per_second(self.tables, drafting)
-        return ours / plain.tokens_per_second(self.tables, plainly)
+        ours = work.tokens_per_second(self.tables, hosts[0])
+        return ours / plain.tokens_per_second(self.tables, hosts[1])

@@ -1,22 +1,32 @@
-"""Writes index.html and provenance.js from the contents of a figure folder."""
+"""Writes index.html and provenance.js from the contents of a figure folder.
+
+What differs from run to run stands in `provenance.js`, beside the page. In a clone that was never
+run there is neither that nor the script that interactive figures need: the page then links to
+their images.
+"""
 
 import ast
 import json
 import os
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specdec_lib.core.files import NOTEBOOKS, write_together
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
-from specdec_lib.suite.gallery.page import render_page
 from specdec_lib.suite.notebook import Parameter, read_cells, read_introduction, read_parameters
 
-KINDS = ("html", "png", "csv")
+HERE = Path(__file__).parent
 UNDESCRIBED = Description("", "Not described in specdec_lib/suite/gallery/figures.toml yet.")
 SCRIPT = "plotly.min.js"
 UNKNOWN = (
     "by no finished run in this folder: it came with the code or from a run cut short, or was saved"
     " or edited by hand"
+)
+NEVER_RUN = (
+    "These figures came with the code: none of the notebooks has been run in this folder. make"
+    " figures runs them."
 )
 
 
@@ -55,15 +65,36 @@ def add_script(folder: Path) -> None:
         write_script(folder)
 
 
+def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
+    """The whole of index.html, from page.html, page.css and page.js."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup, escape
+
+    def marked(text: str) -> Markup:
+        """Text whose backticks and stars, as in markdown, become markup."""
+        text = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+        return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text))
+
+    look = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(autoescape=True, **look)
+    environment.filters["marked"] = marked
+    html, style, script = (
+        (HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+    )
+    return environment.from_string(html).render(
+        chapters=chapters, style=Markup(style), script=Markup(script)
+    )
+
+
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     """The figures of a notebook that lie in a folder, with the kinds of their files, in the order
     in which the notebook names them, others last.
     """
     found: dict[str, set[str]] = {}
     for path in sorted(folder.glob(f"{notebook.stem[:2]}_*")):
-        if path.suffix[1:] in KINDS:
+        if path.suffix in (".html", ".png", ".csv"):
             found.setdefault(path.stem, set()).add(path.suffix[1:])
-    code = "".join(source for kind, source, _ in read_cells(notebook) if kind == "code")
+    code = "".join(source for kind, source in read_cells(notebook) if kind == "code")
     places = {name: code.find(f'"{name}"') for name in found}
     return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
@@ -125,10 +156,10 @@ def _size(image: Path) -> tuple[int, int]:
 
 def _last_run(manifest: Manifest) -> dict[str, object]:
     """A notebook's last run in words."""
-    date = manifest.made.date
+    date, took = manifest.made.date, f"{manifest.seconds:.0f} s, {manifest.made.date}"
     words = {
-        "finished": f"{manifest.profile}, {manifest.seconds:.0f} s, {date}",
-        "failed": f"failed after {manifest.seconds:.0f} s, {date}",
+        "finished": f"{manifest.profile}, {took}",
+        "failed": f"failed after {took}",
         "running": f"interrupted, or still running; begun {date}",
     }[manifest.state]
     return {"said": words, "good": manifest.state == "finished", "error": manifest.error}
@@ -151,14 +182,17 @@ def _facts(origin: Origin | None) -> list[tuple[str, str]]:
 
 def _summary(runs: dict[str, dict[str, object]], notebooks: int) -> str:
     """What the page says at its top about the runs in this folder."""
-    if not runs:
-        return (
-            "These figures came with the code: none of the notebooks has been run in this folder."
-            " make figures runs them."
-        )
     bad = ", ".join(sorted(name for name, run in runs.items() if not run["good"]))
     return (
-        f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
-        " versions and commit of each figure."
-        + (f" Not finished: {bad}; what stands there is from earlier, or in part." if bad else "")
+        NEVER_RUN
+        if not runs
+        else (
+            f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
+            " versions and commit of each figure."
+            + (
+                f" Not finished: {bad}; what stands there is from earlier, or in part."
+                if bad
+                else ""
+            )
+        )
     )

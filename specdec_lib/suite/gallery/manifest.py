@@ -3,12 +3,21 @@ file, and whether it still is that.
 """
 
 import dataclasses
+import datetime
 import json
+import os
+import platform
+import subprocess
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from specdec_lib.core.files import file_digest, write_whole
+from specdec_lib.core.files import REPOSITORY, file_digest, write_whole
+from specdec_lib.core.processor import processor_name
+
+PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
+CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,29 @@ class Made:
     changed: bool
     machine: Host
     versions: dict[str, str]
+
+    @classmethod
+    def now(cls) -> "Made":
+        """Here, with this commit; files in figures/ may differ."""
+        try:
+            commit, changed = _git("rev-parse", "HEAD"), bool(_git(*CHANGES))
+        except (OSError, subprocess.SubprocessError):
+            commit, changed = "unknown", False
+        machine = Host(
+            f"{platform.system()} {platform.machine()}",
+            processor_name(),
+            os.cpu_count(),
+            os.environ.get("OMP_NUM_THREADS") or "unset",
+        )
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        versions = {name: version(name) for name in PACKAGES}
+        return cls(date, commit, changed, machine, {"python": platform.python_version()} | versions)
+
+
+def _git(*words: str) -> str:
+    command = ["git", "--no-optional-locks", *words]
+    look = {"cwd": REPOSITORY, "capture_output": True, "text": True, "timeout": 30}
+    return subprocess.run(command, check=True, **look).stdout.strip()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Runs the notebooks through papermill: `specdec reproduce`.
 
-A run is known by the fingerprint of everything it depends on, and done once. Executed notebooks and
-a manifest per run lie in `runs/` beside the figures; the notebooks themselves change only under
-`--refresh`.
+A run is known by the fingerprint of everything it depends on, and done once; executed notebooks and
+a manifest per run lie in `runs/` beside the figures.
 """

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import (
     NOTEBOOKS,
     REPOSITORY,
@@ -21,12 +23,23 @@ from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.building import add_script, build
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_parameters
-from specdec_lib.suite.reproduce.comparing import table_differences
-from specdec_lib.suite.reproduce.options import parse_options
-from specdec_lib.suite.reproduce.plan import NotebookRun, choose_notebooks, plan_runs
+from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 from specdec_lib.suite.reproduce.running import Outcome, run_notebook, say
 
 INTERRUPTED = 130
+TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # in the name of a column
+DESCRIPTION = (
+    "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
+    " status: 0 all went well, 1 a notebook failed or a table differs, 2 refused before anything"
+    " ran, 130 interrupted."
+)
+MODES = {
+    "--list": "only show the notebooks and their parameters",
+    "--dry-run": "only show what would run, and why",
+    "--check": "run into a temporary folder and compare the tables, all but columns of seconds",
+    "--refresh": "run with the defaults and store the outputs in the notebooks themselves",
+}
+SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
 
 
 def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS) -> int:
@@ -44,10 +57,15 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
     runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.set)
     if asked.dry_run:
         return _explain(runs, asked)
-    _announce(runs, asked)
     if asked.check:
         return _check(runs, asked)
-    _prepare(folder)
+    if folder == REPOSITORY / "figures" and (asked.set or asked.profile != "smoke"):
+        say(
+            "note: figures of other parameters replace those in figures/, which git tracks; --out"
+            " DIR puts them elsewhere"
+        )
+    for place in (folder, folder / "runs"):
+        check_writable(place)
     with only_process(folder / "runs"):
         for place in (folder, folder / "runs", notebooks):
             for name in sweep_partial(place):
@@ -56,11 +74,36 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
         return _run(runs, asked, notebooks)
 
 
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options; raises ValueError for an unknown one, or some that do not go together."""
+    parser = Parser("reproduce", DESCRIPTION, writes=None)
+    modes = parser.add_mutually_exclusive_group()
+    for name, what in MODES.items():
+        modes.add_argument(name, action="store_true", help=what)
+    add, each = parser.add_argument, "parameters, for every notebook that has them"
+    add("--only", metavar="NN", help="numbers or names of notebooks; all without", **SEVERAL)
+    add("--set", metavar="name=value", help=each, **SEVERAL)
+    what = "smoke: the defaults; full: notebooks/full/NN.yml"
+    add("--profile", choices=PROFILES, default="smoke", help=what)
+    note = "without, the one SPECDEC_FIGURES names, else figures/"
+    parser.add_common("--out", note=note)
+    add("--fresh", action="store_true", help="run again what is unchanged since its last run")
+    add("--jobs", type=int, default=1, help="notebooks at a time; timings are right only with 1")
+    given = parser.parse_args(arguments)
+    if given.refresh and (given.set or given.profile != "smoke"):
+        raise ValueError(
+            "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
+        )
+    others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
+    if given.list and any(value != parser.get_default(name) for name, value in others.items()):
+        raise ValueError("--list runs nothing: it goes with --only, and with no other option")
+    return given
+
+
 def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path) -> int:
     folder, outcomes, interrupted = runs[0].figures, [], False
     try:
-        for result in _outcomes(runs, asked):
-            outcomes.append(result)
+        outcomes.extend(_outcomes(runs, asked))
     except KeyboardInterrupt:
         interrupted = True
         say("interrupted: what is finished stays, and the same command goes on from here")
@@ -75,25 +118,6 @@ def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path
     return INTERRUPTED if interrupted else int(bool(failed) or not page)
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folders; raises ValueError if one cannot be written to."""
-    try:
-        for place in (folder, folder / "runs"):
-            check_writable(place)
-    except ValueError as problem:
-        raise ValueError(f"{problem}, with --out DIR") from problem
-
-
-def _announce(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> None:
-    """Say beforehand whether it replaces the figures that git tracks."""
-    replaces = runs[0].figures == REPOSITORY / "figures" and not asked.check
-    if replaces and (asked.set or asked.profile != "smoke"):
-        say(
-            "note: figures of other parameters replace those in figures/, which git tracks; --out"
-            " DIR puts them elsewhere"
-        )
-
-
 def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterator[Outcome]:
     """Each outcome as it comes, and a line about it."""
     options = {"resume": not asked.fresh, "refresh": asked.refresh}
@@ -104,11 +128,10 @@ def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterato
     else:
         found = _in_processes(placed, asked.jobs, options)
     for result in found:
-        say(
-            f"{result.name}: unchanged since its last run, skipped (--fresh runs it again)"
-            if result.state == "unchanged"
-            else f"{result.name}: {result.state} after {result.seconds:.1f} s"
-        )
+        said = f"{result.state} after {result.seconds:.1f} s"
+        if result.state == "unchanged":
+            said = "unchanged since its last run, skipped (--fresh runs it again)"
+        say(f"{result.name}: {said}")
         yield result
 
 
@@ -169,6 +192,34 @@ def _check(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     same = f"the tables are those in {runs[0].figures}, all but columns of seconds"
     print("\n".join(found) or same)
     return int(bool(found) or any(result.state == "failed" for result in outcomes))
+
+
+def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
+    """A line for each difference between the tables of one notebook in two folders.
+
+    Columns of measured time may differ.
+    """
+    import pandas as pd  # late: `--help` needs none
+
+    both = (before, after)
+    for name in sorted({path.name for one in both for path in one.glob(f"{number}_*.csv")}):
+        if missing := [one for one in both if not (one / name).exists()]:
+            yield f"{name} is only in {after if missing == [before] else before}"
+            continue
+        look = {"dtype": str, "keep_default_na": False}
+        old, new = (pd.read_csv(one / name, **look) for one in both)
+        if list(old) != list(new):
+            yield f"{name}: columns {', '.join(old)} became {', '.join(new)}"
+        elif len(old) != len(new):
+            yield f"{name}: {len(old)} rows became {len(new)}"
+        else:
+            for column in (column for column in old if not TIMED.search(column)):
+                if len(changed := old.index[old[column] != new[column]]):
+                    yield (
+                        f"{name}: {column} differs in {len(changed)} of {len(old)} rows, first in"
+                        f" row {changed[0] + 1}: {old[column][changed[0]]} became"
+                        f" {new[column][changed[0]]}"
+                    )
 
 
 def _explain(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:

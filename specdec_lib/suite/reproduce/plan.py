@@ -1,6 +1,7 @@
 """Which notebooks run, with which parameters and why: settled before anything runs."""
 
 import ast
+import difflib
 import functools
 import hashlib
 import json
@@ -9,16 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from specdec_lib.core.commandline import shorten
 from specdec_lib.core.files import REPOSITORY, file_digest
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_cells, read_parameters
-from specdec_lib.suite.reproduce.settings import (
-    check_names,
-    parse_value,
-    profile_values,
-    split_setting,
-)
 
+PROFILES = ("smoke", "full")
+KINDS = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 UNUSED = ("suite/gallery", "suite/reproduce")  # parts of the library that no notebook depends on
 
 
@@ -60,8 +58,8 @@ class NotebookRun:
     @functools.cached_property
     def fingerprint(self) -> dict[str, str]:
         """A hash of each thing that the run depends on, stored outputs not among them."""
-        cells = [(kind, source) for kind, source, _ in read_cells(self.notebook)]
-        own = {"cells": cells, "parameters": [dict(self.parameters), self.profile]}
+        given = [dict(self.parameters), self.profile]
+        own = {"cells": read_cells(self.notebook), "parameters": given}
         hashes = {name: _digest(json.dumps(one, sort_keys=True)) for name, one in own.items()}
         return hashes | _surroundings()
 
@@ -110,7 +108,6 @@ def _digest(text: str) -> str:
 
 def choose_notebooks(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """The numbered notebooks of a folder, in order; with `only`, those of that number or name.
-
     Raises ValueError if there is none, or one of `only` names none.
     """
     notebooks = sorted(path for path in folder.glob("*.ipynb") if re.match(r"\d{2}_", path.name))
@@ -133,22 +130,102 @@ def plan_runs(
     """A run per notebook; a setting goes to each notebook that declares it, over the profile.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
-
     Raises ValueError for a setting that no notebook declares or that comes twice, a value of
     another type than declared, or a profile without its file.
     """
-    given = dict(map(split_setting, settings))
+    given = dict(map(_split, settings))
     if len(given) < len(settings):
         raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
     declared = {
         path: {name: one.annotation for name, one in read_parameters(path).items()}
         for path in notebooks
     }
-    check_names(given, (name for known in declared.values() for name in known))
+    allowed = sorted({name for known in declared.values() for name in known})
+    if strangers := [name for name in given if name not in allowed]:
+        near = difflib.get_close_matches(strangers[0], allowed, n=1)
+        meant = f" (is {near[0]!r} meant?)" if near else ""
+        raise ValueError(
+            f"no chosen notebook has a parameter {strangers[0]!r}{meant}; there are"
+            f" {', '.join(allowed) or 'none'}"
+        )
     runs = []
     for path, known in declared.items():
-        values = profile_values(path, known, profile)
+        values = _profile_values(path, known, profile)
         for name in (name for name in given if name in known):
             values[name] = parse_value(name, given[name], known[name], path)
         runs.append(NotebookRun(path, figures, profile, values))
     return runs
+
+
+def _split(setting: str) -> tuple[str, str]:
+    name, equals, text = setting.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"--set takes name=value, got {setting!r}")
+    return name, text
+
+
+def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object:
+    """The value of a setting: a Python literal, or the text itself where a string is declared.
+    Raises ValueError if it is of another type.
+    """
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # no literal, or too deep
+        value = text
+    if annotation == "str" and not isinstance(value, str):
+        value = text
+    if annotation.startswith("list") and isinstance(value, tuple):
+        value = list(value)  # 4,8 as well as [4,8]
+    check_value(name, value, annotation, notebook)
+    return value
+
+
+def _profile_values(notebook: Path, declared: Mapping[str, str], profile: str) -> dict[str, object]:
+    """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full.
+
+    declared    the annotations of the notebook's parameters
+    Raises ValueError for a file that is missing or unreadable, or an entry that the notebook does
+    not declare so.
+    """
+    import yaml
+
+    if profile == "smoke":
+        return {}
+    source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
+    try:
+        values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
+    except (OSError, yaml.YAMLError) as problem:
+        raise ValueError(
+            f"the profile {profile} of {notebook.stem} cannot be read: {problem}"
+        ) from problem
+    if not isinstance(values, dict) or not values.keys() <= declared.keys():
+        raise ValueError(
+            f"{source} sets parameters of {notebook.stem}, {', '.join(declared) or 'none'}; got"
+            f" {values!r}"
+        )
+    for name, value in values.items():
+        check_value(name, value, declared[name], notebook)
+    return values
+
+
+def check_value(name: str, value: object, annotation: str, notebook: Path) -> None:
+    """Raises ValueError unless a value fits the annotation that a notebook declares: int, float,
+    str, bool, or list or dict of them; a whole number is a float too.
+    """
+    from pydantic import TypeAdapter
+
+    try:
+        if annotation == "None":
+            raise TypeError("no annotation")
+        kind = eval(annotation, {"__builtins__": {}}, KINDS)
+        TypeAdapter(kind).validate_python(value, strict=True)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # as a manifest holds it
+    except (NameError, SyntaxError, TypeError, AttributeError) as problem:
+        raise ValueError(
+            "a parameter is an int, float, str, bool, or a list or dict of them; "
+            f"{notebook.stem} declares {name}: {annotation}"
+        ) from problem
+    except ValueError as problem:  # pydantic's is one
+        raise ValueError(
+            f"{notebook.stem} declares {name}: {annotation}, got {shorten(repr(value))}"
+        ) from problem

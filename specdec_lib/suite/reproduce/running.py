@@ -1,8 +1,10 @@
-"""Executes one notebook: its figures are made and its manifest written."""
+"""Executes one notebook: its figures are made and its manifest written, or its failure told."""
 
 import contextlib
 import dataclasses
+import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -12,23 +14,23 @@ from pathlib import Path
 from tqdm import tqdm
 
 from specdec_lib.core.files import file_digest, partial
-from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
-from specdec_lib.suite.gallery.surroundings import surroundings
-from specdec_lib.suite.reproduce.failing import explain_failure
+from specdec_lib.suite.gallery.manifest import Made, Manifest, read_manifest
+from specdec_lib.suite.notebook import as_template
 from specdec_lib.suite.reproduce.plan import NotebookRun
 from specdec_lib.suite.reproduce.storing import store_outputs
 
 KERNEL = "python3"
 START_SECONDS = 120
 CELL_SECONDS = 12 * 3600  # a hang, not a slow cell
+TRACEBACK_LINES = 6
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a run.
 
-    state      "finished", "unchanged" (an earlier run with the same fingerprint stands) or
-               "failed"
+    state      "finished", "failed" or "unchanged": an earlier run of this fingerprint stands
     figures    names of the figure files it wrote
     error      empty, or where and why it failed
     """
@@ -54,14 +56,12 @@ def run_notebook(
     place: str = "",
     bar: bool = False,
 ) -> Outcome:
-    """Execute a notebook, unless `resume` finds that an earlier run stands.
+    """Execute a notebook, unless `resume` finds that an earlier run stands; one that fails does not
+    raise: the outcome says so, and the executed notebook is kept for reading.
 
     refresh    store the outputs in the notebook itself, if it finishes
     place      said when it begins, such as "[3/6]"
     bar        whether a bar over its cells is drawn
-
-    A notebook that fails does not raise: the outcome says so, the executed notebook is kept for
-    reading, and what other runs made stays.
     """
     earlier = read_manifest(run.manifest)
     if resume and not refresh and earlier and not run.why():
@@ -89,7 +89,7 @@ def _begin_manifest(run: NotebookRun, earlier: Manifest | None) -> Manifest:
         values=run.values,
         fingerprint=run.fingerprint,  # of the notebook as it is now; it may be edited meanwhile
         state="running",
-        made=surroundings(),
+        made=Made.now(),
         older=earlier.origins() if earlier else {},
     )
     begun.write(run.manifest)
@@ -130,8 +130,8 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
     try:
         with _environment(variables), _kept_whole(run) as unfinished:
             papermill.execute_notebook(
-                _as_template(run.notebook),
-                _as_template(unfinished),
+                as_template(run.notebook),
+                as_template(unfinished),
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
                 progress_bar={"leave": False, "desc": run.name} if bar else False,
@@ -145,11 +145,6 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
         return explain_failure(problem, run.notebook, run.kept, run.given)  # or the kernel died
     return ""
-
-
-def _as_template(path: Path) -> str:
-    """A path for papermill, which replaces what stands in single braces."""
-    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 @contextlib.contextmanager
@@ -182,9 +177,43 @@ def _figure_files(run: NotebookRun) -> dict[Path, tuple[int, int]]:
     """The notebook's figure files, each with what changes when it is written anew, whatever the
     clock says: its inode, and the time of writing.
     """
-    found = {path: path.stat() for path in sorted(run.figures.glob(f"{run.name[:2]}_*"))}
-    return {
-        path: (one.st_ino, one.st_mtime_ns)
-        for path, one in found.items()
-        if path.suffix in (".html", ".png", ".csv")
-    }
+    paths = sorted(run.figures.glob(f"{run.name[:2]}_*"))
+    found = {path: path.stat() for path in paths if path.suffix in (".html", ".png", ".csv")}
+    return {path: (one.st_ino, one.st_mtime_ns) for path, one in found.items()}
+
+
+def explain_failure(problem: Exception, notebook: Path, kept: Path, parameters: str) -> str:
+    """The notebook, the cell, the reason, the parameters and the end of the traceback, as lines.
+
+    kept    the executed notebook as far as it came; it may be missing or cut off
+    """
+    reason, trace = f"{type(problem).__name__}: {problem}", []
+    if "ename" in vars(problem):  # papermill's error with the kernel's own exception
+        reason = f"{problem.ename}: {problem.evalue}"
+        trace = COLOURS.sub("", "\n".join(problem.traceback)).splitlines()
+    lines = [
+        f"{notebook.name}{_failed_cell(kept)}: {reason.strip().splitlines()[0]}",
+        f"    parameters: {f'{parameters}; the rest' if parameters else 'all'} as in the notebook",
+        *[f"    | {line}" for line in trace if line.strip(" -")][-TRACEBACK_LINES:],
+        f"    the run is kept in {kept}" if kept.exists() else "    nothing of the run was kept",
+    ]
+    return "\n".join(lines)
+
+
+def _failed_cell(kept: Path) -> str:
+    """The code cell that failed or was running: its number, its count and its first line."""
+    try:
+        cells = [
+            cell
+            for cell in json.loads(kept.read_text(encoding="utf-8"))["cells"]
+            if cell["cell_type"] == "code"
+            and "injected-parameters" not in cell["metadata"].get("tags", [])
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    for number, cell in enumerate(cells, 1):
+        if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
+            first = next(filter(str.strip, "".join(cell["source"]).splitlines()), "").strip()
+            count = cell.get("execution_count") or " "
+            return f", code cell {number} of {len(cells)} (In [{count}]), which begins {first!r}"
+    return ""

@@ -3,7 +3,7 @@
 import copy
 import json
 import re
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
 
 from specdec_lib.core.files import write_whole
@@ -13,12 +13,10 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 IMAGE = "image/png"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-HOLE = "compact output {}, to be filled in"
 
 
 def store_outputs(executed: Path, notebook: Path) -> None:
     """Replace `notebook` by the `executed` one without traces of its run, whole or not at all.
-
     Raises ValueError, and replaces nothing, if it would be larger than 300 KB.
     """
     content = format_notebook(without_run(json.loads(executed.read_text(encoding="utf-8"))))
@@ -36,29 +34,17 @@ def format_notebook(notebook: dict) -> str:
 
     A figure's numbers would otherwise take a line each, most of it indentation.
     """
-    notebook = copy.deepcopy(notebook)
-    full = json.dumps(notebook, ensure_ascii=False)
-    filling = {}
-    for data, kind in _json_data(notebook):
-        name = HOLE.format(len(filling))
-        while name in full:
-            name += "."
-        filling[json.dumps(name)] = json.dumps(
-            data[kind], ensure_ascii=False, separators=(",", ":")
-        )
-        data[kind] = name
+    notebook, filling = copy.deepcopy(notebook), {}
+    bundles = (
+        output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", ())
+    )
+    for data in bundles:
+        for kind in (kind for kind in data if isinstance(data[kind], dict)):
+            name = uuid.uuid4().hex  # a hole, filled in below
+            look = {"ensure_ascii": False, "separators": (",", ":")}
+            filling[f'"{name}"'], data[kind] = json.dumps(data[kind], **look), name
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    if filling:
-        text = re.sub("|".join(map(re.escape, filling)), lambda hole: filling[hole[0]], text)
-    return text
-
-
-def _json_data(notebook: dict) -> Iterator[tuple[dict, str]]:
-    """Each output's data bundle with a kind in it that is JSON itself."""
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            yield from ((data, kind) for kind in data if isinstance(data[kind], dict))
+    return re.sub("|".join(filling), lambda hole: filling[hole[0]], text) if filling else text
 
 
 def without_run(executed: dict) -> dict:
@@ -85,9 +71,8 @@ def _without_traces(output: dict) -> dict:
     output.get("metadata", {}).clear()
     data = output.get("data", {})
     data.pop(WIDGET, None)
-    text = data.get("text/plain")
-    if isinstance(text, list):
-        data["text/plain"] = [ADDRESS.sub("", line) for line in text]
-    elif text is not None:
-        data["text/plain"] = ADDRESS.sub("", text)
+    if text := data.get("text/plain"):
+        lines = [text] if isinstance(text, str) else text
+        cleaned = [ADDRESS.sub("", line) for line in lines]
+        data["text/plain"] = cleaned[0] if isinstance(text, str) else cleaned
     return output

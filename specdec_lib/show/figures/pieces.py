@@ -3,20 +3,14 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import PLAIN, fold, open_chart
+from specdec_lib.show.figures.chart import PLAIN, Chart
 from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
-from specdec_lib.show.figures.labels import short
-from specdec_lib.show.figures.marks import Lanes, check, check_among, ends_of, groups, marks
-from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, escape, looks
+from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, marks, span_of
+from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, escape, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
-YIELDS = {
-    GUESSED: Look(SOURCES["draft"]),
-    OWN: Look(SOURCES["target"], hatch="/"),
-    "": Look(INK),
-}
-SWI, PRICE = "SWI: yield ÷ price", "price of a round"
-RATE = "acceptance rate"
+YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
+SWI, PRICE, RATE = "SWI: yield ÷ price", "price of a round", "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}
 PRICE_HATCHES = {"target": "", "middle": "/", "draft": "."}
@@ -29,31 +23,33 @@ PARTS = {
     "n-gram": SOURCES["generation"],
     "host": SOURCES["context"],
 }
+PART_LOOKS = {
+    part: Look(colour, hatch=hatch)
+    for (part, colour), hatch in zip(PARTS.items(), HATCHES, strict=True)
+}
+NOTE = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round: a lying bar per series of accepted guesses and, hatched behind it, the
-    token that the target adds to every round.
+    """Tokens per round: a lying bar per series of accepted guesses and, hatched behind it unless
+    `bonus` is False, the token that the target adds to every round.
 
-    table    as of `acceptance.tokens`: `series`, `rounds`, `tokens_per_round` and
-             `accepted_per_round`, both with `_low` and `_high` (NaN: no interval)
-    bonus    False leaves the target's token out, and shows the interval of what is left
+    table    as of `acceptance.tokens`
     """
     both = ("tokens_per_round", "accepted_per_round")
     ends = [f"{name}_low {name} {name}_high" for name in both]
-    check(table, "series", " ".join(("rounds", *ends)))
-    value, ends = (both[0], ends[0]) if bonus else (both[1], ends[1])
-    whole = marks(table, value, range(len(table)), ends=ends, text=value)
+    check(table, "series", f"rounds {ends[0]} {ends[1]}")
+    value, end = (both[0], ends[0]) if bonus else (both[1], ends[1])
+    whole = marks(table, value, range(len(table)), ends=end, text=value)
     guessed = marks(table, both[1], range(len(table)), note="over {rounds:,} rounds")
     words = "tokens per round" if bonus else "accepted guesses per round"
-    chart = open_chart(size=(760, 84 + 34 * len(table)), x=words)
+    chart, never = Chart(high=84 + 34 * len(table), x=words), int(bonus)
     add_bars(chart, guessed.assign(series=GUESSED), YIELDS, lying=True)
     if bonus:
         own = guessed.assign(x=whole["x"] - guessed["x"], base=guessed["x"], series=OWN)
         add_bars(chart, own, YIELDS, lying=True)
-    add_dots(chart, whole, YIELDS, lying=True, size=5)
-    never = 1 if bonus else 0
+    add_dots(chart, whole.assign(series=""), YIELDS, lying=True, size=5)
     chart.figure.add_vline(x=never, **PLAIN)
     chart.start_at_zero("x", whole, 1.15, least=1.0)
     chart.name_places("y", table["series"])
@@ -61,34 +57,30 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """The change that each part left out makes, in percent of the full cascade: a panel per domain,
-    a bar per part; the paper's hollow.
+    """What leaving each part out changes: a panel per domain, a bar per part; the paper's hollow.
 
-    table    `domain`, `variant`, `change_percent`, `low`, `high` (negative is slower), `paper`
+    table    `domain`, `variant`, `change_percent` of the full cascade, `low`, `high`, `paper`
              (percent, or NaN); the variant "full" is the line at 0
     """
     ends = "low change_percent high"
     check(table, "domain variant", f"{ends} paper")
     domains = table["domain"].map(str).unique()
     table = table[table["variant"] != "full"]
-    check(table, "", "variant")
-    place, across, down = Lanes("variant").of(table), *fold(len(domains))
-    height = 30 + down * (70 + 46 * table["variant"].nunique())
-    size, x = (min(900, 170 + 245 * across), height), "change against full, in %"
-    chart = open_chart(domains, size=size, x=x, y="what is left out", columns=across)
+    place, count = lanes(table, "variant"), table["variant"].nunique()
+    chart = Chart(
+        domains, wide=250, high=85 + 46 * count, x="change against full, in %", y="what is left out"
+    )
     words = table[["change_percent", "paper"]].map(short, signed=True)
     ours = marks(table, "change_percent", place - 0.1, panel="domain", ends=ends)
     ours = ours.assign(series="ours", look=ours["panel"], text=words["change_percent"])
-    add_bars(chart, ours, looks([*domains, "ours"]), lying=True, width=0.46)
+    add_bars(chart, ours, looks(domains), lying=True, width=0.46)
     chart.figure.update_traces(showlegend=False)
     theirs = marks(table, "paper", place + 0.3, panel="domain")
     theirs = theirs.assign(series="paper", text=words["paper"])
     add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True)
-    everything = table[["change_percent", "low", "high", "paper"]].astype(float)
-    least, most = min(0.0, float(everything.min().min())), max(0.0, float(everything.max().max()))
-    room = 0.34 * ((most - least) or 1.0)
+    everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
-    chart.figure.update_xaxes(range=[least - room, most + room])
+    chart.axis("x", range=span_of(everything, 0.34, 0.34))
     chart.name_places("y", table["variant"], longest=18)
     return chart.titled("What leaving a part out changes (left of 0: slower)")
 
@@ -97,14 +89,11 @@ def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
     tokens and price per round, acceptance rate.
 
-    table    as of `Replays.beside`: `setting` (its name), `swi`, `low`, `high`,
-             `tokens_per_round`, `acceptance_rate` (NaN where nothing was tried), and per model
-             `<model>_passes` and `<model>_price` per round, a target pass's price being 1
+    table    as of `Replays.beside`
     """
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price"
     check(table, "setting", values)
-    size = (900, 66 + 44 * len(table))
-    chart = open_chart(PANELS.values(), size=size, gap=0.055)
+    chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
     plain, prices = _rival_marks(table), _price_marks(table)
     add_bars(chart, plain, RIVALS, lying=True)
     styles = {
@@ -113,11 +102,11 @@ def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
     }
     add_bars(chart, prices, styles, lying=True)
     sums = prices.groupby("y", sort=False)["x"].sum().reset_index()
-    sums = sums.assign(text=sums["x"].map(short), panel=PRICE)
-    words_beside(chart, sums, lying=True, panel=PRICE, name="")
-    for panel, own in groups(pd.concat([plain, sums]), "panel"):
+    sums = sums.assign(text=sums["x"].map(short), panel=PRICE, series="")
+    words_beside(chart, sums, lying=True)
+    for panel, own in pd.concat([plain, sums]).groupby("panel", sort=False):
         most = 1.0 if panel == RATE else float(ends_of(own, "x").max())
-        chart.figure.update_xaxes(range=[0, 1.32 * most], nticks=4, **chart.panels[panel])
+        chart.axis("x", panel, range=[0, 1.32 * most], nticks=4)
     chart.name_places("y", table["setting"], longest=22)
     chart.figure.add_vline(x=1, **PLAIN, **chart.panels[SWI])
     return chart.titled(title or "A setting of the cascade beside its rivals")
@@ -137,10 +126,9 @@ def _rival_marks(table: pd.DataFrame) -> pd.DataFrame:
 def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
     """A piece per setting and model: what its passes of a round cost, one after the other."""
     found, base = [], 0.0
-    for name in (name for name in table if name.endswith("_price")):
-        model = name.removesuffix("_price")
+    for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
         note = f"{{{model}_passes:.2f}} passes per round"
-        rows = marks(table, name, range(len(table)), note=note)
+        rows = marks(table, f"{model}_price", range(len(table)), note=note)
         found.append(rows.assign(panel=PRICE, series=escape(model), base=base))
         base = base + rows["x"]
     return pd.concat(found, ignore_index=True)
@@ -157,17 +145,13 @@ def round_ledger(table: pd.DataFrame) -> go.Figure:
     check(table, "", f"{keys} {values}")
     table = table.fillna({"model": ""})
     check(table, keys, values)
-    check_among("a part of a round", table["part"], tuple(PARTS))
+    check_among("a part of a round", table["part"], PARTS)
     rows = _round_marks(table)
-    styles = {
-        part: Look(colour, hatch=HATCHES[number % len(HATCHES)])
-        for number, (part, colour) in enumerate(PARTS.items())
-    }
-    size = (260 + 330 * table["sampling"].nunique(), 74 + 46 * table["draft"].nunique())
     panels = table["sampling"].map(str)  # in the table's order, which is not that of the parts
-    chart = open_chart(panels, size=size, x="milliseconds of a round", gap=0.04)
-    add_bars(chart, rows, styles, lying=True, width=0.7)
-    chart.figure.update_xaxes(range=[0, 1.03 * float((rows["base"] + rows["x"]).max())])
+    high, x = 74 + 46 * table["draft"].nunique(), "milliseconds of a round"
+    chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
+    add_bars(chart, rows, PART_LOOKS, lying=True, width=0.7)
+    chart.axis("x", range=[0, 1.03 * float((rows["base"] + rows["x"]).max())])
     chart.name_places("y", table["draft"], longest=26)
     return chart.titled("Where the time of a round goes")
 
@@ -176,11 +160,11 @@ def _round_marks(table: pd.DataFrame) -> pd.DataFrame:
     """A mark per piece of a bar: where it starts, its length, and its share if that has room."""
     order = table["part"].map(list(PARTS).index)
     models = table["model"].replace("", "no model")
-    table = table.assign(place=Lanes("draft").of(table), milliseconds=1e3 * table["round_seconds"])
+    table = table.assign(place=lanes(table, "draft"), milliseconds=1e3 * table["round_seconds"])
     table = table.assign(who=models).iloc[order.argsort(kind="stable")]
     sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
     base, longest = sums.cumsum() - table["milliseconds"], float(sums.sum().max())
     room = table["milliseconds"] > WRITTEN * longest
     table = table.assign(base=base, inside=table["share"].map("{:.0%}".format).where(room, ""))
-    by = {"series": "part", "panel": "sampling", "note": "{draft}: {share:.1%}, {who}"}
+    by = {"series": "part", "panel": "sampling", "note": NOTE}
     return marks(table, "milliseconds", "place", **by)

@@ -1,0 +1,129 @@
+"""Pictures on a sheet: trees without their tokens, and text whose tokens show their source."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from specdec_lib.core.tree import Shape
+from specdec_lib.show.figures.marks import check
+from specdec_lib.show.figures.sheet import (
+    THIN,
+    Spot,
+    boxes_trace,
+    leaf_rows,
+    path_trace,
+    sheet,
+    words_trace,
+)
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, visible
+
+SHADES = [[0, "#F4F9FC"], [1, GAIN]]
+DEEP = 0.55  # of the shades, from which on white is easier to read
+STEP, LEAF, NODE, HEAD, APART = 44.0, 28.0, 25.0, 44.0, 28.0  # pixels
+PAGE = 900.0  # pixels that a line of shapes may fill
+CHARACTER, LINE = 8.2, 26.0  # pixels
+COLUMNS = 92  # characters before a line is broken
+INSET = 8.0  # pixels left of the text
+
+
+def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+    """Shapes of trees from left to right, each under its name and its expected tokens per round;
+    the shade of a node, and the number in it, is the probability that its whole path is accepted.
+
+    table    a row per node: `shape` (its name), `node` (from 0, the root), `parent`, `probability`
+             (of the path down to it), as `slots` makes it
+    """
+    check(table, "shape node", "parent probability")
+    heads, names, edges, places, values, hover = [], [], [], [], [], []
+    left, top, below, right = 4.0, 4.0, 0.0, 0.0
+    table = table.sort_values("node", kind="stable")
+    for name, rows in table.groupby("shape", sort=False):
+        if (counted := rows["node"].tolist()) != list(range(len(rows))):
+            raise ValueError(f"nodes count from 0, the root, without a gap; {name} has {counted}")
+        shape, own = Shape(tuple(rows["parent"].tolist())), rows["probability"].tolist()
+        wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
+        if heads and left + wide > PAGE:
+            left, top, below = 4.0, top + below + APART, 0.0
+        heads.append((left, top + 10))
+        names.append(f"<b>{escape(name)}</b>  {sum(own):.2f} tokens")
+        x, y = left + NODE / 2, top + HEAD
+        down = zip(shape.depths, leaf_rows(shape.parents), strict=True)
+        spots = [(x + STEP * depth, y + LEAF * row) for depth, row in down]
+        edges += [[spots[parent], spots[node]] for node, parent in enumerate(shape.parents) if node]
+        hover += [
+            f"{escape(name)}: depth {depth}, rank {rank}<br>accepted with probability {value:.3g}"
+            for depth, rank, value in zip(shape.depths, shape.ranks, own, strict=True)
+        ]
+        places, values = places + spots, values + own
+        below = max(below, HEAD + LEAF * max(1, shape.leaves))
+        left, right = left + wide + APART, max(right, left + wide)
+    words = words_trace(heads, names, size=14, code=False).update(textposition="middle right")
+    traces = [path_trace(edges, THIN), _nodes(places, values, hover), words]
+    return sheet(traces, (right + 4, top + below + 4), title)
+
+
+def _nodes(places: list[Spot], values: list[float], hover: list[str]) -> go.Scatter:
+    shades = [value**0.5 for value in values]  # small ones differ too
+    marker = {"size": NODE, "color": shades, "colorscale": SHADES, "cmin": 0, "cmax": 1}
+    marker |= {"line": {"color": GAIN, "width": 1.2}, "opacity": 1}
+    numbers = [
+        "1" if value > 0.995 else f"{value:.2f}".removeprefix("0") if value >= 0.005 else "0"
+        for value in values
+    ]
+    trace = words_trace(places, numbers, size=10.5, hover=hover, code=False)
+    ink = ["#FFFFFF" if shade > DEEP else DARK for shade in shades]
+    return trace.update(mode="markers+text", marker=marker, textfont={"color": ink})
+
+
+def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+    """The emitted text stands in boxes coloured by the source of each token; a bar marks where a
+    round starts, the legend says each source's share.
+
+    table    a row per token in order: `token` (its text), `source`, `round`
+    title    what stands above it; without it, how many tokens a round has
+    """
+    check(table, "", "token source round")
+    pieces, traces = _lay_out(table), []
+    for source, look in looks(table["source"]).items():
+        count = int((table["source"] == source).sum())
+        own = pieces.loc[pieces["source"] == source, ["left", "top", "right", "bottom"]]
+        share = f"{escape(source)} {count / len(table):.0%} ({count})"
+        traces.append(boxes_trace(own.itertuples(index=False), look.colour, name=share))
+    first = pieces[pieces["round"] != pieces["round"].shift()]
+    starts = [
+        [(one.left - 0.6, one.top - 3), (one.left - 0.6, one.bottom + 3)]
+        for one in first.itertuples()
+    ]
+    traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
+    hover = [
+        f"{escape(visible(str(one.token)))}<br>{escape(one.source)}, round {one.round}"
+        for one in pieces.itertuples()
+    ]
+    texts = [escape(text.strip()) for text in pieces["text"]]
+    traces.append(words_trace([*zip(pieces["x"], pieces["y"], strict=True)], texts, hover=hover))
+    width, height = max(640.0, pieces["right"].max() + INSET), pieces["bottom"].max() + 7
+    count = table["round"].nunique()
+    counts = f"{len(table)} tokens in {count} rounds: {len(table) / count:.2f} per round"
+    return sheet(traces, (width, height), title or counts)
+
+
+def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per piece of a token that stands on one line: its text, its box in pixels, the middle
+    of its letters, and the token's own columns.  A newline is shown, then breaks the line.
+    """
+    pieces: list[dict[str, object]] = []
+    line = column = 0
+    for row in table[["token", "source", "round"]].to_dict("records"):
+        for part in str(row["token"]).expandtabs(4).replace("\n", "⏎\n").splitlines(True) or [""]:
+            shown = (mark if mark.isprintable() else "·" for mark in part.removesuffix("\n"))
+            text = "".join(shown) or "∅"
+            if column and column + len(text) > COLUMNS:
+                line, column = line + 1, 0
+            middle = (line + 0.5) * LINE
+            letters = column + len(text) - len(text.lstrip()) + len(text.strip()) / 2
+            box = {"left": INSET + column * CHARACTER + 0.6, "top": middle - 10}
+            column += len(text)
+            box |= {"right": INSET + column * CHARACTER - 0.6, "bottom": middle + 10}
+            pieces.append(row | box | {"text": text, "x": INSET + letters * CHARACTER, "y": middle})
+            if part.endswith("\n"):
+                line, column = line + 1, 0
+    return pd.DataFrame(pieces)
