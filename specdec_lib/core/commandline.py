@@ -1,6 +1,4 @@
-"""What all commands share: the parser, one word and meaning for each common option, the check of
-every place that is written to, and how a table is written.
-"""
+"""What all commands share: the parser, the common options, checks of places, and CSV tables."""
 
 import argparse
 import contextlib

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 class Context:
     """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
-    tokens           token numbers, oldest first; at least one
-    prompt_tokens    number of prompt tokens, 1…len(tokens); 1 for an encoder-decoder model (the
-                     decoder's start token)
+    tokens           oldest first; at least one
+    prompt_tokens    1…len(tokens); 1 for an encoder-decoder model (the decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
     """
 

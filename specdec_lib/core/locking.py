@@ -1,5 +1,4 @@
-"""Threads that share a memory take turns, so that what is remembered between calls fits one of
-them; processes that write into one folder refuse each other.
+"""Threads that share a memory take turns; processes that write into one folder refuse each other.
 """
 
 import contextlib
@@ -17,8 +16,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """A method that one thread at a time runs: of all objects with the same `model`, or of the
-    object itself where it has none.
+    """A method that one thread at a time runs: of all objects with the same `model`, or of itself.
     """
 
     @wraps(method)
@@ -33,10 +31,8 @@ def in_turn(method: Callable) -> Callable:
 
 @contextlib.contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Within, no other process is within for this folder: the file "lock" in it is locked, which
-    ends with the process however it ends, and "lock.owner" says who it is and since when.
-
-    Raises ValueError with that owner if another process is within.
+    """Within, the file "lock" of this folder is locked, and "lock.owner" says by whom; raises
+    ValueError with that owner if another process is within.
     """
     from filelock import FileLock, Timeout
 

@@ -22,9 +22,7 @@ class NoDraft:
 @dataclass(frozen=True)
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one and named after the first.
-
-    `propose` raises ValueError if a part draws its guesses by chance: `reject` tests a token that
-    was drawn twice twice, so the two must not be made one.
+    `propose` raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
     """
 
     parts: tuple[Draft, ...]
@@ -46,9 +44,7 @@ class MergedDraft:
 @dataclass(frozen=True)
 class FirstDraft:
     """The guesses of the first of several drafts that makes at least `least` of them, else of the
-    last. Drafts before it run too, and cost their passes.
-
-    `propose` raises ValueError if guesses that were drawn by chance would be passed over.
+    last. `propose` raises ValueError if guesses that were drawn by chance would be passed over.
     """
 
     parts: tuple[Draft, ...]

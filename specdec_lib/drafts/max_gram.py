@@ -1,8 +1,7 @@
 """Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram
-table fills the rest.
+table fills the rest. The prompt is searched before the generation, and wins even with a match of
+one token, as in the paper's listing.
 
-The prompt is searched before the generation, and wins even with a match of one token, as in the
-paper's listing; the authors' later code takes the longest match over both, and always drafts 10.
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
 the ending never matches itself; no more than `length` tokens come back; a token the bigram table
@@ -31,12 +30,10 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sourc
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no
-               table
-    length     tokens in the chain, at most
-    window     longest suffix that is searched for, in tokens; None for no limit
-    least      the shortest match that is copied from, in tokens
-    index      what has been read; copies made by `dataclasses.replace` share it
+    bigrams          per token its most likely continuation, −1 for none (`Katz.bigrams`), or None
+    length           tokens in the chain, at most
+    window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
+    index            what has been read; copies made by `dataclasses.replace` share it
     """
 
     bigrams: np.ndarray | None = None
@@ -72,12 +69,9 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of nodes copied after the earliest of the longest matches, named "prompt" or
-        "generation" and at most to the end of that region, then "bigram" ones; the root alone
-        without match and table. `chance` is not used.
-
-        The encoder's tokens are searched in place of the prompt where there are any; the generation
-        only where the prompt holds no match.
+        """A chain of nodes copied after the earliest of the longest matches, named "prompt" (or the
+        encoder's tokens) or "generation" and at most to the end of that region, then "bigram" ones;
+        the root alone without match and table.
         """
         origin, copied = self._copied(context)
         filled = self._filled(

@@ -23,12 +23,10 @@ class NgramDraft:
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         deepest guess of a tree with a budget
-    source        the name of its nodes
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
-                  raised to this power and renormalised over the likeliest tokens, which
-                  approximates temperature 1
+                  raised to this power and renormalised over the likeliest tokens
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     """
@@ -88,7 +86,7 @@ class NgramDraft:
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
         """The k best under the shared noise of the max(k, 16) likeliest continuations of `tokens`,
-        the best first, and their gaps as `MatchTable` has them; others never compete.
+        the best first, and their gaps as `MatchTable` has them.
         """
         table, [key] = self.table, noise_keys(chance, position, 1)
         window, warp = table.window(tokens), self._warp(chance)

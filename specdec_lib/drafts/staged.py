@@ -1,7 +1,5 @@
 """Staged drafts: a cheaper scout, which may be staged itself, feeds the passes of the draft model.
-
-Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models
-open, and these are our two readings.
+Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
 
 from collections.abc import Mapping
@@ -24,14 +22,11 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many of the draft's passes.
+    """The tree of `draft`, node for node, in at most as many of the draft's passes; nodes that the
+    scout guessed too bear its source's name.
 
-    scout     guesses which nodes come next; the draft scores them in the same pass, so that each
-              right guess makes a later pass smaller or needless
+    scout     guesses which nodes come next, for the draft to score in the same pass
     guided    number of unread nodes per pass, best-scored first, below which the scout guesses
-
-    A node is named after the scout's source if the scout guessed it too. The scout's guesses decide
-    nothing, so any rule stays as exact as without it.
     """
 
     draft: TreeDraft | ChainDraft
@@ -59,9 +54,7 @@ class StagedTree:
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Grow the draft's tree from the known logits, score all missing nodes in one pass, and
-        repeat until none is missing.
-        """
+        """Grow the tree from the known logits, and score missing nodes, until none is missing."""
         reading = _Reading(self, self._tree, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
@@ -133,9 +126,8 @@ class StagedChain:
     """A chain of `length` guesses that `model` decodes speculatively from its scout's guesses: the
     second stage of Spector and Ré 2023 taken literally.
 
-    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`, found
-                by `look_up`; "iid": drawn from the model's distribution, which is each node's row,
-                by `reject`
+    siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
+                drawn from the model's distribution, each node's row, by `reject`
     match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
                 0 the model's probability of the token does so instead
     """

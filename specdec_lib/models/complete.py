@@ -1,7 +1,5 @@
-"""Reads a network whose files hold every tensor that its configuration asks for, and no other.
-
-Transformers fills what is missing with random numbers, leaves out what is unexpected, and opens any
-file that an index names; here each is refused before a weight is read.
+"""Reads a network whose files hold every tensor that its configuration asks for, and no other:
+Transformers would fill in, leave out, and open any file that an index names.
 """
 
 import json
@@ -31,9 +29,8 @@ NAMED = 3  # tensors of each kind in an error
 def read_network(
     kind: AutoModel, source: str, config: PretrainedConfig, dtype: torch.dtype, options: dict
 ) -> PreTrainedModel:
-    """The network of a folder or hub model in safetensors, on the CPU.
-
-    options    of `from_pretrained`, by which all its files are found
+    """The network of a folder or hub model in safetensors, on the CPU; `options` are those of
+    `from_pretrained`, by which all its files are found.
 
     Raises ValueError if its index names another file than safetensors beside it, or if tensors are
     missing, unexpected, of another shape or tied in the configuration alone.

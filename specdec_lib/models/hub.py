@@ -18,9 +18,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 @dataclass(frozen=True)
 class Location:
-    """A model's place: its name for messages, whether it is a folder, and why the hub cannot be
-    asked for it ("" for a folder or where it can).
-    """
+    """A model's place: its name, whether it is a folder, and why the hub cannot be asked, or ""."""
 
     name: str
     local: bool

@@ -41,17 +41,16 @@ def load_model(
     tokens: int = 0,
     vocabulary: int | None = None,
 ) -> "CachedModel | FastModel":
-    """A decoder-only model from a local folder in hub format, or from the hub.
+    """A decoder-only model from a local folder in hub format, or from the hub: weights in
+    safetensors only, and no code that comes with it.
 
     tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
-    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama
-                  models in float32 on the CPU; "int8" does so with rows and weights of eight bits,
-                  which is another model, see `FastModel`; "auto" measures once per machine whether
-                  the reference or "fast" is faster and on how many threads, and takes the
-                  reference where the fast one cannot run
+    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
+                  models in float32 on the CPU; "int8" with rows and weights of eight bits, which is
+                  another model, see `FastModel`; "auto" measures once per machine whether the
+                  reference or "fast", and on how many threads, is faster
 
-    Only weights in safetensors are read, and code that comes with a model is never run.
     Raises ValueError if the model cannot be read or lacks weights or tokens, or device, dtype or
     runtime are unknown or do not go together.
     """
@@ -94,8 +93,8 @@ def load_seq2seq(
     dtype: str = "float32",
     max_positions: int = 512,
 ) -> Seq2SeqModel:
-    """An encoder-decoder model of the T5 family, such as "google/flan-t5-small", from a local
-    folder in hub format, or from the hub; `max_positions` are the decoder's.
+    """A T5 model, such as "google/flan-t5-small", from a local folder in hub format or the hub;
+    `max_positions` are the decoder's.
     """
     network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
     return Seq2SeqModel(network, name, max_positions=max_positions)
@@ -104,9 +103,8 @@ def load_seq2seq(
 def fast_model(
     model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
-    """The same model on the fast CPU runtime; `edition="int8"` gives another model, and as a draft
-    for the first one it needs a name of its own.  Raises ValueError if the fast runtime does not
-    know the model.
+    """The same model on the fast CPU runtime; `edition="int8"` is another model, and needs a name
+    of its own as its draft.  Raises ValueError if the fast runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
@@ -114,8 +112,8 @@ def fast_model(
 
 
 def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
-    """The same model on the runtime that is fastest here: the reference, or the fast one on one
-    thread or on all of PyTorch's; `cache` is the file that keeps the choice for the next time.
+    """The same model on the runtime that is fastest here: the reference, or the fast one on one or
+    all threads; the file `cache` keeps the choice.
     """
     from specdec_lib.models.fast.calibration import fastest
 
@@ -133,9 +131,8 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
-    """Give the embedding and the logits of a draft so many rows, in place: models of one family
-    often share a tokenizer and differ in unused rows beyond it. Extra rows are cut, and missing
-    ones repeat the last, which changes its guesses a little.
+    """Give the embedding and the logits of a draft so many rows, in place: models that share a
+    tokenizer may differ in unused rows beyond it. Extra rows are cut, missing ones repeat the last.
     """
     rows = int(network.get_output_embeddings().weight.shape[0])
     if rows == vocabulary:

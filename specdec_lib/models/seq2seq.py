@@ -1,8 +1,5 @@
-"""An encoder-decoder model of the T5 family as a `LanguageModel`: its decoder's layers are called
-one by one, with the mask and the position bias of the tree.
-
-T5's bias depends on how far the key lies before the query along the path, where its own code takes
-cache positions.
+"""A T5 model as a `LanguageModel`: its decoder's layers are called one by one, with the mask and
+the position bias of the tree, whose distances run along the path.
 """
 
 import time
@@ -33,15 +30,13 @@ KeysValues = tuple[Float[Tensor, "1 heads entries size"], Float[Tensor, "1 heads
 
 
 class Seq2SeqModel:
-    """A T5 model behind a cache of the decoder's paths, as `CachedModel`; the encoder runs once per
-    source, until another one comes.
+    """A T5 model behind a cache of the decoder's paths; the encoder runs once per source.
 
     max_positions    of the decoder; T5 has no limit of its own, and was trained on at most 512
     usage            passes and rows of the decoder; seconds of both halves
     encoder_passes   how often the encoder ran
 
-    Raises ValueError for a model that is no T5, or if the logits computed here differ from those of
-    the model's own forward.
+    Raises ValueError for a model that is no T5, or whose own forward has other logits.
     """
 
     def __init__(
@@ -85,9 +80,8 @@ class Seq2SeqModel:
     @in_turn
     @torch.no_grad()
     def read_source(self, context: Context) -> None:
-        """Run the encoder over the context's source, unless it was the last one read.
-
-        Raises ValueError if there is none, or it holds a token beyond the vocabulary.
+        """Run the encoder over the context's source, unless it was the last one read; raises
+        ValueError if there is none, or it holds a token beyond the vocabulary.
         """
         source = context.source
         if not source:
@@ -154,9 +148,7 @@ class Seq2SeqModel:
 
     @torch.no_grad()
     def _head_scale(self) -> float:
-        """The factor of the decoder's output before the head: 1 or d_model^−½, whichever gives the
-        model's own logits on a short text.
-        """
+        """The factor before the head that gives the model's own logits on a short text."""
         text = tuple((7 * at + 1) % self.vocabulary for at in range(PROBE))
         given = torch.tensor([text], device=self.model.device)
         wanted = self.model(input_ids=given, decoder_input_ids=given, use_cache=False).logits[0]

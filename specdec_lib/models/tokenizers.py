@@ -19,9 +19,8 @@ PROBES = (
 
 
 def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
-    """The tokenizer in a model's folder, or of a model on the hub.
-
-    Raises ValueError if it cannot be read without other packages or code of its own.
+    """The tokenizer of a folder or a hub model; raises ValueError if it cannot be read without
+    other packages or code of its own.
     """
     where = locate(source)
     remedy = (
@@ -50,10 +49,8 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
 def shared_tokenizer(
     sources: Mapping[str, Source], given: Source | None = None
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer that all models share.  Raises ValueError if they do not share one.
-
-    sources    of the models by name, "target" among them
-    given      a folder with a tokenizer, which then counts for every model that has none
+    """The tokenizer that all models, "target" among them, share; `given` is a folder with one, for
+    models that have none.  Raises ValueError if they do not share one.
     """
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
@@ -80,8 +77,7 @@ def stop_tokens(
 def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
-    """Raises ValueError, naming the first difference, unless both tokenizers have the same tokens
-    under the same numbers and encode alike.
+    """Raises ValueError, naming the first difference, unless both encode alike by the same tokens.
     """
     difference = _vocabulary_difference(target, other, name)
     # the tokens for padding and for the unknown are not used here; a special token that only one of

@@ -1,5 +1,5 @@
-"""Closed forms, which take and return numbers and run no model: tokens per round, speed-up, the
-best tree for a budget, cascades, and seconds of a pass on an ideal machine.
+"""Closed forms, numbers in and numbers out: tokens per round, speed-up, best trees, cascades, and
+seconds of a pass on an ideal machine.
 """
 
 from specdec_lib.theory.cascades import (

@@ -1,9 +1,6 @@
-"""Closed forms of the cascade paper: one drafter below another, drafters one after the other, and
-the speed-up at standard prices.
-
-Guesses are independent, with one acceptance rate per pair of models; costs are seconds of a pass
-over those of a target pass, however many rows it has.
-Source: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix C.
+"""Closed forms of the cascade paper, with independent guesses, one acceptance rate per pair of
+models, and costs of a pass over those of a target pass. Source: Chen et al. 2024 (cascade
+speculative drafting), section 4 and appendix C.
 """
 
 import math
@@ -25,8 +22,7 @@ class BestLengths(NamedTuple):
 
 @checked
 def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
-    """The generating function of a chain's round: the expected value of x^n, with n the tokens that
-    the round emits.
+    """The expected value of x^n, with n the tokens that a chain's round emits.
 
     Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
     also holds at αx = 1.
@@ -43,10 +39,8 @@ def vertical_tokens(
 ) -> float:
     """Expected tokens per target pass of a vertical cascade of two drafters.
 
-    acceptance_rate    of the draft's tokens by the target
-    inner_rate         of the scout's guesses by the draft
-    length             of the scout's chain per review
-    reviews            passes of the draft per target pass; 0 gives 1
+    acceptance_rate, inner_rate    of the draft's tokens by the target; of the scout's by the draft
+    length, reviews                of the scout's chain per review; draft passes per target pass
 
     Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), here as φⁿ + (1 + φ + … + φ^(n−1)) Σ (αα')^i,
     which also holds at α = 1.
@@ -65,8 +59,7 @@ def relay_speed_up(
     """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
     `lengths` tokens one by one.
 
-    Raises ValueError unless there is a rate in [0, 1], a cost and a length of 0 or more per
-    drafter.
+    Raises ValueError unless there is a rate in [0, 1], a cost and a length of 0 or more for each.
     Source: theorem 4.5, which table 1 is made of.
     """
     if not len(rates) == len(costs) == len(lengths) or min((*costs, *lengths), default=0) < 0:
@@ -82,8 +75,8 @@ def relay_speed_up(
 
 @checked
 def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
-    """The lengths of the drafters' turns, 0 to `longest` each, with the largest `relay_speed_up`; a
-    tie goes to the shorter turn of the earliest drafter that differs.
+    """The lengths of turns, 0 to `longest` each, with the largest `relay_speed_up`; a tie goes to
+    the shorter turn of the earliest drafter that differs.
     """
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
@@ -102,9 +95,8 @@ def counted_speed_up(
     passes    by model, the target's among them
     prices    by model, in one unit: seconds, parameters, …; models that did not run may be in it
 
-    Raises ValueError if a model that ran has no price, the target's is not above 0, it made no
-    pass, or a count or price is negative.
-    Source: section 5.1, standardized walltime improvement.
+    Raises ValueError if one that ran has no price, or a number is out of range. Source: section
+    5.1, standardized walltime improvement.
     """
     missing = sorted(passes.keys() - prices.keys())
     if missing:

@@ -27,8 +27,7 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """The lowest acceptance rate and the highest draft cost at which a chain pays, each at the
-    other's given value; None where there is none.
+    """The least rate and the highest cost at which a chain pays, each at the other's given value.
     """
 
     acceptance_rate: float | None
@@ -66,8 +65,7 @@ def chain_map(
     lengths: Sequence[Integral] = LENGTHS,
     overhead: Real = 0.0,
 ) -> list[MapCell]:
-    """The best chain for every pair of an acceptance rate and a cost, in the order of the rates,
-    then of the costs; the shortest of equals.
+    """The best chain for every pair of a rate and a cost, in this order; the shortest of equals.
 
     lengths     allowed guesses per round
     overhead    seconds per round outside the models beyond those of plain decoding, in target
@@ -104,9 +102,7 @@ def chain_break_even(
     lengths: Sequence[Integral] = LENGTHS,
     overhead: Real = 0.0,
 ) -> BreakEven:
-    """The lowest acceptance rate and the highest cost at which the best chain is faster than plain
-    decoding; the arguments are those of `chain_map`.
-    """
+    """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
     chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
 
     def best(rate: float) -> float:
@@ -137,10 +133,8 @@ def tree_work(
     target: str = "target",
     draft: str = "draft",
 ) -> Work:
-    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
-    and a target pass over all nodes.
-
-    The draft's second row after a whole path was accepted is left out.
+    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
+    (without the second row after a whole path), and a target pass over all nodes.
     """
     inner = set(shape.parents[1:])
     passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}

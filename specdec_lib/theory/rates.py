@@ -17,10 +17,8 @@ SLACK = 1e-9  # above 1, for sums of measured rates
 
 
 def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
-    """The rates as tuples.
-
-    Raises ValueError if there is no vector, a rate is outside [0, 1], a vector sums above 1 or,
-    with `falling`, rises with the rank.
+    """The rates as tuples.  Raises ValueError if there is no vector, a rate is outside [0, 1], a
+    vector sums above 1 or, with `falling`, rises with the rank.
     """
     vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
     if not vectors:
@@ -49,8 +47,8 @@ def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, .
 
 
 def monotone(rates: Rates) -> list[list[float]]:
-    """The closest vectors (least squares, of the same sums) that never rise with the rank: measured
-    rates, where a late rank may by chance lie above an earlier one, mended.
+    """The closest vectors (least squares, same sums) that never rise with the rank: mended measured
+    rates, where a late rank may by chance lie above an earlier one.
     """
     return [
         isotonic_regression(vector, increasing=False).x.tolist() if vector else []

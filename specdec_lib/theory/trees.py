@@ -1,7 +1,5 @@
-"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank.
-
-Siblings are different tokens, so tokens per round are 1 plus the sum over guesses of P(the target
-takes the whole path to the guess). Budgets and counts leave the root out.
+"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank: 1
+plus the sum over guesses of P(the target takes the whole path to the guess).
 """
 
 import math
@@ -29,8 +27,8 @@ class TreePlan(NamedTuple):
 
 @checked
 def expected_tokens(shape: Shape, rates: Rates) -> float:
-    """Expected tokens per round, the bonus included: 1 + the sum over guesses of the product of the
-    rates along the path.  Rates may rise with the rank.
+    """Expected tokens per round, for rates that may rise with the rank: 1 + the sum over guesses of
+    the product of the rates along the path.
 
     Source: Chen et al. 2024 (Sequoia), proposition 3.4; here rates may differ by depth.
     """
@@ -52,11 +50,9 @@ def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> 
     rates    must not rise with the rank; `monotone` mends measured ones
     depth    deepest guess allowed; None for no limit
 
-    It has fewer guesses only where every further one has rate 0; a tie goes to the shallower, then
-    the earlier slot.
-    Source: best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic
-    programme of Chen et al. 2024 (Sequoia), because a child and a later sibling are never worth
-    more.
+    Guesses of rate 0 are left out; a tie goes to the shallower, then the earlier slot. Source:
+    best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
+    of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
     return Shape((NO_PARENT, *(slot.parent for slot in _best_first(rates, budget, depth))))
 
@@ -72,11 +68,9 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
 
 @checked
 def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> float:
-    """Expected tokens of the best tree of at most `nodes` guesses that fills ranks in order; unlike
-    for `best_tree`, which is much faster, rates may rise with the rank.
+    """The same by dynamic programming, for rates that may rise with the rank; much slower.
 
-    Source: the dynamic programme of Chen et al. 2024 (Sequoia), there with one vector for all
-    depths and the root counted.
+    Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
     vectors = checked_rates(rates)
     _check_size(nodes, depth, MOST_IN_TABLE)
@@ -95,13 +89,10 @@ def best_budget(
     budgets: Iterable[Integral],
     depths: Iterable[Integral],
 ) -> TreePlan:
-    """The budget and depth with the largest speed-up, where a tree costs one draft pass per level
-    and one target pass over all its rows.
+    """The budget and depth with the largest speed-up, among these limits and not speculating at
+    all, where a tree costs one draft pass per level and one target pass over all its rows; a tie
+    goes to the shallower, then the smaller tree.
 
-    budgets, depths    limits to try; the plan holds what its tree uses, which may be less
-
-    Not speculating, (0, 0, 1.0), is always among the candidates; a tie goes to the shallower, then
-    the smaller tree.
     Source: Chen et al. 2024 (Sequoia), the hardware-aware choice, with times that may be measured.
     """
     vectors = checked_rates(rates, falling=True)

@@ -42,7 +42,7 @@ class PassTable:
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass over so many rows after so many tokens of context: linear between
-        measured places and along the last line beyond them, as pass times follow no smooth curve.
+        measured places and along the last line beyond them.
         """
         if not (rows >= 1 and context >= 0):
             raise ValueError(
@@ -77,13 +77,11 @@ NO_OVERHEAD = Overhead()
 @checked
 @dataclass(frozen=True)
 class Work:
-    """Counts of what decoding did, summed over rounds.
+    """Counts of what decoding did, summed over rounds; raises ValueError for impossible ones.
 
     guesses    that the target verified
     passes     by model, rows and context tokens; a number may be a mean
     target     the name of the model whose passes verify
-
-    Raises ValueError if there is no round, fewer tokens than rounds, or a count is negative.
     """
 
     tokens: float

@@ -9,9 +9,8 @@ from specdec_lib.workload.schemas import SCHEMAS
 
 
 def hub_lines(name: str) -> Iterator[tuple[str, object]]:
-    """The lines of a published set with their places: downloaded once, then from the cache.
-
-    Raises ValueError if `datasets` is not installed, or the set cannot be had.
+    """The lines of a published set with their places, downloaded once; raises ValueError if
+    `datasets` is not installed, or the set cannot be had.
     """
     repository, configuration, split = SCHEMAS[name].hub
     instead = f"or give a local file in its published form, {name}.jsonl"

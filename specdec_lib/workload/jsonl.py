@@ -18,11 +18,9 @@ Kind = TypeVar("Kind")
 
 
 def lines(path: Path) -> Iterator[tuple[str, object]]:
-    """What stands in every line of a .jsonl file, and its place for an error message, such as
-    "questions.jsonl, line 3".
+    """What stands in every line of a .jsonl file, or in a .json file's list, maybe packed as .gz,
+    and its place for an error message, such as "questions.jsonl, line 3".
 
-    A .gz file is unpacked; a .json file holds a list of the same objects. A byte order mark and
-    empty lines at the end are ignored.
     Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or it is not JSON.
     """
     text = _whole(path)
@@ -39,10 +37,7 @@ def lines(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def checked_line(where: str, line: object, kind: type[Kind]) -> Kind:
-    """A line as a dataclass.
-
-    Raises ValueError naming the place and each field that is missing, unknown or of another type.
-    """
+    """A line as a dataclass; raises ValueError naming the place and each wrong field."""
     try:
         return _adapter(kind).validate_python(line)
     except ValidationError as error:

@@ -24,9 +24,7 @@ MATCH = "match.json"
 
 @dataclass(frozen=True)
 class Measured:
-    """A match table, with the models, siblings and sampler that it was measured for.
-
-    contexts    how many positions it was measured at
+    """A match table, with the models, siblings, sampler and number of contexts it was measured for.
     """
 
     guesser: str
@@ -83,11 +81,10 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model that accepts its guesses, measured with this
-        sampler or the nearest one: nearest in temperature, then with the same top-k.
+        """The match table of a guesser for the model that accepts its guesses, measured with the
+        sampler nearest in temperature, then with the same top-k.
 
-        Its name says which.  Raises ValueError if no table of these models and siblings was
-        measured.
+        Raises ValueError if no table of these models and siblings was measured.
         """
         fitting = [
             one
@@ -118,10 +115,8 @@ class Ladder:
         return fast_model(self.target, name="quantised", edition="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
-        """The tokens of a prompt: as a user's turn where the tokenizer has a chat template, and
-        with the beginning of the answer's turn.
-
-        Raises ValueError if a model cannot read as many, or the text holds half a character.
+        """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
+        ValueError if a model cannot read as many, or the text holds half a character.
         """
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         if self.tokenizer.chat_template:
@@ -145,9 +140,7 @@ class Ladder:
 
 @contextmanager
 def neutral(ladder: Ladder) -> Iterator[None]:
-    """A context in which Hugging Face's `generate` uses no penalties or cut-offs of the models' own
-    generation configurations.
-    """
+    """A context without penalties or cut-offs of the models' own generation configurations."""
     networks = [model.model for model in ladder.models]
     before = [network.generation_config for network in networks]
     for network, known in zip(networks, before, strict=True):

@@ -37,23 +37,19 @@ def load_ladder(
     """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
     its card; or one of your own models.
 
-    target, draft, middle    models of your own: folders in hub format or names on the hub, such as
-                             "openai-community/gpt2-large"; target and draft at least. Such a ladder
-                             has no Katz table, and the default match table
+    target, draft, middle    folders in hub format or names on the hub, such as
+                             "openai-community/gpt2-large"; target and draft at least, and no Katz
+                             table comes with them
     tokenizer                a folder with the tokenizer, if the target's has none; it then counts
                              for every model that has none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
-    runtime                  "reference"; "fast", several times faster in float32 on the CPU, where
-                             a row has the same bits whatever is computed beside it; "int8", the
-                             fast one with rows and weights of eight bits, other models; or "auto",
-                             which measures once which of the first two is faster for each model
+    runtime                  "reference", "fast", "int8" or "auto": see `load_model`
 
-    Own models must share the target's tokenizer, which is compared token by token; rows that their
-    embeddings have beyond it may differ, see `resize_vocabulary`. The stop tokens are those of the
-    target's generation configuration, else the tokenizer's end of text.
-    Raises ValueError if a file is missing or damaged, a tokenizer is another, or device, dtype or
-    runtime are unknown or do not go together.
+    Own models must share the target's tokenizer, token by token; rows beyond it may differ, see
+    `resize_vocabulary`. The stop tokens are those of the target's generation configuration, else
+    the tokenizer's end of text. Raises ValueError if a file is missing or damaged, a tokenizer is
+    another, or device, dtype or runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)

@@ -1,6 +1,4 @@
-"""A pair of encoder-decoder models: the embedded T5 target and draft, which write the docstring of
-a function, or your own.
-"""
+"""A pair of T5 models: the embedded ones, which write the docstring of a function, or your own."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +18,7 @@ from specdec_lib.workload.prompts import Prompt, check_text
 
 @dataclass(frozen=True)
 class Pair:
-    """Two encoder-decoder models that share a vocabulary, with their tokenizer.
-
-    stop_tokens    tokens that end a generation
-    """
+    """Two encoder-decoder models that share a vocabulary, with their tokenizer and stop tokens."""
 
     target: Seq2SeqModel
     draft: Seq2SeqModel
@@ -37,8 +32,7 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A context with the prompt as its source and the decoder's start token; the embedded pair
-        was trained on sources of up to 192 tokens.
+        """A context with the prompt as its source (up to 192 tokens) and the decoder's start token.
         """
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         source = self.tokenizer.encode(text)
@@ -59,13 +53,7 @@ def load_pair(
     dtype: str = "float32",
     folder: Path = DATA / "pair",
 ) -> Pair:
-    """The embedded pair, every file checked against its card; or one of your own T5 models.
-
-    target, draft, tokenizer, device, dtype    as of `load_ladder`
-
-    Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or
-    device or dtype are unknown.
-    """
+    """The embedded pair, or one of your own T5 models; arguments and errors as of `load_ladder`."""
     sources: dict[str, Source] = {"target": folder / "target", "draft": folder / "draft"}
     if target is None and draft is None and tokenizer is None:
         card = checked_card(

@@ -47,18 +47,15 @@ def load_prompts(
 
     domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
               "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
-              file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or
-              prompts of your own
+              file, .jsonl, .jsonl.gz or .json, of a published set or of your own
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all
 
-    A prompt of your own is a line {"text": …} with `name`, `domain`, `split` and `origin` where you
-    have them; else it is called after the file and its line. What comes without a split has one
-    that follows from a hash of its name, half of all names each. Texts are put to the model as
-    `schemas` says.
-    Raises ValueError if there is no such set, split or file, the limit is below 1, the set cannot
-    be had, or a line, which it names, is not what it should be.
+    A prompt of your own is a line {"text": …}, with `name` (else file and line), `domain`, `split`
+    (else by a hash of its name) and `origin` where you have them. Raises ValueError if there is no
+    such set, split or file, the limit is below 1, the set cannot be had, or a line, which it names,
+    is not what it should be.
     """
     is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
     split = split or (WHOLE if is_file else "held-out")

@@ -19,9 +19,7 @@ def _items() -> dict:
 
 
 def published(item: str) -> "DataFrame":
-    """The rows of one table or figure, such as "staged.table1".
-
-    Raises ValueError if there is no such item.
+    """The rows of a table or figure, such as "staged.table1"; raises ValueError for an unknown one.
     """
     import pandas as pd
 
@@ -32,9 +30,8 @@ def published(item: str) -> "DataFrame":
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """The number in the row whose first column is `key`, in `column` (by default the second).
-
-    Raises ValueError if there is no such row or column.
+    """The number in the row whose first column is `key`, in `column` (by default the second);
+    raises ValueError if there is none.
     """
     table = published(item)
     column = table.columns[1] if column is None else column
@@ -49,11 +46,10 @@ def number(item: str, key: str, column: str | None = None) -> float:
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
-    previous work; models without a price are left out.
+    previous work.  Raises ValueError for another list.
 
-    The prices are those of its code: 70000 for llama-7b under "ms" is ten times too much (7000
-    million parameters), which makes its drafters look ten times cheaper.
-    Raises ValueError if there is no such list.
+    As in its code, 70000 for llama-7b under "ms" is ten times too much (7000 million parameters),
+    which makes its drafters look ten times cheaper.
     """
     table = published("cascade.text.prices").set_index("model")
     if name not in table.columns:
@@ -67,10 +63,8 @@ def published_beside(
     """A published table of one number per sampling and method, with ours: `sampling`, `method`,
     `paper`, `ours`, `ours_low`, `ours_high`.
 
-    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as
-                 `sweep.relative` makes them
-    methods      the paper's column to our draft's name; a method that the paper has not gets no
-                 number of it
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`
+    methods      the paper's column (maybe one it has not) to our draft's name
     samplings    the paper's word for the sampler to ours
 
     Raises ValueError if one of ours is missing.

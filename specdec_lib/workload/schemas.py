@@ -1,6 +1,6 @@
-"""Published prompt sets: where each lies on the hub, and how a line becomes the text of a prompt.
+"""Published prompt sets: where each lies on the hub, and how a line becomes the text of a prompt,
+zero-shot and without a chat template.
 
-Questions are zero-shot and without a chat template, which `tokenizer.apply_chat_template` can add.
 Sources: Chen et al. 2021 (HumanEval), Cobbe et al. 2021 (GSM8K), Hendrycks et al. 2021 (MMLU; its
 own wording, without the examples), Xia et al. 2024 (Spec-Bench).
 """
@@ -22,8 +22,8 @@ QUESTIONS = (
 class HumanEval:
     """The signature and docstring as they stand.
 
-    hub     repository, configuration and split for `datasets.load_dataset`; or "json", the address
-            of a JSONL file, and "train"
+    hub     repository, configuration and split for `datasets.load_dataset`; or "json", an address
+            and "train"
     keys    by which a line of this set is recognised
     """
 

@@ -1,6 +1,4 @@
-"""A `Chance` that visits every branch: the exact distribution of what the real code does with it,
-by enumeration instead of sampling.
-"""
+"""A `Chance` that visits every branch: exact distributions by enumeration instead of sampling."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -27,10 +25,7 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """The index of the branch taken for `key`, among branches of these probabilities.
-
-        Raises ValueError if the key was decided before: two decisions would share one draw.
-        """
+        """The index of the branch taken; raises ValueError if `key` was decided before."""
         if key in self.keys:
             raise ValueError(
                 f"every decision of a run needs a key of its own, asked twice for {key}"
@@ -52,10 +47,7 @@ class Branches:
 
 @dataclass(frozen=True)
 class EveryBranch(Chance):
-    """A `Chance` whose coins and draws follow `branches`.
-
-    Noise has no branches: sampling by noise raises ValueError, temperature 0 is as in `Chance`.
-    """
+    """A `Chance` whose coins and draws follow `branches`; sampling by noise raises ValueError."""
 
     branches: Branches = field(default_factory=lambda: Branches([]))
 
@@ -92,8 +84,8 @@ class EveryBranch(Chance):
 def every_outcome(
     run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, which is called once per branch with the
-    `Chance` that it must use, and returns the outcome: every branch of the real code is visited.
+    """The exact probability of each outcome of `run`, which is called once per branch of the real
+    code, with the `Chance` that it must use.
     """
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []

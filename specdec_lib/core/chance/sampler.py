@@ -19,14 +19,11 @@ LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32
 @checked
 @dataclass(frozen=True)
 class Sampler:
-    """The settings that warp logits into the sampled distribution: temperature, top-k, top-p.
+    """The settings that warp logits into the sampled distribution, applied in this order.
 
-    temperature    0 is the point mass at the argmax (the lowest token of a tie)
-    top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
-    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0,
-                   1]
-
-    Temperature is applied first, then top-k, then top-p; temperature 0, the default, ignores both.
+    temperature    0 is the point mass at the argmax (the lowest of a tie), whatever follows
+    top_k          keep the k largest logits and ties with the last of them; None keeps all
+    top_p          keep the smallest set of most likely tokens of at least this mass, in (0, 1]
     """
 
     temperature: float = 0.0
@@ -45,8 +42,7 @@ class Sampler:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
     def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The log-probabilities of the warped distribution, −inf for excluded tokens: float64 if
-        the logits are, else float32.
+        """Log-probabilities, −inf for excluded tokens: float64 if the logits are, else float32.
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
@@ -65,9 +61,7 @@ class Sampler:
         return self._log_probs(logits)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The tokens that the warped distribution allows, for logits on the CPU and a temperature
-        above 0.
-        """
+        """The tokens that the distribution allows: logits on the CPU, a temperature above 0."""
         return warped(checked_logits(logits).numpy(), self.temperature, self.top_k, self.top_p)
 
     def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:

@@ -21,10 +21,7 @@ MODEL_MEMBERS = ("name", "vocabulary", "max_positions", "runtime", "usage", "sco
 def check_arguments(
     target: Any, draft: Any, prompt: Any, chance: Any, *, rule: Any, max_new_tokens: int
 ) -> Context:
-    """The prompt as a context, after checking everything that `decode` was given.
-
-    Raises ValueError as `rounds` says.
-    """
+    """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
     _check_kinds(target, draft, chance, rule)
     context = prompt if isinstance(prompt, Context) else Context.of(_tokens(prompt))
     if not is_a(max_new_tokens, int) or not 1 <= max_new_tokens <= MOST_NEW_TOKENS:

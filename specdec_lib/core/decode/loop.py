@@ -1,6 +1,5 @@
-"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more.
-
-Plain autoregressive decoding is the same loop with `NoDraft`.
+"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more. With
+`NoDraft` it is plain autoregressive decoding.
 """
 
 import time
@@ -33,10 +32,8 @@ def decode(
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
     distribution (`reject`), in at most as many target passes as tokens.
 
-    on_round    called with each round as soon as it is done
-
-    The other arguments, and the errors, are those of `rounds`. Every model forgets what it has read
-    before, so that the counts do not depend on what was run earlier.
+    Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
+    is done. Models first forget what they read before, so that counts do not depend on it.
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)
@@ -63,20 +60,16 @@ def rounds(
     stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
-    "context": the text has reached the positions that the target can read), else None.
-
-    Unlike `decode`, it neither clears the caches nor reads the prompt; see `read_prompt`.
+    "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
     rule           `look_up` gives the target's own tokens for the seed, and accepts most from
-                   drafts with "ranked" siblings (`TreeDraft`); `reject` gives tokens of its
-                   distribution, and accepts most from "iid" and "distinct" ones; other
-                   combinations are exact too
+                   "ranked" siblings; `reject` tokens of its distribution, and accepts most from
+                   "iid" and "distinct" ones; other combinations are exact too
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, a stop token is none of the target's, or the draft's vocabulary is not the
-    target's.
+    does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
     asked = {"rule": rule, "max_new_tokens": max_new_tokens}
     context = check_arguments(target, draft, prompt, chance, **asked)

@@ -11,12 +11,12 @@ from specdec_lib.core.tree import TokenTree
 class Round:
     """The record of one round.
 
-    tree          what was proposed, without rows
-    path          the accepted nodes, from below the root down; none after a stop token
-    emitted       tokens: the accepted ones and one more, fewer where a stop token or a limit cuts
-    sources       the drafter of each emitted token; "target" for the correction or bonus
-    tried         depths whose guesses were tested: the accepted ones, and one where all failed
-    usage         of this round, per model
+    tree       what was proposed, without rows
+    path       the accepted nodes, from below the root down; none after a stop token
+    emitted    the accepted tokens and one more, fewer where a stop token or a limit cuts
+    sources    the drafter of each emitted token; "target" for the correction or bonus
+    tried      depths whose guesses were tested: the accepted ones, and one where all failed
+    usage      per model
     """
 
     tree: TokenTree
@@ -39,9 +39,7 @@ class Round:
 
     @property
     def overhead_seconds(self) -> float:
-        """The seconds of this round that no model counts as its own: n-gram tables, copying, masks
-        and Python.
-        """
+        """Seconds that no model counts: n-gram tables, copying, masks and Python."""
         return self.seconds - sum(used.seconds for used in self.usage.values())
 
 

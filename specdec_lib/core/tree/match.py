@@ -59,8 +59,8 @@ class MatchTable:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k ranked tokens and their gaps as `MatchTable` defines them; `Chance.rank` should
-    have been asked for at least 2, since the first token's gap is its lead over the second.
+    """The first k ranked tokens and their gaps as `MatchTable` defines them, from at least 2 of
+    `Chance.rank`: the first token's gap is its lead over the second.
     """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

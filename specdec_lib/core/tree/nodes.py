@@ -15,19 +15,16 @@ from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, childr
 
 @dataclass(frozen=True)
 class TokenTree:
-    """A tree of guesses rooted at a context's last token, which is node 0.
+    """A tree of guesses rooted at a context's last token, which is node 0; `len(tree)` counts it.
 
     root_position    absolute position of the root: len(context) − 1
     tokens           one per node
     parents          the number of each node's parent, which precedes it, and −1 for the root;
                      siblings stand in the order in which they were drawn
     sources          which drafter guessed it, "context" for the root
-    scores           the drafter's estimate that the whole path is accepted: 1 at the root, never
-                     above the parent's
+    scores           estimates that the whole path is accepted: 1 at the root, never rising
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
-
-    `len(tree)` counts the root, `tree.guesses` does not.
     """
 
     root_position: int
@@ -110,8 +107,7 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another one, rooted at `node`, appended; their scores are
-        multiplied by that of `node`.
+        """This tree with the guesses of another one below `node`, scores multiplied by its score.
         """
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
@@ -194,15 +190,13 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """This tree down to `depth`, rows kept; `reject` stays exact, because the cut does not
-        depend on the drawn tokens.
+        """This tree down to `depth`, rows kept: `reject` stays exact, whatever tokens were drawn.
         """
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
-        """The tree of the `budget` best-scored guesses; a tie goes to the earlier node.
-
-        Raises ValueError for a tree with rows.
+        """The tree of the `budget` best-scored guesses, a tie to the earlier; raises ValueError for
+        a tree with rows.
         """
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]

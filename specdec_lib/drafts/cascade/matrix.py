@@ -40,10 +40,8 @@ def from_matrix(
     width: int = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The cascade that a K matrix describes, as a nesting of drafts.
-
-    An entry says how far the path is to grow, not how many tokens come from a drafter: a review may
-    hand up more, and the next drafters then add less.
+    """The cascade that a K matrix describes, as a nesting of drafts. An entry says how far the path
+    is to grow: where a review hands up more, the next drafters add less.
 
     drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
                   its length from the matrix, any other keeps its own
@@ -51,10 +49,8 @@ def from_matrix(
     lenience, exempt_max_gram, siblings, match    of every review
     width         of the outermost reviews: the combs that the target verifies
 
-    Raises ValueError if the matrix is not square, as large as there are drafters, upper triangular
-    and of whole numbers of 0 or more (in the cumulative convention not falling along a row), if its
-    first row is 0, if a drafter that is not the last is no model, or if a comb is wanted where the
-    target is handed no review.
+    Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
+    its first row is 0, a drafter that is not the last is no model, or a comb has no review.
     """
     check_review(lenience, siblings, width)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
@@ -119,7 +115,7 @@ class _Nesting:
 
 @checked
 def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
-    """The K matrix, given in `convention`, in the convention `to`, after checking it.
+    """The K matrix, given in `convention`, in the convention `to`.
 
     Raises ValueError unless it is square, upper triangular, of whole numbers of 0 or more and, if
     cumulative, not falling along a row.

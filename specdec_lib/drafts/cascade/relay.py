@@ -1,8 +1,6 @@
-"""The horizontal cascade: drafts take turns along one path, the strongest first.
-
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.2 and Algorithm 1, with the stop
-criterion of the published code: tokens are counted over all drafts, so what one hands up beyond its
-share is taken from the next.
+"""The horizontal cascade: drafts take turns along one path, the strongest first. Source: Chen et
+al. 2024 (cascade speculative drafting), section 3.2 and Algorithm 1; tokens are counted over all
+drafts, as in the published code.
 """
 
 from dataclasses import dataclass
@@ -19,13 +17,10 @@ from specdec_lib.drafts.cascade.reviewed import check_parts
 @dataclass(frozen=True)
 class Relay:
     """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +
-    lengths[i] tokens.
+    lengths[i] tokens, at the best-scored new leaf (the deeper of a tie); other branches remain.
 
     parts      strongest first; one that guesses nothing more hands over to the next
     lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
-
-    The path continues at the best-scored new leaf (the deeper of a tie). Other branches remain in
-    the tree.
     """
 
     parts: tuple[Draft, ...]

@@ -1,8 +1,6 @@
-"""The vertical cascade: a model that reviews what a cheaper draft proposes.
-
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is
-handed up carries the distribution of each token, so that sampling stays exact with lenience too,
-and the reviewed draft may be a tree.
+"""The vertical cascade: a model that reviews what a cheaper draft proposes. Source: Chen et al.
+2024 (cascade speculative drafting), section 3.1. Where we differ: tokens are handed up with their
+distributions, and the reviewed draft may be a tree.
 """
 
 import math
@@ -28,26 +26,22 @@ VIA = " via "
 @checked
 @dataclass(frozen=True)
 class Reviewed:
-    """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the
-    reviewer's own, are handed up.
+    """A draft whose guesses a model reviews in one pass: those it keeps, named "<their drafter> via
+    <reviewer>", and one more token of the reviewer's own, are handed up.
 
     lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
     exempt_max_gram    no lenience towards copies that no model has reviewed yet
-    siblings           "ranked": the reviewer follows its choices under the shared noise, and what
-                       it hands up has no rows; "iid": it accepts and draws as `reject` does, and
-                       hands up the distribution of each token
-    width              children per node of the proposed tree: the kept token, below which the tree
-                       continues, and width − 1 alternatives as leaves (a comb): the reviewer's next
-                       likeliest for "ranked", independent draws for "iid"
+    siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
+                       accepts and draws as `reject` does, and hands up rows
+    width              children per node: the kept token, and width − 1 leaves (a comb): the
+                       reviewer's next likeliest for "ranked", independent draws for "iid"
     match              turns ranks into scores; but at temperature 0 a score is the product of the
                        reviewer's probabilities
 
-    A kept guess is named "<its drafter> via <reviewer>".  Raises ValueError if a value is out of
-    range or a part has another vocabulary; `propose` does for a lenience above 1 under "iid" where
-    the draft branches.
-    Source: Chen et al. 2024, section 3.1 and appendix B (the exemption, and the comb with 8
-    children).
+    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
+    for a lenience above 1 under "iid" where the draft branches. Source: Chen et al. 2024, section
+    3.1 and appendix B (the exemption, and combs of 8 children).
     """
 
     reviewer: LanguageModel
@@ -135,8 +129,8 @@ class Reviewed:
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError unless all models and tables in these parts have one vocabulary, and no
-    model's name is a source of Max-Gram's guesses, by which a review knows them.
+    """Raise ValueError unless these parts have one vocabulary and no model is called like
+    Max-Gram's guesses, by which a review knows them.
     """
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:

@@ -23,8 +23,7 @@ SIBLINGS = ("ranked", "top", "iid", "distinct")
 @checked
 @dataclass(frozen=True)
 class TreeDraft:
-    """A tree grown from one model level by level; one pass per level scores the nodes that get
-    children.
+    """A tree grown from one model level by level, in one pass per level.
 
     widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
     shape       any fixed shape, such as `theory.best_tree` of measured rates
@@ -38,9 +37,8 @@ class TreeDraft:
                 score is the product of probabilities
 
     A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
-    edges; else, and always for "iid" and "distinct", the shape is the same everywhere.
-    Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024
-    (OPT-Tree).
+    edges; else the shape is the same everywhere. Source: Spector and Ré 2023, section 3.1;
+    best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
@@ -114,8 +112,8 @@ class TreeDraft:
         )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
-        """Build the tree level by level from the children that `expand` returns; a node for which
-        it returns none stays a leaf.
+        """Build the tree level by level; a node for which `expand` returns no children stays a
+        leaf.
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
         if self.widths is not None:

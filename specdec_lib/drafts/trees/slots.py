@@ -11,9 +11,7 @@ SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its nu
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """How many children each node of a fixed shape gets, by level and by the node's ranks; cached,
-    so not to be changed.
-    """
+    """How many children each node of a fixed shape gets, by level and ranks; not to be changed."""
     places: list[Slots] = [()]
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))

@@ -22,16 +22,12 @@ FULL = {"full_attention", "global"}
 
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths; batch size 1.
-
-    A caller may go back to a shorter context or on to another prompt at any time; threads that call
-    it take turns.
+    """A decoder-only model behind a cache of token paths; threads that call it take turns.
 
     model         its device and dtype are used as they are
     chunk_rows    a longer prompt is read in pieces of this many tokens
 
-    Raises ValueError for a model whose attention is not full and causal with explicit positions:
-    the tree mask would be wrong.
+    Raises ValueError unless its attention is full and causal with explicit positions.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, chunk_rows: int = 256) -> None:

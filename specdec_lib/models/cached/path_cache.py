@@ -1,7 +1,6 @@
-"""A key-value cache that holds many token paths, in one preallocated buffer per layer.
-
-A trie maps each path to the entry of its last token. The entries 0, 1, … that form one unbroken
-path are the committed context; a row attends to a prefix of these and to its own branch.
+"""A key-value cache that holds many token paths, in one preallocated buffer per layer. The entries
+0, 1, … that form one unbroken path are the committed context; a row attends to a prefix of these
+and to its own branch.
 """
 
 from collections.abc import Sequence
@@ -95,7 +94,7 @@ class PathCache:
 
     def compact(self, path: Sequence[int], slack: int) -> list[int]:
         """Keep `path` and the branches that continue it, at the front of the buffers, and free all
-        other entries if these are more than `slack`; return the entries of `path` afterwards.
+        others if these are more than `slack`; returns the entries of `path` afterwards.
         """
         if self.used - len(path) <= slack:
             return list(path)

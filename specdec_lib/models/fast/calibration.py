@@ -35,8 +35,7 @@ def fastest(
 
     candidates    the same model on several runtimes
     identity      of the model and of the code that runs it
-    cache         a JSON file that keeps the answer for this machine, these versions, this identity
-                  and these candidates
+    cache         a JSON file that keeps the answer for this machine, versions and candidates
 
     Raises ValueError if there is no candidate.
     """

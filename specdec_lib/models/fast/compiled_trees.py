@@ -1,5 +1,5 @@
-"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it: in Python,
-the work around a level costs more than a small draft's pass.
+"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it, because
+Python's work around a level costs more than a small draft's pass.
 """
 
 from types import FunctionType
@@ -60,8 +60,8 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def keep_best(count, budget, nodes, scores):
-    """Keep the root and the `budget` best-scored guesses, a tie to the earlier node; return how
-    many nodes are left.
+    """Keep the root and the `budget` best-scored guesses, a tie to the earlier; return how many
+    nodes.
     """
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
     place = np.full(count, -1)
@@ -89,14 +89,11 @@ def root_alone(token, entry, most):
 @no_type_check
 def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; the logits after the root and these rows; and the passes, −1 if logits
-    were not finite.
+    rows read beyond `rest`; their logits, after the root's; and the passes, −1 for bad logits.
 
-    begun      the position and the entry of the first token of `rest`, how many entries are
-               committed, and the entries of the root's path beyond these
+    begun      position and entry of the first of `rest`, committed entries, the root's path beyond
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
-    sampling   see `choices.Sampling`
     noise      the key of each depth's noise, and the tokens, rising, that the head scores
     sizes      the width of a row of logits; the most nodes; and the most rows with logits
     """

@@ -1,7 +1,5 @@
-"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32.
-
-The order of every sum depends on its row alone, never on how many rows, cache entries or threads
-there are: a row of a tree has the very bits that it has on its own.
+"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32. The order of every sum
+depends on its row alone: a row of a tree has the very bits that it has on its own.
 """
 
 from types import FunctionType

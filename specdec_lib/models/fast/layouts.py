@@ -30,13 +30,11 @@ centred, epsilon.
 class Layout:
     """The parameters of a decoder.
 
-    tables     token embeddings, position embeddings, cosines and sines of every position; empty
-               where there are none
-    norms      [layers + 1, 4, width]: weight and bias before attention, weight and bias before the
-               MLP; the last row holds the final norm
-    linears    of every layer, each made when its turn comes: queries, keys and values in one;
-               attention's output; the MLP's up (gate and up in one where it is gated) and down
-    head       the output matrix
+    tables     token and position embeddings, cosines and sines by position; empty for none
+    norms      [layers + 1, 4, width]: weight and bias before attention and before the MLP; last
+               the final norm
+    linears    of every layer, made in turn: queries, keys and values in one; attention's output;
+               the MLP's up (gate and up in one where it is gated) and down
     """
 
     shape: Shape

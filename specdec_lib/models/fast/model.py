@@ -32,8 +32,7 @@ class FastModel:
     the very bits that it has on its own, and forgetting changes none. Threads take turns.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
-    edition    "exact": nothing but the order of sums differs from the reference; or "int8": weights
-               and rows of eight bits in blocks of 32, which is another model
+    edition    "exact": only the order of sums differs from the reference; "int8": another model
     threads    None takes PyTorch's number for a large model and one for a small one
 
     Raises ValueError for a model that the compiled pass cannot run.
@@ -224,8 +223,8 @@ class FastModel:
         paths: Sequence[Sequence[int]],
         keep: int,
     ) -> Float[Tensor, "keep scored"]:
-        """One pass over new rows, in the next entries; the logits of the last `keep` of them for
-        the tokens that the head scores.
+        """One pass over new rows, in the next entries; the scored logits of the last `keep` of
+        them.
         """
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))

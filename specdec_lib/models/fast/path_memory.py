@@ -1,5 +1,5 @@
 """Which token paths a fast model has read: a committed context, whose entry numbers are positions,
-and speculative branches.  A context that continues the last one costs a look at its new tokens.
+and speculative branches. A context that continues the last one costs a look at its new tokens.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,7 @@ KEPT = 16  # logits of the committed context's end, so that a caller may go back
 
 
 class PassPlan(NamedTuple):
-    """The rows of the next pass with their parent entries, how many of the last need logits, and
-    the entry of every node of the tree.
-    """
+    """The next pass: how many of the last rows need logits, and every tree node's entry."""
 
     tokens: list[int]
     positions: list[int]
@@ -45,7 +43,7 @@ class BranchMemory:
 
     def commit(self, context: Context) -> tuple[int, list[int]]:
         """Commit the known beginning of a context, and forget branches that do not continue it;
-        returns the entries whose keys and values must be moved, rising, and where the first goes.
+        returns where the first entry to be moved goes, and these entries, rising.
         """
         tokens, shared = context.tokens, self._shared(context)
         self._last = tokens

@@ -3,9 +3,9 @@ sixteen columns, in the order of the depth whatever the number of rows.
 
 Weights lie in panels of sixteen columns: as float32, [columns ÷ 16, depth, 16]; or as bytes,
 [columns ÷ 16, depth ÷ 32, 576]: 32 × 16 numbers from 0 to 255 in groups of four, then for each
-column the step and the lowest value as float16.  Bytes are multiplied with rows of eight bits, see
-`quantise`; sums of 32 products are whole numbers, and so exact.
-Source: Van Zee and van de Geijn 2015 (BLIS), for a tile of sums in registers.
+column the step and the lowest value as float16. Bytes are multiplied with rows of eight bits, see
+`quantise`; sums of 32 products are whole numbers, and so exact. Source: Van Zee and van de Geijn
+2015 (BLIS), for a tile of sums in registers.
 """
 
 import hashlib
@@ -66,9 +66,7 @@ def _fma(builder, x, y, total):
 
 
 def _fetch(builder, place):
-    """Ask for a place ahead of time; weights are used once per pass: the hint leaves the caches to
-    other data.
-    """
+    """Ask for a place ahead of time; the hint leaves the caches to other data."""
     kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(function, [place, *(ir.Constant(INT, one) for one in (0, 0, 1))])
@@ -84,9 +82,7 @@ def _add_float32(builder, totals, places, rows):
 
 
 def _add_block(builder, totals, places, rows):
-    """Each row's 32 numbers times those of the columns, times both steps, plus the row's sum times
-    the lowest values.
-    """
+    """Each row's 32 numbers times those of the columns and steps, plus its sum times the lowest."""
     found = (_whole_sums if DOT_PRODUCTS else _whole_sums_of_pairs)(builder, places, rows)
     ends = [
         [
@@ -126,8 +122,8 @@ def _whole_sums(builder, places, rows):
 
 
 def _whole_sums_of_pairs(builder, places, rows):
-    """The same with 16-bit products of eight columns at a time, whose sums of pairs stay apart till
-    the end: what AVX2 has one instruction for, and registers.
+    """The same with 16-bit products of eight columns at a time, as AVX2 multiplies in one
+    instruction.
     """
     zeros = ir.Constant(PAIRS, [0] * 8)
     found = [[[] for _ in places] for _ in rows]
@@ -180,8 +176,7 @@ and a row advance by.
 @no_type_check
 @intrinsic
 def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_step):
-    """Write the sums of so many rows over so many adjoining panels of this depth: at most `ROWS`
-    rows and `TOGETHER` panels.
+    """Write the sums of at most `ROWS` rows over at most `TOGETHER` adjoining panels of this depth.
     """
     add, size, row_size = FORMATS[panels.dtype]
 

@@ -59,7 +59,7 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys [layers, heads, entries ÷ 16, size, 16] and values [layers, heads, size ÷ 16,
+        """Empty keys [layers, heads, entries ÷ 16, size, 16], values [layers, heads, size ÷ 16,
         entries, 16].
         """
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
@@ -69,10 +69,9 @@ class Weights:
 
 
 def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
-    """The weights of a model: "exact" in float32; or "int8", in blocks of 32 as `block_steps` has
-    them, which the pass multiplies with rows of eight bits.
-
-    Raises ValueError for a model that computes anything the compiled pass does not, and names it.
+    """The weights of a model, "exact" in float32 or "int8" in blocks of 32 as `block_steps` has
+    them; raises ValueError for a model that computes anything the compiled pass does not, and names
+    it.
     """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
@@ -136,9 +135,9 @@ def _bytes(weight: Matrix) -> np.ndarray:
 def block_steps(
     blocks: Float32[np.ndarray, "outs blocks 32"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of a
-    file in 4 bits with a lowest value or in 8 bits with a sign (Q4_1 and Q8_0 in GGUF), where they
-    give the very weights back; else 255 steps from the lowest weight to the highest.
+    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of
+    Q4_1 and Q8_0 in GGUF where they give the very weights back, else 255 steps from lowest to
+    highest.
     """
     low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
     found = _in_steps(blocks, (high - low) / 255, low)[:3]
@@ -152,8 +151,8 @@ def block_steps(
 def _in_steps(
     blocks: np.ndarray, step: np.ndarray, low: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest whole numbers of steps of these sizes, which are rounded first, and whether each
-    block comes back exactly.
+    """The nearest whole numbers of steps, which are rounded first, and whether blocks come back
+    exactly.
     """
     step, low = step.astype(np.float16), low.astype(np.float16)
     numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)

@@ -1,7 +1,5 @@
-"""Counts of n-grams in a compact trie with one level per n-gram length.
-
-Level 0 holds the vocabulary. An n-gram of a deeper level is a pair (number of its first n−1 tokens
-in the level above, last token), and a level is sorted by this pair.
+"""Counts of n-grams in a trie with one level per length: the vocabulary, then pairs (number of the
+first n−1 tokens in the level above, last token), sorted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,10 +55,8 @@ def count_ngrams(
 
 
 def above_thresholds(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
-    """The levels without the n-grams whose count is below their level's threshold.
-
-    thresholds    one per level from 1 on, not descending, so that the beginning and the ending of
-                  what is kept are kept
+    """The levels without n-grams whose count is below their level's threshold; thresholds, one per
+    level from 1 on, do not descend, so that beginnings and endings are kept.
     """
     masks = [np.ones(len(levels[0]), bool)] + [
         level.counts >= least for level, least in zip(levels[1:], thresholds, strict=True)

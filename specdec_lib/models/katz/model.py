@@ -48,9 +48,8 @@ class Katz:
     def fit(
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
-        """The model of token streams, with n-grams of at most `order` tokens within a stream.
-
-        Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
+        """The model of token streams, with n-grams of at most `order` tokens within a stream;
+        raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
         1.
         """
         levels = count_ngrams(streams, vocabulary, order)
@@ -101,8 +100,8 @@ class Katz:
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
-        """The m most likely next tokens, best first, and their probabilities: the m largest of
-        `probs`, a tie to the lower token, without the dense row; fewer where fewer are possible.
+        """The m most likely next tokens and their probabilities, best first, a tie to the lower
+        token; fewer where fewer are possible.
         """
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
@@ -135,9 +134,8 @@ class Katz:
         return likeliest
 
     def pruned(self, max_bytes: int) -> "Katz":
-        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`.
-
-        The thresholds on counts do not fall with length, and are the lowest that fit.
+        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: the
+        lowest thresholds on counts, not falling with length, that fit.
         """
         if self._file_bytes() <= max_bytes:
             return self

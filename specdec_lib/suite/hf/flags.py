@@ -1,9 +1,6 @@
-"""The closest flags of other engines for a setting, and what is lost in translation.
-
-Names as of transformers 5.23 (`assistant_model`, `prompt_lookup_num_tokens`), vLLM 0.33
-(`--speculative-config`, one JSON object) and SGLang 0.5.23 (`--speculative-algorithm STANDALONE`
-and `NGRAM`, whose number of draft tokens counts the root). No engine has stages, cascades or match
-tables, and of these three only SGLang has trees.
+"""The closest flags of other engines for a setting, and what is lost in translation. Names as of
+transformers 5.23, vLLM 0.33 and SGLang 0.5.23, whose number of draft tokens counts the root. No
+engine has stages, cascades or match tables, and only SGLang has trees.
 """
 
 import json
@@ -48,9 +45,7 @@ class Flags:
 def flags(
     setting: Setting, models: Mapping[str, ModelEntry] | None = None
 ) -> tuple[Flags, Flags, Flags]:
-    """For transformers, vLLM and SGLang.
-
-    models    what an exported setting says of the draft's models; None asks the models themselves
+    """For transformers, vLLM and SGLang; `models` is what an exported setting says of the draft's.
 
     Raises ValueError if the draft is not the library's own.
     """

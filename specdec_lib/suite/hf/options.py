@@ -42,9 +42,8 @@ def restore_dropped() -> None:
     """Give back to `generate` what transformers (5.17 to 5.23) drops when it is given a callable:
     streamer, tokenizer, assistant, synced_gpus.
 
-    It collects them, and then keeps only those arguments of a callable that `_sample` does not
-    have. While it reads the callable's signature, which is when this is called, both collections
-    are its local variables: the one is put into the other as `restored`.
+    It collects them, and then keeps only arguments that `_sample` does not have. While it reads the
+    callable's signature, both collections are its local variables: one is put into the other.
     """
     # No argument of `generate` or of its configuration reaches a callable with the streamer in it,
     # and ignoring a streamer in silence would be worse than reading the caller's frame.
@@ -64,8 +63,8 @@ def check_options(
     given: Mapping[str, object],
     restored: Mapping[str, object] | None,
 ) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour, its value and what
-    is allowed.
+    """Raises ValueError naming the first option that speculation cannot honour, and what is
+    allowed.
 
     given       what `generate` hands to the model, beside the config
     restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
@@ -101,11 +100,8 @@ def prompt_of(
     inputs: Tensor,
     given: Mapping[str, object],
 ) -> Context:
-    """The prompt, with the source of an encoder-decoder model; padding before or after a single
-    text is left out, which changes nothing.
-
-    tokens    what the decoder has so far
-    inputs    what `generate` was called with
+    """The prompt (what the decoder has so far), with the source (what `generate` was given) of an
+    encoder-decoder model, without the padding before or after a single text.
 
     Raises ValueError for a batch, embeddings, positions of one's own or a mask with holes.
     """
@@ -128,10 +124,8 @@ def prompt_of(
 
 
 def check_length(longest: int | None, given: int, prompt: int, positions: int) -> None:
-    """Raises ValueError unless the longest text that may be asked for fits the model.
-
-    longest, given    tokens of the whole text and of what there is of it, padding included;
-                      `prompt` without padding
+    """Raises ValueError unless the longest text, of which `given` are there, padding included,
+    fits.
     """
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
@@ -159,9 +153,7 @@ def refusal(name: str, value: object, allowed: str) -> ValueError:
 def _unpadded(
     tokens: Int[Tensor, "1 length"], mask: Num[Tensor, "1 length"] | None, *, after: bool
 ) -> list[int]:
-    """The tokens that the mask lets through, if they stand in one piece; `after` allows padding
-    behind them.
-    """
+    """The tokens that the mask lets through, in one piece; `after` allows padding behind them."""
     if mask is None:
         return tokens[0].tolist()
     seen = mask[0].nonzero().flatten().tolist()

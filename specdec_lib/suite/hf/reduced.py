@@ -1,6 +1,4 @@
-"""What is left of a draft where there are neither stages nor cascades: one guesser, a shape in
-three numbers, and a list of what was lost.
-"""
+"""What is left of a draft without stages and cascades: one guesser, a shape, and what was lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +26,8 @@ class Reduced:
 
     kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text)
     length     guesses of the chain
-    others     further guesses of the tree that the chain is taken from, whose broadest node has
-               `width` children
+    others     further guesses of its tree, whose broadest node has `width` children
     window     longest ending that is looked for, None for no limit; `least` the shortest
-    floor      below which no guess scores
     ranking    the name of the match table that ranks guesses, if it is no default
     lost       what the plain draft does not do
     """
@@ -54,11 +50,9 @@ class Reduced:
 
 
 def reduce_draft(draft: Draft) -> Reduced:
-    """The nearest plain draft of a draft.
+    """The nearest plain draft: of a tree the chain of its first-ranked guesses, of several drafts
+    the one that is always asked, else the first with a model; a reviewer guesses itself.
 
-    A tree becomes the chain of its first-ranked guesses: of a tree with a budget as deep as its
-    match table would grow it. Of several drafts the one that is always asked remains, else the
-    first with a model. A reviewer guesses token by token itself.
     Raises ValueError for a draft that is not the library's own.
     """
     for kinds, how in REDUCTIONS.items():

@@ -76,10 +76,8 @@ class ExportedSetting:
 
 @checked
 def export_setting(setting: Setting) -> str:
-    """The setting as JSON.
-
-    Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of
-    one name.
+    """The setting as JSON.  Raises ValueError if it holds a draft or a rule that is not the
+    library's own, or two models of one name.
     """
     if setting.rule not in RULES.values():
         raise ValueError(
@@ -109,9 +107,8 @@ def model_entries(draft: Draft) -> dict[str, ModelEntry]:
 
 @checked
 def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> Setting:
-    """The setting that `export_setting` wrote, with these models in it.
-
-    models    a ladder or pair, or models by name, with Max-Gram's table as `bigrams`
+    """The setting that `export_setting` wrote, with models of a ladder, a pair or a mapping by
+    name, with Max-Gram's table as `bigrams`.
 
     Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
     is another, or a model is missing or has another vocabulary.
@@ -132,10 +129,7 @@ def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> S
 
 
 def parse_setting(text: str) -> ExportedSetting:
-    """The fields of an exported setting, checked but for what is in the draft and the sampler.
-
-    Raises ValueError as `import_setting` does.
-    """
+    """The fields of an exported setting, draft and sampler not yet checked; raises ValueError."""
     try:
         return TypeAdapter(ExportedSetting).validate_json(text)
     except ValidationError as error:
