@@ -1,5 +1,4 @@
-"""Threads that share a memory take turns; processes that write into one folder refuse each other.
-"""
+"""Threads that share a memory take turns; processes that write into one folder refuse each other."""
 
 import contextlib
 import datetime
@@ -16,8 +15,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """A method that one thread at a time runs: of all objects with the same `model`, or of itself.
-    """
+    """A method that one thread at a time runs: of all objects with the same `model`, or of itself."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:

@@ -89,8 +89,7 @@ Ranked = tuple[Sequence[int], Sequence[float]]
 
 @runtime_checkable
 class TreeGrower(Protocol):
-    """A language model that can also choose a node's children, and grow a whole tree in one call.
-    """
+    """A language model that can also choose a node's children, and grow a whole tree in one call."""
 
     def grow(
         self,

@@ -77,8 +77,7 @@ def stop_tokens(
 def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
-    """Raises ValueError, naming the first difference, unless both encode alike by the same tokens.
-    """
+    """Raises ValueError, naming the first difference, unless both encode alike by the same tokens."""
     difference = _vocabulary_difference(target, other, name)
     # the tokens for padding and for the unknown are not used here; a special token that only one of
     # both names contradicts nothing

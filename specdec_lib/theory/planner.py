@@ -27,8 +27,7 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """The least rate and the highest cost at which a chain pays, each at the other's given value.
-    """
+    """The least rate and the highest cost at which a chain pays, each at the other's given value."""
 
     acceptance_rate: float | None
     cost: float | None

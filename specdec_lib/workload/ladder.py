@@ -24,8 +24,7 @@ MATCH = "match.json"
 
 @dataclass(frozen=True)
 class Measured:
-    """A match table, with the models, siblings, sampler and number of contexts it was measured for.
-    """
+    """A match table, with the models, siblings, sampler and number of contexts it was measured for."""
 
     guesser: str
     obeyed: str

@@ -32,8 +32,7 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A context with the prompt as its source (up to 192 tokens) and the decoder's start token.
-        """
+        """A context with the prompt as its source (up to 192 tokens) and the decoder's start token."""
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))

@@ -19,8 +19,7 @@ def _items() -> dict:
 
 
 def published(item: str) -> "DataFrame":
-    """The rows of a table or figure, such as "staged.table1"; raises ValueError for an unknown one.
-    """
+    """The rows of a table or figure, such as "staged.table1"; raises ValueError for an unknown one."""
     import pandas as pd
 
     if item not in _items():

@@ -3,14 +3,3 @@
 from specdec_lib.core.decode.loop import decode, read_prompt, rounds
 from specdec_lib.core.decode.parts import models_in, parts_of, vocabularies_in
 from specdec_lib.core.decode.records import Generation, Round
-
-__all__ = [
-    "Generation",
-    "Round",
-    "decode",
-    "models_in",
-    "parts_of",
-    "read_prompt",
-    "rounds",
-    "vocabularies_in",
-]

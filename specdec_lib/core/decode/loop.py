@@ -35,13 +35,12 @@ def decode(
     Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
     is done. Models first forget what they read before, so that counts do not depend on it.
     """
-    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    stops = check_stops(stop_tokens, target)
-    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
-    prefill = _read_prompt(run.models.values(), context)
+    loop = rounds(target, draft, context, chance, **asked, stop_tokens=stop_tokens)
+    prefill = read_prompt(target, draft, context)
     done, ended = [], ""
-    for played, stop in run.rounds(context, max_new_tokens):
+    for played, stop in loop:
         context, ended = context.extended(played.emitted), stop or ""
         done.append(played)
         if on_round is not None:
@@ -71,7 +70,7 @@ def rounds(
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
     context = check_arguments(target, draft, prompt, chance, **asked)
     stops = check_stops(stop_tokens, target)
     run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
@@ -82,10 +81,7 @@ def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[st
     """Let every model forget all else and read the source, if it has an encoder, and the prompt but
     for its last token; return the usage of each model by name.
     """
-    return _read_prompt(models_in(target, draft).values(), prompt)
-
-
-def _read_prompt(models: Iterable[LanguageModel], prompt: Context) -> dict[str, Usage]:
+    models = models_in(target, draft).values()
     before = _usage(models)
     for model in models:
         model.forget()

@@ -107,8 +107,7 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another one below `node`, scores multiplied by its score.
-        """
+        """This tree with the guesses of another one below `node`, scores multiplied by its score."""
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
             guessed.tokens[1:],
@@ -190,8 +189,7 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """This tree down to `depth`, rows kept: `reject` stays exact, whatever tokens were drawn.
-        """
+        """This tree down to `depth`, rows kept: `reject` stays exact, whatever tokens were drawn."""
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":

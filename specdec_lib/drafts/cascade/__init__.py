@@ -3,5 +3,3 @@
 from specdec_lib.drafts.cascade.matrix import CONVENTIONS, converted, from_matrix
 from specdec_lib.drafts.cascade.relay import Relay
 from specdec_lib.drafts.cascade.reviewed import Reviewed
-
-__all__ = ["CONVENTIONS", "Relay", "Reviewed", "converted", "from_matrix"]

@@ -45,8 +45,7 @@ def check_finite(count: int, name: str) -> None:
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def insert(value, place, count, k, places, found):
-    """Sort a value into the `count` largest, at most k, behind equal ones; returns the new count.
-    """
+    """Sort a value into the `count` largest, at most k, behind equal ones; returns the new count."""
     if count == k and value <= found[count - 1]:
         return count
     at = count if count < k else k - 1
@@ -96,8 +95,7 @@ def noise_bits(key, token):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_likeliest(logits, k, tokens, factors):
-    """Write the k likeliest tokens and unwarped probabilities; return how many, −1 for bad logits.
-    """
+    """Write the k likeliest tokens and unwarped probabilities; return how many, −1 for bad logits."""
     found = np.empty(k, np.float32)
     count = find_largest(logits, k, tokens, found)
     if count < 1 or not np.isfinite(found[0]):
@@ -176,8 +174,7 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def rank_row(logits, width, sampling, key, ids):
-    """Tokens and factors of the best children after a row of logits, and how many, −1 for bad ones.
-    """
+    """Tokens and factors of the best children after a row of logits, and how many, −1 for bad ones."""
     columns, factors = np.empty(width, np.int64), np.empty(width)
     if sampling[0] == 0.0:
         count = choose_likeliest(logits, width, columns, factors)

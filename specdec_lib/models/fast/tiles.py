@@ -176,8 +176,7 @@ and a row advance by.
 @no_type_check
 @intrinsic
 def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_step):
-    """Write the sums of at most `ROWS` rows over at most `TOGETHER` adjoining panels of this depth.
-    """
+    """Write the sums of at most `ROWS` rows over at most `TOGETHER` adjoining panels of this depth."""
     add, size, row_size = FORMATS[panels.dtype]
 
     def emit(context, builder, signature, args):

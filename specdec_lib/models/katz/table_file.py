@@ -1,5 +1,4 @@
-"""An n-gram table as one compressed .npz file of small integers, as byte planes, which pack better.
-"""
+"""An n-gram table as one compressed .npz file of small integers, as byte planes, which pack better."""
 
 import zipfile
 import zlib

@@ -1,5 +1,5 @@
 """Sliders over figure functions, never the only way to see a result."""
-# ruff: noqa: F401 - a face: what it imports is what it offers
+
 
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_break_even import break_even_explorer
