@@ -31,7 +31,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import load_model
+from specdec_lib.models.loading import fast_model, load_model
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
@@ -165,7 +165,7 @@ def test_output_is_the_targets_own_on_the_ladder(
     drafts = {
         "chain": ChainDraft(fast.draft, 4, match=match),
         "tree": TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
-        "self": ChainDraft(fast.quantised, 4),
+        "self": ChainDraft(fast_model(fast.target, name="quantised", edition="int8"), 4),
         "cascade": Relay(
             (TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)
         ),

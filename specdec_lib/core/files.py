@@ -117,9 +117,8 @@ def check_writable(folder: Path) -> None:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         reason = problem.strerror or type(problem).__name__
-        raise ValueError(
-            f"the folder {folder} cannot be written to ({reason}); mend that, or name another"
-        ) from problem
+        why = f"cannot be written to ({reason}); mend that, or name another"
+        raise ValueError(f"the folder {folder} {why}") from problem
 
 
 def _runs(process: int) -> bool:

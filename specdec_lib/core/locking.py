@@ -1,4 +1,4 @@
-"""Threads that share a memory take turns; processes that write into one folder refuse each other."""
+"""Threads that share a memory take turns; processes that write to one folder refuse each other."""
 
 import contextlib
 import datetime
@@ -15,7 +15,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """A method that one thread at a time runs: of all objects with the same `model`, or of itself."""
+    """A method that one thread at a time runs: of all objects with the same `model`, or itself."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:
@@ -39,10 +39,8 @@ def only_process(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as problem:
         known = owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
-        raise ValueError(
-            f"{folder} is being written to by {known}; wait until it ends, or name another with"
-            " --out DIR"
-        ) from problem
+        remedy = "wait until it ends, or name another with --out DIR"
+        raise ValueError(f"{folder} is being written to by {known}; {remedy}") from problem
     try:
         since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
         who = f"process {os.getpid()} on {platform.node()}, since {since}"

@@ -89,7 +89,7 @@ Ranked = tuple[Sequence[int], Sequence[float]]
 
 @runtime_checkable
 class TreeGrower(Protocol):
-    """A language model that can also choose a node's children, and grow a whole tree in one call."""
+    """A language model that also chooses a node's children, and grows a whole tree in one call."""
 
     def grow(
         self,
@@ -156,17 +156,13 @@ class Rule(Protocol):
 
 def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
     """Raise ValueError unless `tree` continues `context` and both fit the model."""
-    if tree.root_position != len(context) - 1 or tree.tokens[ROOT] != context.tokens[-1]:
-        raise ValueError(
-            f"a tree is rooted at its context's last token: token {context.tokens[-1]} at position"
-            f" {len(context) - 1},"
-            f" got token {tree.tokens[ROOT]} at position {tree.root_position}"
-        )
+    root, wanted = (tree.tokens[ROOT], tree.root_position), (context.tokens[-1], len(context) - 1)
+    if root != wanted:
+        rooted = "a tree is rooted at its context's last token: token {} at position {}"
+        raise ValueError(f"{rooted.format(*wanted)}, got token {root[0]} at position {root[1]}")
     largest = max(max(context.tokens), max(tree.tokens))
     if largest >= vocabulary:
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
     deepest = tree.root_position + max(tree.depths)
     if deepest >= max_positions:
-        raise ValueError(
-            f"positions must be below the context length {max_positions}, got {deepest}"
-        )
+        raise ValueError(f"positions must be below {max_positions}, got {deepest}")

@@ -170,10 +170,8 @@ def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabul
         return probability
     else:
         got = f"probability {probability}"
-    raise ValueError(
-        f"a row is a distribution over {vocabulary} tokens in which its own token {token} is"
-        f" possible, got {got}"
-    )
+    row = f"a row is a distribution over {vocabulary} tokens"
+    raise ValueError(f"{row} in which its own token {token} is possible, got {got}")
 
 
 def _check_rows(tree: TokenTree, target_logits: Tensor) -> None:

@@ -52,10 +52,8 @@ class FirstDraft:
 
     def __post_init__(self) -> None:
         if not self.parts or self.least < 1:
-            raise ValueError(
-                "the first of several drafts needs at least one part and 1 guess, got"
-                f" {len(self.parts)} and least={self.least}"
-            )
+            got = f"{len(self.parts)} and least={self.least}"
+            raise ValueError(f"the first of several needs a part and 1 guess or more, got {got}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The tree of the first part that guesses enough, else of the last."""
@@ -64,8 +62,6 @@ class FirstDraft:
             if tree.guesses >= self.least:
                 return tree
             if tree.has_rows:
-                raise ValueError(
-                    "guesses that were drawn cannot be passed over (it would bias"
-                    f" `reject`): {tree.guesses} of part {number}"
-                )
+                drawn = "guesses that were drawn cannot be passed over (it would bias `reject`)"
+                raise ValueError(f"{drawn}: {tree.guesses} of part {number}")
         return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

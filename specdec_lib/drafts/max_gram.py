@@ -47,21 +47,17 @@ class MaxGram:
             raise ValueError(f"a chain has a length of at least 1, got {self.length}")
         check_size("a chain's length", self.length)
         if self.least < 1 or (self.window is not None and self.window < self.least):
-            raise ValueError(
-                "a match has at least 1 token and at most as many as the window, got"
-                f" least={self.least} and window={self.window}"
-            )
+            got = f"least={self.least} and window={self.window}"
+            raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
         table = self.bigrams
         if table is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
-            raise ValueError(
-                f"a bigram table is one row of integers, got shape {table.shape} of {table.dtype}"
-            )
-        if table.size and not (-1 <= table.min() and table.max() < len(table)):
-            raise ValueError(
-                f"bigrams must lie in -1…{len(table) - 1}, got {table.min()}…{table.max()}"
-            )
+            got = f"shape {table.shape} of {table.dtype}"
+            raise ValueError(f"a bigram table is one row of integers, got {got}")
+        last = len(table) - 1
+        if table.size and not (-1 <= table.min() and table.max() <= last):
+            raise ValueError(f"bigrams must lie in -1…{last}, got {table.min()}…{table.max()}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -100,10 +96,8 @@ class MaxGram:
         if self.bigrams is None or not missing:
             return tokens
         if token >= len(self.bigrams):
-            raise ValueError(
-                f"the bigram table has {len(self.bigrams)} entries, one per token of the"
-                f" vocabulary, and none for token {token}"
-            )
+            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
+            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)

@@ -42,22 +42,14 @@ class NgramDraft:
 
     def __post_init__(self) -> None:
         if (self.widths is None) == (self.budget is None):
-            raise ValueError(
-                f"give widths or a budget, not both: got widths={self.widths}, budget={self.budget}"
-            )
-        if self.widths is not None and not (
-            self.widths and all(isinstance(width, int) and width >= 1 for width in self.widths)
-        ):
-            raise ValueError(
-                "widths are whole numbers of at least 1, one per depth and at least one, got"
-                f" {self.widths}"
-            )
+            got = f"widths={self.widths}, budget={self.budget}"
+            raise ValueError(f"give widths or a budget, not both: got {got}")
+        if self.widths is not None and min(self.widths, default=0) < 1:
+            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
         check_widths(self.widths or ())
         check_budget(self.budget, self.depth)
         if self.siblings not in ("ranked", "top"):
-            raise ValueError(
-                f'the siblings of an n-gram draft are "ranked" or "top", got {self.siblings!r}'
-            )
+            raise ValueError(f'siblings of a table are "ranked" or "top", got {self.siblings!r}')
         if not 0 < self.counted_at < math.inf:
             raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 

@@ -34,10 +34,7 @@ class StagedTree:
     guided: int = 4
 
     def __post_init__(self) -> None:
-        if self.guided < 1:
-            raise ValueError(
-                f"the scout guesses below at least 1 node per pass, got guided={self.guided}"
-            )
+        check_size("guided", self.guided, least=1)
 
     @property
     def _tree(self) -> TreeDraft:
@@ -139,16 +136,9 @@ class StagedChain:
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(
-                f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
-                " NoDraft"
-            )
-        check_size("a chain's length", self.length)
+        check_size("a chain's length", self.length, least=1)
         if self.siblings not in ("ranked", "iid"):
-            raise ValueError(
-                f'the siblings of a staged chain are "ranked" or "iid", got {self.siblings!r}'
-            )
+            raise ValueError(f'siblings of a stage are "ranked" or "iid", got {self.siblings!r}')
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""

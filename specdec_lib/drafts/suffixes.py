@@ -84,7 +84,7 @@ class Automaton:
                 del values[new:]
 
     def walk(self, match: Match, tokens: Sequence[int]) -> list[Match]:
-        """After each token, the longest n-gram that ends there and does not begin before `match`."""
+        """After each token, the longest n-gram that ends there and begins not before `match`."""
         steps, (state, length), matches = self.steps, match, []
         for token in tokens:
             while state >= 0 and token not in steps[state]:

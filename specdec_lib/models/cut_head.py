@@ -57,10 +57,9 @@ def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
     raises ValueError if an id is not in the vocabulary.
     """
     weight = network.get_output_embeddings().weight
-    if not frequent or not 0 <= min(frequent) <= max(frequent) < len(weight):
-        raise ValueError(
-            f"a head scores token ids from 0 to {len(weight) - 1}, got {sorted(frequent)[:3]} …"
-        )
+    last, ids = len(weight) - 1, sorted(frequent)
+    if not ids or not 0 <= ids[0] <= ids[-1] <= last:
+        raise ValueError(f"a head scores token ids from 0 to {last}, got {ids[:3]} …")
     head = CutHead(weight, frequent)
     network.set_output_embeddings(head)
     return head

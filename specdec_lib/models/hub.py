@@ -35,10 +35,8 @@ def locate(source: Source) -> Location:
     if Path(source).is_dir():
         return Location(f"folder {source}", True, "")
     if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
-        raise ValueError(
-            "a model is a local folder in hub format, or the name of one on the hub like"
-            f' "openai-community/gpt2"; {source!s} is neither'
-        )
+        wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
+        raise ValueError(f"a model is {wanted}; {source!s} is neither")
     return Location(f"hub model {source} (no such local folder)", False, why_offline())
 
 

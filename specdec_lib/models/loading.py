@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 RUNTIMES = ("reference", "fast", "int8", "auto")
 
 
@@ -58,19 +59,15 @@ def load_model(
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     suits_fast = device in ("auto", "cpu") and dtype == "float32"
     if runtime in ("fast", "int8") and not suits_fast:
-        raise ValueError(
-            f"the fast runtime computes in float32 on the CPU, got device={device!r} and"
-            f" dtype={dtype!r}"
-        )
+        got = f"device={device!r} and dtype={dtype!r}"
+        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
     network = _load(
         AutoModelForCausalLM, source, "cpu" if runtime in ("fast", "int8") else device, dtype
     )
     rows = len(network.get_input_embeddings().weight)
     if rows < tokens:
-        raise ValueError(
-            f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}: they do not"
-            " belong together"
-        )
+        both = f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}"
+        raise ValueError(f"{both}: they do not belong together")
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
     return on_runtime(CachedModel(network, name), runtime)
@@ -116,6 +113,7 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
     all threads; the file `cache` keeps the choice.
     """
     from specdec_lib.models.fast.calibration import fastest
+    from specdec_lib.models.fast.tiles import DIGEST
 
     candidates: dict[str, CachedModel | FastModel] = {"reference": model}
     try:
@@ -125,7 +123,7 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
             candidates[f"fast, {threads} thread{'s' if threads > 1 else ''}"] = candidate
     except ValueError:
         return model  # the fast runtime does not know it
-    identity = (candidate.digest, repr(model.model.config))
+    identity = (DIGEST, repr(model.model.config))
     cache = cache or cache_folder() / "runtime.json"
     return candidates[fastest(candidates, identity=identity, cache=cache)]
 
@@ -165,9 +163,8 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
-        raise ValueError(
-            f'device is "auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"; got {device!r}'
-        )
+        known = '"auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"'
+        raise ValueError(f"device is {known}; got {device!r}")
     disable_progress_bar()
     where = locate(source)
     options = {"local_files_only": where.files_only, "trust_remote_code": False}
@@ -182,21 +179,16 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
         told = str(error) if clear else f"{type(error).__name__}: {error}"
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
-        raise ValueError(
-            f"{where.name} cannot be read as a model on {device}: " + (reason or shorten(told, 400))
-        ) from error
+        told = reason or shorten(told, 400)
+        raise ValueError(f"{where.name} cannot be read as a model on {device}: {told}") from error
 
 
 def _check_kind(kind: AutoModel, config: PretrainedConfig) -> None:
-    if kind is AutoModelForCausalLM and config.is_encoder_decoder:
+    encodes, reader = config.is_encoder_decoder, READERS[kind]
+    if encodes == (kind is AutoModelForCausalLM):
+        found = "an" if encodes else "no"
         raise ValueError(
-            f"it is an encoder-decoder model ({config.model_type}), which `load_seq2seq` reads; a"
-            " decoder-only one is wanted"
-        )
-    if kind is AutoModelForSeq2SeqLM and not config.is_encoder_decoder:
-        raise ValueError(
-            f"it is not an encoder-decoder model ({config.model_type}): a decoder-only one is read"
-            " by `load_model`"
+            f"it is {found} encoder-decoder model ({config.model_type}), which `{reader}` reads"
         )
 
 

@@ -85,15 +85,11 @@ class Seq2SeqModel:
         """
         source = context.source
         if not source:
-            raise ValueError(
-                f"{self.name} is an encoder-decoder model: the context needs a source of at least"
-                f" one token, got {source}"
-            )
+            needs = "the context needs a source of at least one token"
+            raise ValueError(f"{self.name} is an encoder-decoder model: {needs}, got {source}")
         if not 0 <= min(source) <= max(source) < self.vocabulary:
-            raise ValueError(
-                f"the source's tokens must lie in 0…{self.vocabulary - 1}, got"
-                f" {min(source)}…{max(source)}"
-            )
+            last, got = self.vocabulary - 1, f"{min(source)}…{max(source)}"
+            raise ValueError(f"the source's tokens must lie in 0…{last}, got {got}")
         if source == self._source:
             return
         self.forget()
@@ -164,9 +160,9 @@ class Seq2SeqModel:
         }
         scale = min(errors, key=lambda one: errors[one])
         if not errors[scale] <= TOLERANCES.get(self.model.dtype, COARSE_TOLERANCE):
+            kind, error = self.model.config.model_type, errors[scale]
             raise ValueError(
-                f"{self.model.config.model_type} does not work as a T5 does: its logits differ from"
-                f" ours by {errors[scale]:.1%}"
+                f"{kind} does not work as a T5 does: its logits differ from ours by {error:.1%}"
             )
         return scale
 
@@ -223,7 +219,5 @@ def check_t5(model: PreTrainedModel) -> None:
     }
     for reason, found in reasons.items():
         if found:
-            raise ValueError(
-                f"an encoder-decoder model must be of the T5 family ({', '.join(KINDS)}) with one"
-                f" relative bias; {kind} {reason}"
-            )
+            wanted = f"of the T5 family ({', '.join(KINDS)}) with one relative bias"
+            raise ValueError(f"an encoder-decoder model must be {wanted}; {kind} {reason}")

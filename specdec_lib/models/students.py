@@ -67,10 +67,8 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     student = _empty(target, len(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
     if wanted != {name: tensor.shape for name, tensor in weights.items()}:
-        raise ValueError(
-            f"{path} holds other weights than {len(layers)} layers and the"
-            f" norm of a model like {target.config._name_or_path}"
-        )
+        wanted = f"{len(layers)} layers and the norm of a model like {target.config._name_or_path}"
+        raise ValueError(f"{path} holds other weights than {wanted}")
     student.load_state_dict(weights, strict=False)
     return student
 

@@ -37,9 +37,8 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
     except Exception as error:  # of whichever parser the files need
         found_none = where.local and not any(Path(source).glob("*token*"))
         reason = "no such file there" if found_none else str(error).partition("\n")[0]
-        raise ValueError(
-            f"{where.name} has no tokenizer that can be read; {remedy} ({where.offline or reason})"
-        ) from error
+        why = f"{remedy} ({where.offline or reason})"
+        raise ValueError(f"{where.name} has no tokenizer that can be read; {why}") from error
     # from a configuration alone, an empty tokenizer is made
     if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:
         raise ValueError(f"{where.name} has no tokenizer, or none of the fast kind; {remedy}")
@@ -77,7 +76,7 @@ def stop_tokens(
 def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
-    """Raises ValueError, naming the first difference, unless both encode alike by the same tokens."""
+    """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
     difference = _vocabulary_difference(target, other, name)
     # the tokens for padding and for the unknown are not used here; a special token that only one of
     # both names contradicts nothing

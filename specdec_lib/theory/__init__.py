@@ -26,11 +26,12 @@ from specdec_lib.theory.planner import (
     chain_map,
     tree_gains,
 )
-from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.trees import (
+    Rates,
     best_budget,
     best_tree,
     expected_tokens,
+    monotone,
     tokens_by_budget,
     tree_table,
 )

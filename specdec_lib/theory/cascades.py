@@ -63,10 +63,8 @@ def relay_speed_up(
     Source: theorem 4.5, which table 1 is made of.
     """
     if not len(rates) == len(costs) == len(lengths) or min((*costs, *lengths), default=0) < 0:
-        raise ValueError(
-            f"a rate, a cost and a length of 0 or more per drafter are needed, got {list(rates)},"
-            f" {list(costs)} and {list(lengths)}"
-        )
+        got = f"{list(rates)}, {list(costs)} and {list(lengths)}"
+        raise ValueError(f"a rate, a cost and a length of 0 or more per drafter, got {got}")
     turns = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
     tokens = survival_tokens(rates[drafter] for drafter in turns)
     drafting = math.fsum(costs[drafter] for drafter in turns)
@@ -100,19 +98,15 @@ def counted_speed_up(
     """
     missing = sorted(passes.keys() - prices.keys())
     if missing:
-        raise ValueError(
-            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
-            f" {', '.join(prices) or 'none'}"
-        )
+        known = ", ".join(prices) or "none"
+        raise ValueError(f"a model that ran needs a price: {missing} have none; there are {known}")
     paid = [prices[model] for model in passes]
     if not (
         passes.get(target, 0) > 0
         and prices[target] > 0
         and all(value >= 0 for value in (tokens, *passes.values(), *paid))
     ):
-        raise ValueError(
-            f"the target makes passes at a price above 0, and counts and prices are 0 or more; got"
-            f" {target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
-        )
+        got = f"{target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
+        raise ValueError(f"the target's passes and price are above 0, others not below; got {got}")
     cost = math.fsum(count * price for count, price in zip(passes.values(), paid, strict=True))
     return float(tokens * prices[target] / cost)

@@ -49,10 +49,9 @@ def speed_up(
     Raises ValueError if a number is out of range.
     """
     if not (tokens_per_round >= 1 and draft_passes >= 0 and draft_cost >= 0 and verify > 0):
+        got = f"{tokens_per_round}, {draft_passes}, {draft_cost} and {verify}"
         raise ValueError(
-            "a round emits at least 1 token, draft passes and their cost are 0 or more, and a"
-            f" target pass takes some time; got tokens_per_round={tokens_per_round},"
-            f" draft_passes={draft_passes}, draft_cost={draft_cost}, verify={verify}"
+            f"a round has a token, draft passes at a cost and a target pass, got {got}"
         )
     return float(tokens_per_round / (draft_passes * draft_cost + verify))
 

@@ -34,10 +34,8 @@ class ModelShape:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, times * self.width)
         if min(self.layers, self.width) < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
-            raise ValueError(
-                "layers and width are at least 1, vocabulary 0 or more and bytes_per_number above"
-                f" 0, got {self}"
-            )
+            least = "layers and width are at least 1, vocabulary 0, bytes_per_number above 0"
+            raise ValueError(f"{least}, got {self}")
 
     @property
     def weights(self) -> int:
@@ -86,10 +84,8 @@ RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores,
 def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
     if rows < 1 or context < 0:
-        raise ValueError(
-            f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
-            f" context={context}"
-        )
+        got = f"rows={rows}, context={context}"
+        raise ValueError(f"a pass has at least 1 row and a context of 0 tokens or more, got {got}")
     rows, context = int(rows), int(context)  # numpy's integers may overflow
     return float(
         2 * rows * model.weights + 4 * model.layers * model.query_width * rows * (context + rows)
@@ -109,10 +105,8 @@ def bytes_moved(
     Raises ValueError if there are fewer rows than passes or a count is negative.
     """
     if not (rows >= passes >= 0 and context_tokens >= 0):
-        raise ValueError(
-            f"a pass has at least 1 row, and counts are 0 or more; got passes={passes},"
-            f" rows={rows}, context_tokens={context_tokens}"
-        )
+        got = f"passes={passes}, rows={rows}, context_tokens={context_tokens}"
+        raise ValueError(f"a pass has at least 1 row, and counts are 0 or more; got {got}")
     numbers = float(passes) * model.weights + 2 * model.layers * model.key_width * (
         float(context_tokens) + 2 * float(rows)
     )

@@ -9,8 +9,7 @@ import numpy as np
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
-from specdec_lib.theory.rates import Rates
-from specdec_lib.theory.trees import best_tree, expected_tokens
+from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
 from specdec_lib.theory.work import NO_OVERHEAD, Overhead, Pass, PassTable, Work, plain_work
 
 CLOSE = 1e-4  # precision of a break-even rate
@@ -27,7 +26,7 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """The least rate and the highest cost at which a chain pays, each at the other's given value."""
+    """The least rate and the highest cost at which a chain pays, each at the other's value."""
 
     acceptance_rate: float | None
     cost: float | None
@@ -71,10 +70,8 @@ def chain_map(
                 passes: added to `verify` of `chain_speed_up`
     """
     if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
-        raise ValueError(
-            "a map needs lengths of at least 1, and costs and an overhead of 0 or more, got"
-            f" {list(lengths)}, {list(costs)}, {overhead}"
-        )
+        got = f"{list(lengths)}, {list(costs)}, {overhead}"
+        raise ValueError(f"lengths are at least 1, costs and overhead 0 or more, got {got}")
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
     fixed = np.array([_round_cost(length, verify, overhead) for length in lengths], dtype=float)
     price = np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed
@@ -163,10 +160,8 @@ def tree_gains(
     overhead    of a round with a tree, `plain` of one of plain decoding
     """
     if not (budgets and depths and widths):
-        raise ValueError(
-            f"give at least one budget, depth and width to try, got {list(budgets)}, {list(depths)}"
-            f" and {list(widths)}"
-        )
+        got = f"{list(budgets)}, {list(depths)} and {list(widths)}"
+        raise ValueError(f"give at least one budget, depth and width to try, got {got}")
     alone = plain_work(context=context).tokens_per_second(tables, plain)
     vectors, found = [list(vector) for vector in rates], []
     for width in map(int, widths):

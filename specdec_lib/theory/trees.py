@@ -4,17 +4,26 @@ plus the sum over guesses of P(the target takes the whole path to the guess).
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import NamedTuple
+
+from scipy.optimize import isotonic_regression
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import NO_PARENT, Shape
 from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
-from specdec_lib.theory.rates import Rates, at_depth, checked_rates
 
 MOST_GROWN = 2**16  # of a tree that is grown best first
 MOST_IN_TABLE = 256  # whose cost rises with the third power
+SLACK = 1e-9  # above 1, for sums of measured rates
+Rates = Iterable[Iterable[Real]]
+"""rates[depth − 1][rank] = P(the target takes this child | it took the parent).
+
+The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
+all depths is [P]. Siblings are different tokens, so a vector sums to at most 1.
+"""
 
 
 class TreePlan(NamedTuple):
@@ -23,6 +32,41 @@ class TreePlan(NamedTuple):
     budget: int
     depth: int
     speed_up: float
+
+
+def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
+    """The rates as tuples.  Raises ValueError if there is no vector, a rate is outside [0, 1], a
+    vector sums above 1 or, with `falling`, rises with the rank.
+    """
+    vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
+    if not vectors:
+        raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
+    for depth, vector in enumerate(vectors, 1):
+        for rate in vector:
+            if not 0 <= rate <= 1:
+                raise ValueError(f"rates lie in [0, 1], got {rate} at depth {depth}")
+        if sum(vector) > 1 + SLACK:
+            got = f"{sum(vector)} at depth {depth}"
+            raise ValueError(f"rates of siblings sum to at most 1, got {got}")
+        if falling and any(later > earlier for earlier, later in pairwise(vector)):
+            got = f"{vector} at depth {depth}; use monotone(rates)"
+            raise ValueError(f"rates must not rise with the rank here, got {got}")
+    return vectors
+
+
+def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
+    """The vector of a depth, 1 for the root's children."""
+    return vectors[min(depth, len(vectors)) - 1]
+
+
+def monotone(rates: Rates) -> list[list[float]]:
+    """The closest vectors (least squares, same sums) that never rise with the rank: mended measured
+    rates, where a late rank may by chance lie above an earlier one.
+    """
+    return [
+        isotonic_regression(vector, increasing=False).x.tolist() if vector else []
+        for vector in checked_rates(rates)
+    ]
 
 
 @checked
@@ -98,10 +142,7 @@ def best_budget(
     vectors = checked_rates(rates, falling=True)
     budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))
     if not budgets or not depths:
-        raise ValueError(
-            f"give at least one budget and one depth to try, got budgets {budgets} and depths"
-            f" {depths}"
-        )
+        raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
     _check_size(budgets[0], depths[0])
     best = TreePlan(0, 0, 1.0)
     for limit in depths:
@@ -148,7 +189,5 @@ def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float
 
 def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GROWN) -> None:
     if not 1 <= budget <= most or (depth is not None and depth < 1):
-        raise ValueError(
-            f"a tree has 1 to {most} guesses here and is at least 1 deep, got a budget of"
-            f" {budget} and depth {depth}"
-        )
+        got = f"a budget of {budget} and depth {depth}"
+        raise ValueError(f"a tree has 1 to {most} guesses here and is at least 1 deep, got {got}")

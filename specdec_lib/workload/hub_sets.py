@@ -17,9 +17,8 @@ def hub_lines(name: str) -> Iterator[tuple[str, object]]:
     try:
         from datasets import load_dataset
     except ImportError as error:
-        raise ValueError(
-            f'{name} by name needs the package `datasets`: `pip install -e ".[hub]"`; {instead}'
-        ) from error
+        remedy = f'`pip install -e ".[hub]"`; {instead}'
+        raise ValueError(f"{name} by name needs the package `datasets`: {remedy}") from error
     bare = repository == "json"
     place = configuration if bare else f"{repository}, {configuration}, {split}"
     unreachable = why_offline(configuration if bare else None)
@@ -29,8 +28,7 @@ def hub_lines(name: str) -> Iterator[tuple[str, object]]:
     try:
         found = load_dataset(repository, split=split, **options)
     except Exception as error:  # of whichever client `datasets` uses underneath
-        raise ValueError(
-            f"{name} cannot be had from {place}: {unreachable or error}; {instead}"
-        ) from error
+        why = unreachable or error
+        raise ValueError(f"{name} cannot be had from {place}: {why}; {instead}") from error
     for number, line in enumerate(found, 1):
         yield f"{place}, row {number}", dict(line)

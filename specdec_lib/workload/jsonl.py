@@ -41,12 +41,13 @@ def checked_line(where: str, line: object, kind: type[Kind]) -> Kind:
     try:
         return _adapter(kind).validate_python(line)
     except ValidationError as error:
-        found = (
-            f"{'.'.join(map(str, one['loc'])) or 'the line'}: {one['msg']}, got"
-            f" {reprlib.repr(one['input'])}"
-            for one in error.errors()
-        )
-        raise ValueError(f"{where}: {'; '.join(found)}") from error
+        raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
+
+
+def wrong_fields(error: ValidationError, whole: str) -> str:
+    """Each wrong field, or the whole, with what is wrong and what was got."""
+    found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
+    return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
 
 
 @functools.cache
@@ -71,7 +72,7 @@ def _whole(path: Path) -> str:
     except UnicodeDecodeError as error:
         number = content[: error.start].count(b"\n") + 1
         raise ValueError(
-            f"{path}, line {number}: it is not UTF-8 ({error.reason}); save the file as UTF-8"
+            f"{path}, line {number}: it is not UTF-8 ({error.reason}); save it as UTF-8"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read ({error})") from error

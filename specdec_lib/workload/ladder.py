@@ -13,7 +13,6 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import fast_model
 from specdec_lib.workload.prompts import Prompt, check_text
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ MATCH = "match.json"
 
 @dataclass(frozen=True)
 class Measured:
-    """A match table, with the models, siblings, sampler and number of contexts it was measured for."""
+    """A match table, with models, siblings, sampler and number of contexts it was measured for."""
 
     guesser: str
     obeyed: str
@@ -94,24 +93,14 @@ class Ladder:
             known = sorted(
                 {f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured}
             )
-            raise ValueError(
-                f"no match table of {guesser} for {obeyed}, {siblings}, was measured; there are:"
-                f" {'; '.join(known) or 'none'}"
-            )
+            wanted, there = f"{guesser} for {obeyed}, {siblings}", "; ".join(known) or "none"
+            raise ValueError(f"no match table of {wanted}, was measured; there are: {there}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
     def max_gram(self) -> MaxGram:
         """Max-Gram with the bigram table of the Katz model, or without one where there is none."""
         return MaxGram(None if self.katz is None else self.katz.bigrams())
-
-    @functools.cached_property
-    def quantised(self) -> "FastModel":
-        """The target's int8 edition, on the fast runtime: a draft without training.
-
-        Raises ValueError where the fast runtime does not know the target.
-        """
-        return fast_model(self.target, name="quantised", edition="int8")
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
@@ -126,10 +115,8 @@ class Ladder:
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
             smallest = min(self.models, key=lambda model: model.max_positions)
-            raise ValueError(
-                f"{named} has {len(tokens):,} tokens, and {smallest.name} reads at most"
-                f" {smallest.max_positions:,}"
-            )
+            most = f"{smallest.name} reads at most {smallest.max_positions:,}"
+            raise ValueError(f"{named} has {len(tokens):,} tokens, and {most}")
         return tokens
 
     def text(self, token: int) -> str:

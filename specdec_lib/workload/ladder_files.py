@@ -54,10 +54,8 @@ def load_ladder(
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)
     if target is None or draft is None:
-        raise ValueError(
-            f"a ladder of your own has a target and a draft at least, got target={target!s} and"
-            f" draft={draft!s}"
-        )
+        got = f"target={target!s} and draft={draft!s}"
+        raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
     sources = {
         name: source
         for name, source in (("target", target), ("middle", middle), ("draft", draft))

@@ -32,7 +32,7 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A context with the prompt as its source (up to 192 tokens) and the decoder's start token."""
+        """A context with the prompt as its source (up to 192 tokens) and the decoder's start."""
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
@@ -62,10 +62,8 @@ def load_pair(
             tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
         )
     elif target is None or draft is None:
-        raise ValueError(
-            f"a pair of your own has a target and a draft, got target={target!s} and"
-            f" draft={draft!s}"
-        )
+        got = f"target={target!s} and draft={draft!s}"
+        raise ValueError(f"a pair of your own has a target and a draft, got {got}")
     else:
         card, sources = None, {"target": target, "draft": draft}
         shared = shared_tokenizer(sources, tokenizer)
@@ -73,11 +71,10 @@ def load_pair(
         name: load_seq2seq(source, name, device=device, dtype=dtype)
         for name, source in sources.items()
     }
-    if models["target"].vocabulary != models["draft"].vocabulary:
-        raise ValueError(
-            f"the target has {models['target'].vocabulary:,} tokens, padding included, and the"
-            f" draft {models['draft'].vocabulary:,}"
-        )
+    sizes = [f"{models[name].vocabulary:,}" for name in ("target", "draft")]
+    if sizes[0] != sizes[1]:
+        has = "the target has {} tokens, padding included, and the draft {}"
+        raise ValueError(has.format(*sizes))
     stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
     return Pair(
         **models, tokenizer=shared, stop_tokens=stops, card=card or sources_card(sources, models)

@@ -60,11 +60,9 @@ def load_prompts(
     is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
     split = split or (WHOLE if is_file else "held-out")
     if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
-        raise ValueError(
-            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a file that ends in"
-            f" {', '.join(ENDINGS)}, and splits"
-            f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
-        )
+        sets, splits = ", ".join((*OURS, *PUBLISHED)), ", ".join((*SPLITS, WHOLE))
+        known = f"{sets}, or a file that ends in {', '.join(ENDINGS)}, and splits {splits}"
+        raise ValueError(f"prompt sets are {known}; got {str(domain)!r} and {split!r}")
     if limit is not None and limit < 1:
         raise ValueError(f"a limit is at least 1 or None for all, got {limit}")
     if domain in OURS:
@@ -75,9 +73,8 @@ def load_prompts(
         found = _distinct(_published(hub_lines(domain), SCHEMAS[domain]))
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
     if not chosen:
-        raise ValueError(
-            f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all'
-        )
+        remedy = 'split="all" takes them all'
+        raise ValueError(f"{domain!s} holds {len(found)} prompts and none is {split}; {remedy}")
     return chosen
 
 
@@ -119,10 +116,8 @@ def _distinct(given: Iterable[tuple[str, Prompt]]) -> list[Prompt]:
     first: dict[str, tuple[str, Prompt]] = {}
     for where, prompt in given:
         if prompt.name in first:
-            raise ValueError(
-                f"{where}: the name {prompt.name!r} was there before"
-                f" ({first[prompt.name][0].rpartition(', ')[2]}); names differ"
-            )
+            place = first[prompt.name][0].rpartition(", ")[2]
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({place})")
         first[prompt.name] = where, prompt
     return [prompt for _, prompt in first.values()]
 
@@ -132,10 +127,8 @@ def check_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
-            f"a text holds whole characters, got the lone surrogate {text[error.start]!r} at"
-            f" {error.start}"
-        ) from error
+        half = f"the lone surrogate {text[error.start]!r} at {error.start}"
+        raise ValueError(f"a text holds whole characters, got {half}") from error
     return text
 
 

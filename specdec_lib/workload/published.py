@@ -19,7 +19,7 @@ def _items() -> dict:
 
 
 def published(item: str) -> "DataFrame":
-    """The rows of a table or figure, such as "staged.table1"; raises ValueError for an unknown one."""
+    """The rows of a table or figure, such as "staged.table1"; raises ValueError for others."""
     import pandas as pd
 
     if item not in _items():
@@ -36,10 +36,8 @@ def number(item: str, key: str, column: str | None = None) -> float:
     column = table.columns[1] if column is None else column
     rows = table[table.iloc[:, 0] == key]
     if len(rows) != 1 or column not in table.columns:
-        raise ValueError(
-            f"{item} has the rows {', '.join(map(str, table.iloc[:, 0]))} and columns"
-            f" {', '.join(table.columns)}; got {key!r}, {column!r}"
-        )
+        known = f"{', '.join(map(str, table.iloc[:, 0]))} and columns {', '.join(table.columns)}"
+        raise ValueError(f"{item} has the rows {known}; got {key!r}, {column!r}")
     return float(rows.iloc[0][column])
 
 
@@ -74,9 +72,8 @@ def published_beside(
     for (theirs, sampling), (method, draft) in product(samplings.items(), methods.items()):
         found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
         if len(found) != 1:
-            raise ValueError(
-                f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
-            )
+            wanted = f"{draft!r}, {sampling!r}"
+            raise ValueError(f"one row of ours is needed for {wanted}, got {len(found)}")
         paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
         row = found.iloc[0]
         rows.append((sampling, method, paper, row.value, row.low, row.high))

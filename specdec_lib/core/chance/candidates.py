@@ -23,7 +23,7 @@ class Candidates(NamedTuple):
 def warped(
     logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
 ) -> Candidates:
-    """The distribution of logits under a temperature above 0, then top-k with its ties, then top-p."""
+    """The distribution of logits under a temperature above 0, then top-k with ties, then top-p."""
     tokens, log_probs = None, logits
     if top_k is not None and top_k < len(log_probs):
         finite = log_probs[log_probs > -math.inf]

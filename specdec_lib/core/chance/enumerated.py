@@ -27,9 +27,7 @@ class Branches:
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
         """The index of the branch taken; raises ValueError if `key` was decided before."""
         if key in self.keys:
-            raise ValueError(
-                f"every decision of a run needs a key of its own, asked twice for {key}"
-            )
+            raise ValueError(f"every decision needs a key of its own, asked twice for {key}")
         self.keys.add(key)
         possible = [branch for branch, probability in enumerate(probabilities) if probability > 0]
         choice = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
@@ -74,11 +72,9 @@ class EveryBranch(Chance):
         return super()._perturbed(logits, position)
 
     def _refuse_noise(self) -> None:
-        if self.sampler.temperature > 0:
-            raise ValueError(
-                "noise cannot be enumerated; use siblings without noise, or temperature 0 instead"
-                f" of {self.sampler.temperature}"
-            )
+        if (temperature := self.sampler.temperature) > 0:
+            remedy = "use siblings without noise, or temperature 0"
+            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
 
 
 def every_outcome(

@@ -32,10 +32,8 @@ class Sampler:
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
-            raise ValueError(
-                f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got"
-                f" {self.temperature}"
-            )
+            wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
+            raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k must be at least 1, or None for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
@@ -98,10 +96,8 @@ def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
 def check_highest(highest: Real | Tensor | np.floating) -> None:
     """Raise ValueError unless the largest logit is finite; it is NaN if any logit is."""
     if not math.isfinite(highest):
-        raise ValueError(
-            "logits must hold no NaN or +inf and at least one finite value, their maximum is"
-            f" {float(highest)}"
-        )
+        wanted = "logits must hold no NaN or +inf and at least one finite value"
+        raise ValueError(f"{wanted}, their maximum is {float(highest)}")
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:

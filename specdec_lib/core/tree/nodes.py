@@ -43,18 +43,14 @@ class TokenTree:
         columns = self.tokens, self.parents, self.sources, self.scores, self.rows
         lengths = [len(column) for column in columns]
         if len(set(lengths)) != 1 or not self.tokens:
-            raise ValueError(
-                "a tree needs one token, parent, source, score and row per node, and a root; got"
-                f" {lengths}"
-            )
+            wanted = "one token, parent, source, score and row per node, and a root"
+            raise ValueError(f"a tree needs {wanted}; got {lengths}")
         check_parents(self.parents, first)
         for node in range(max(1, first), len(self.tokens)):
-            parent = self.parents[node]
-            if not 0 <= self.scores[node] <= self.scores[parent]:
-                raise ValueError(
-                    f"a score lies between 0 and the parent's {self.scores[parent]}: node {node}"
-                    f" has {self.scores[node]}"
-                )
+            score, above = self.scores[node], self.scores[self.parents[node]]
+            if not 0 <= score <= above:
+                wanted = f"a score lies between 0 and the parent's {above}"
+                raise ValueError(f"{wanted}: node {node} has {score}")
         if min(self.tokens[first:], default=0) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
 
@@ -107,7 +103,7 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another one below `node`, scores multiplied by its score."""
+        """This tree with the guesses of another one below `node`, their scores times its score."""
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
             guessed.tokens[1:],
@@ -189,7 +185,7 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """This tree down to `depth`, rows kept: `reject` stays exact, whatever tokens were drawn."""
+        """This tree down to `depth`, rows kept: `reject` stays exact, whatever was drawn."""
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":

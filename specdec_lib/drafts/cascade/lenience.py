@@ -47,10 +47,8 @@ def reject_leniently(
     if any(lenience != 1 for lenience in leniences) and any(
         len(tree.children(node)) > 1 for node in range(len(tree))
     ):
-        raise ValueError(
-            "lenience above 1 under `reject` reviews chains only, got a branching tree of"
-            f" {tree.guesses} guesses and {max(leniences)}"
-        )
+        got = f"a branching tree of {tree.guesses} guesses and {max(leniences)}"
+        raise ValueError(f"lenience above 1 under `reject` reviews chains only, got {got}")
     events: list[Trial | FinalDraw] = []
     verdict = try_children(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}

@@ -28,14 +28,10 @@ class Relay:
 
     def __post_init__(self) -> None:
         if len(self.parts) != len(self.lengths) or min(self.lengths, default=0) < 0:
-            raise ValueError(
-                f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more, got"
-                f" {self.lengths}"
-            )
+            wanted = f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more"
+            raise ValueError(f"{wanted}, got {self.lengths}")
         if not any(self.lengths):
-            raise ValueError(
-                f"an empty cascade proposes nothing: all lengths are 0, {self.lengths}"
-            )
+            raise ValueError(f"an empty cascade proposes nothing: lengths {self.lengths}")
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:

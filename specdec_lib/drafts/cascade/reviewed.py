@@ -134,15 +134,11 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
     """
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:
-        raise ValueError(
-            "the drafts of a cascade share one vocabulary, got"
-            f" {', '.join(f'{name} with {size} tokens' for name, size in sizes)}"
-        )
-    if taken := sorted({name for name, _ in sizes} & set(ORIGINS)):
-        raise ValueError(
-            f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r}"
-            " otherwise"
-        )
+        found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
+        raise ValueError(f"the drafts of a cascade share one vocabulary, got {found}")
+    if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
+        taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
+        raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
 
 
 def check_review(lenience: float, siblings: str, width: int) -> None:
@@ -150,8 +146,6 @@ def check_review(lenience: float, siblings: str, width: int) -> None:
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
     if siblings not in ("ranked", "iid"):
-        raise ValueError(
-            f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}'
-        )
+        raise ValueError(f'siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}')
     if width < 1:
         raise ValueError(f"a comb has at least 1 child per position, got width={width}")

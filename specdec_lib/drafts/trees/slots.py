@@ -35,11 +35,5 @@ def _widths(places: list[Slots]) -> SlotWidths:
 
 
 def check_budget(budget: int | None, depth: int) -> None:
-    """Raise ValueError if a budget or its depth is below 1, or more than a tree holds."""
-    if budget is not None and (budget < 1 or depth < 1):
-        raise ValueError(
-            f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
-            f" depth={depth}"
-        )
-    check_size("a budget", budget or 1)
-    check_size("a depth", depth)
+    check_size("a budget", 1 if budget is None else budget, least=1)
+    check_size("a depth", depth, least=budget is not None)

@@ -101,10 +101,8 @@ def check_attention(model: PreTrainedModel) -> None:
     kind = model.config.model_type
     for reason, found in _obstacles(model).items():
         if found:
-            raise ValueError(
-                "a token tree needs a decoder with full causal attention and explicit positions;"
-                f" {kind} {reason}"
-            )
+            wanted = "a decoder with full causal attention and explicit positions"
+            raise ValueError(f"a token tree needs {wanted}; {kind} {reason}")
 
 
 def _obstacles(model: PreTrainedModel) -> dict[str, bool]:

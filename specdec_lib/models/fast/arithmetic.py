@@ -70,7 +70,7 @@ def panel_sums(panels, together, depth, x, sums):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
 def quantise(x):
-    """Rows of eight bits: per 32 numbers, these as −127 to 127, their scale, and scale times sum."""
+    """Rows of eight bits: per 32 numbers, these as −127 to 127, their scale, scale times sum."""
     count, width = x.shape
     records = np.zeros((count, (width + BLOCK - 1) // BLOCK, ROW_RECORD), np.float32)
     whole = records.view(np.int8)

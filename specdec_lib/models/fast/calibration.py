@@ -1,5 +1,6 @@
 """Which runtime is fastest for a model on this machine: a measurement, kept for the next time."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -59,7 +60,9 @@ def fastest(
     for model in candidates.values():
         model.forget()
     if cache is not None:
-        _store(cache, known | {key: found})
+        with contextlib.suppress(OSError):  # which only costs a measurement next time
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(cache, json.dumps(known | {key: found}, indent=1).encode())
     return found
 
 
@@ -69,9 +72,8 @@ def _pass_seconds(
     """Seconds of one pass over so many rows, after a context that was read before."""
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
     if size < 2:
-        raise ValueError(
-            f"a calibration needs {max(ROWS) + 2} positions, {model.name} has {model.max_positions}"
-        )
+        has = f"{model.name} has {model.max_positions}"
+        raise ValueError(f"a calibration needs {max(ROWS) + 2} positions, {has}")
     model.forget()
     start = Context.of([(place + repeat) % model.vocabulary for place in range(size - 1)])
     model.score(start, TokenTree.rooted(start))
@@ -101,12 +103,3 @@ def _read(cache: Path | None) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
-
-
-def _store(cache: Path, known: Mapping[str, str]) -> None:
-    """Write the answers; a folder that cannot be written to only costs a measurement next time."""
-    try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cache, json.dumps(known, indent=1).encode())
-    except OSError:
-        pass

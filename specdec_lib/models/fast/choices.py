@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.protocols import Ranked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_LANES, exponential
 
@@ -37,15 +36,14 @@ def noise_keys(chance: Chance, first: int, count: int) -> np.ndarray:
 def check_finite(count: int, name: str) -> None:
     """Raise ValueError for the negative number by which compiled calls report bad logits."""
     if count < 0:
-        raise ValueError(
-            f"logits must hold no NaN or +inf and at least one finite value; those of {name} do not"
-        )
+        wanted = "logits must hold no NaN or +inf and at least one finite value"
+        raise ValueError(f"{wanted}; those of {name} do not")
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def insert(value, place, count, k, places, found):
-    """Sort a value into the `count` largest, at most k, behind equal ones; returns the new count."""
+    """Sort a value into the `count` largest, at most k, behind equal ones; return the new count."""
     if count == k and value <= found[count - 1]:
         return count
     at = count if count < k else k - 1
@@ -95,7 +93,7 @@ def noise_bits(key, token):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_likeliest(logits, k, tokens, factors):
-    """Write the k likeliest tokens and unwarped probabilities; return how many, −1 for bad logits."""
+    """Write the k likeliest tokens and unwarped probabilities; return how many, −1 for bad ones."""
     found = np.empty(k, np.float32)
     count = find_largest(logits, k, tokens, found)
     if count < 1 or not np.isfinite(found[0]):
@@ -174,19 +172,10 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def rank_row(logits, width, sampling, key, ids):
-    """Tokens and factors of the best children after a row of logits, and how many, −1 for bad ones."""
+    """Tokens and factors of the best children after a row of logits, and how many, or −1."""
     columns, factors = np.empty(width, np.int64), np.empty(width)
     if sampling[0] == 0.0:
         count = choose_likeliest(logits, width, columns, factors)
     else:
         count = choose_ranked(logits, width, columns, factors, sampling, key, ids)
     return ids[columns[: max(count, 0)]], factors[: max(count, 0)], count
-
-
-def ranked(
-    name: str, logits: np.ndarray, width: int, sampling: Sampling, key: np.uint64, ids: np.ndarray
-) -> Ranked:
-    """The best children after a row of the logits of the model of this name."""
-    tokens, factors, count = rank_row(logits, width, sampling, key, ids)
-    check_finite(count, name)
-    return tokens.tolist(), factors.tolist()

@@ -146,7 +146,5 @@ def _refuse(reasons: dict[str, bool], model: PreTrainedModel) -> None:
     """Raises ValueError with the reasons that hold, if any does."""
     found = [reason for reason, holds in reasons.items() if holds]
     if found:
-        raise ValueError(
-            f"the fast runtime does not know {' or '.join(found)} of this"
-            f" {model.config.model_type}; the reference runtime does"
-        )
+        what = f"{' or '.join(found)} of this {model.config.model_type}"
+        raise ValueError(f"the fast runtime does not know {what}; the reference runtime does")

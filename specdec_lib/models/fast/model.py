@@ -17,7 +17,7 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast import attention, choices, tiles
+from specdec_lib.models.fast import attention, choices
 from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.fast.threads import Threads
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
@@ -65,11 +65,6 @@ class FastModel:
         self.threads = self._calls.count
 
     @property
-    def digest(self) -> str:
-        """Of the compiled code."""
-        return tiles.DIGEST
-
-    @property
     def runtime(self) -> str:
         """What computes the passes, in words."""
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
@@ -101,14 +96,15 @@ class FastModel:
         width, ids = min(width, len(self._ids)), self._ids
 
         def ranked(node: int) -> Ranked:
-            return choices.ranked(self.name, scored[node], width, sampling, keys[node], ids)
+            row, key = scored[node], keys[node]
+            tokens, factors, count = choices.rank_row(row, width, sampling, key, ids)
+            choices.check_finite(count, self.name)
+            return tokens.tolist(), factors.tolist()
 
         return ranked
 
     def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits of the tokens that the head scores, not to be changed."""
-        if self._cut is not None:
-            self._score_prompt_of(context, self._cut)
         memory = self._memory
         try:
             self._commit(context)
@@ -144,8 +140,6 @@ class FastModel:
         if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
         check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
-        if self._cut is not None:
-            self._score_prompt_of(context, self._cut)
         try:
             self._commit(context)
             plan = self._memory.plan(context, root)
@@ -193,17 +187,17 @@ class FastModel:
         memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 
-    def _score_prompt_of(self, context: Context, head: CutHead) -> None:
-        """Score the prompt's own tokens as well; the logits that are kept lack them."""
-        head.set_prompt(context.prompt)
-        if head.ids is not self._scored:
-            self._memory.ready.clear()
-            self.weights = replace_head(self.weights, head.rows)
-            self._scored, self._ids = head.ids, head.places.numpy()
-
     def _commit(self, context: Context) -> None:
-        """Make the known beginning of a context contiguous, and read a long rest in chunks."""
-        memory, tokens = self._memory, context.tokens
+        """Score the prompt's own tokens as well, make the known beginning of a context contiguous,
+        and read a long rest in chunks.
+        """
+        memory, tokens, head = self._memory, context.tokens, self._cut
+        if head is not None:
+            head.set_prompt(context.prompt)
+            if head.ids is not self._scored:
+                memory.ready.clear()  # of logits that lack them
+                self.weights = replace_head(self.weights, head.rows)
+                self._scored, self._ids = head.ids, head.places.numpy()
         first, sources = memory.commit(context)
         if sources:
             attention.move_entries(*self._buffers, np.array(sources), first)
@@ -217,11 +211,7 @@ class FastModel:
             memory.append(piece)
 
     def _run(
-        self,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        paths: Sequence[Sequence[int]],
-        keep: int,
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
         """One pass over new rows, in the next entries; the scored logits of the last `keep` of
         them.

@@ -77,15 +77,11 @@ def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
     if kind not in LAYOUTS:
-        raise ValueError(
-            f"the fast runtime knows {' and '.join(LAYOUTS)} models, got {kind!r}; the reference"
-            " runtime runs any decoder"
-        )
+        known = f"the fast runtime knows {' and '.join(LAYOUTS)} models"
+        raise ValueError(f"{known}, got {kind!r}; the reference runtime runs any decoder")
     if model.dtype not in (torch.float32, torch.bfloat16) or model.device.type != "cpu":
-        raise ValueError(
-            f"the fast runtime computes in float32 on a CPU, got a model in {model.dtype} on"
-            f" {model.device}"
-        )
+        got = f"a model in {model.dtype} on {model.device}"
+        raise ValueError(f"the fast runtime computes in float32 on a CPU, got {got}")
     check_attention(model)
     with torch.no_grad():
         layout = LAYOUTS[kind](model)

@@ -117,30 +117,20 @@ def _joined(
     streams: Iterable[np.ndarray], vocabulary: int, order: int
 ) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
     """All streams joined, and for each token whether the next one belongs to the same stream."""
-    if vocabulary < 1 or order < 1:
-        raise ValueError(
-            f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and"
-            f" {order}"
-        )
-    if vocabulary > MOST_TOKENS or order > MOST_ORDER:
-        raise ValueError(
-            f"an n-gram table has at most {MOST_TOKENS:,} tokens and an order of {MOST_ORDER}, got"
-            f" {vocabulary:,} and {order:,}"
-        )
+    if not (1 <= vocabulary <= MOST_TOKENS and 1 <= order <= MOST_ORDER):
+        wanted = f"at least 1 and at most {MOST_TOKENS:,} tokens and an order of {MOST_ORDER}"
+        raise ValueError(f"an n-gram table has {wanted}, got {vocabulary:,} and {order:,}")
     parts = [np.asarray(stream) for stream in streams]
     parts = [part for part in parts if part.size]
     if not parts:
         raise ValueError("an n-gram table is counted on at least one token, the streams hold none")
     for part in parts:
         if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(
-                f"a stream is a one-dimensional array of integers, got shape {part.shape} of"
-                f" {part.dtype}"
-            )
+            got = f"shape {part.shape} of {part.dtype}"
+            raise ValueError(f"a stream is a one-dimensional array of integers, got {got}")
         if part.min() < 0 or part.max() >= vocabulary:
-            raise ValueError(
-                f"tokens must lie in 0…{vocabulary - 1}, got {part.min()}…{part.max()}"
-            )
+            got = f"{part.min()}…{part.max()}"
+            raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {got}")
     inside = np.ones(sum(map(len, parts)), bool)
     inside[np.cumsum([len(part) for part in parts]) - 1] = False
     return np.concatenate(parts).astype(np.int32), inside

@@ -4,6 +4,7 @@ import functools
 import io
 import os
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,24 +140,15 @@ class Katz:
         """
         if self._file_bytes() <= max_bytes:
             return self
-        fits = (self.order - 1) * int(
-            max((level.counts.max(initial=0) for level in self.levels[1:]), default=0)
-        )
-        smallest = self._thinned(fits)._file_bytes()
+        counts = (int(level.counts.max(initial=0)) for level in self.levels[1:])
+        most = (self.order - 1) * max(counts, default=0)
+        smallest = self._thinned(most)._file_bytes()
         if smallest > max_bytes:
-            raise ValueError(
-                f"the unigrams alone take {smallest} bytes, more than the {max_bytes} allowed"
-            )
-        fails = fits // 2
-        while fails and self._thinned(fails)._file_bytes() <= max_bytes:
-            fits, fails = fails, fails // 2
-        while fits - fails > 1:
-            middle = (fits + fails) // 2
-            if self._thinned(middle)._file_bytes() <= max_bytes:
-                fits = middle
-            else:
-                fails = middle
-        return self._thinned(fits)
+            raise ValueError(f"the unigrams alone take {smallest} bytes, allowed are {max_bytes}")
+        raised = bisect_left(
+            range(most), True, key=lambda one: self._thinned(one)._file_bytes() <= max_bytes
+        )
+        return self._thinned(raised)
 
     def _thinned(self, raised: int) -> "Katz":
         """The table below thresholds raised this many times in turn, the longest n-grams' first."""

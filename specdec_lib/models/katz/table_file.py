@@ -1,4 +1,4 @@
-"""An n-gram table as one compressed .npz file of small integers, as byte planes, which pack better."""
+"""An n-gram table as a compressed .npz file of small integers, as byte planes, to pack better."""
 
 import zipfile
 import zlib
@@ -61,10 +61,8 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
             and level.offsets[-1] == following
             and len(taken) == len(levels) - 1
         ):
-            raise ValueError(
-                f"the n-gram table {path} is damaged (its arrays do not fit each other at level"
-                f" {depth}): {REMEDY}"
-            )
+            damage = f"its arrays do not fit each other at level {depth}"
+            raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}")
     return levels, taken
 
 

@@ -4,7 +4,6 @@ Every figure of a table raises ValueError if the table lacks a column or a row, 
 an interval does not hold its value. Colour never carries a meaning alone.
 """
 
-
 from specdec_lib.show.figures.bars import chain_lengths, distributions, paper_and_ours, walltime
 from specdec_lib.show.figures.cells import break_even, match_rates, speed_surface, surface
 from specdec_lib.show.figures.dots import (

@@ -1,6 +1,5 @@
 """Sliders over figure functions, never the only way to see a result."""
 
-
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_break_even import break_even_explorer
 from specdec_lib.show.widgets.explore_cascades import cascade_explorer

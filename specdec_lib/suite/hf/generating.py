@@ -112,10 +112,8 @@ class Speculative:
         rows = config.prefill_chunk_size
         if self.target is not None:
             if not isinstance(self.target, HasNetwork) or self.target.model is not model:
-                raise ValueError(
-                    f"the target {self.target.name!r} holds another model than the one that"
-                    " generate is called on"
-                )
+                wrong = f"the target {self.target.name!r} holds another model than the one"
+                raise ValueError(f"{wrong} that generate is called on")
             if rows is not None:
                 why = "None: the target that was given reads in pieces of its own"
                 raise refusal("prefill_chunk_size", rows, why)

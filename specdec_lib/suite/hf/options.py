@@ -70,11 +70,11 @@ def check_options(
     restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
     """
     if restored is None:
-        raise ValueError(
-            f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to"
-            " 5.23, which are known: streamer, synced_gpus and"
-            " assistant_model would be lost; allowed is to be called by `generate` of those"
+        other = (
+            f"transformers {version('transformers')} calls otherwise than the known 5.17 to 5.23"
         )
+        lost = "streamer, synced_gpus and assistant_model would be lost"
+        raise ValueError(f"{other}: {lost}; allowed is to be called by `generate` of those")
     for name, allowed in ALLOWED.items():
         if (value := vars(config).get(name)) not in allowed:
             raise refusal(name, value, " or ".join(map(repr, allowed)))
@@ -89,9 +89,8 @@ def check_options(
             why = "the guesses come from the draft" if name in GUESSING else only
             raise refusal(name, _brief(value), f"None: {why}")
     if model.training:
-        raise refusal(
-            "model.training", True, "False: call model.eval(), or dropout makes every pass another"
-        )
+        remedy = "False: call model.eval(), or dropout makes every pass another"
+        raise refusal("model.training", True, remedy)
 
 
 def prompt_of(

@@ -58,10 +58,7 @@ def reduce_draft(draft: Draft) -> Reduced:
     for kinds, how in REDUCTIONS.items():
         if isinstance(draft, kinds):
             return how(draft)
-    raise ValueError(
-        "only the library's own drafts can be put in other engines' flags, got"
-        f" {type(draft).__name__}"
-    )
+    raise ValueError(f"only the library's own drafts have flags, got {type(draft).__name__}")
 
 
 def _chain(draft: ChainDraft) -> Reduced:

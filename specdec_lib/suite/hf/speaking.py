@@ -73,7 +73,7 @@ class Speech:
 
 @dataclass(frozen=True)
 class Speaking(Chance):
-    """A `Chance` whose choices are processed before and said after, until the speech has stopped."""
+    """A `Chance` whose choices are processed before and said after, until the speech stops."""
 
     speech: Speech = field(kw_only=True)
 
