@@ -100,7 +100,7 @@ def test_a_pair_serves_too():
     setting = Setting("pair", FirstDraft((pair.max_gram, TreeDraft(pair.draft, budget=4))))
     assert export_setting(import_setting(export_setting(setting), pair)) == export_setting(setting)
     assert "AutoModelForSeq2SeqLM" in flags(setting)[0].line
-    assert all("encoder-decoder" in one.lost[0] for one in flags(setting)[1:])
+    assert all("decoder-only" in one.lost[0] for one in flags(setting)[1:])
 
 
 DROP = object()

@@ -21,8 +21,9 @@ class Context:
     def __post_init__(self) -> None:
         if not self.tokens:
             raise ValueError("the prompt is empty; give a token, such as that of the start")
-        if not 1 <= self.prompt_tokens <= (length := len(self.tokens)):
-            raise ValueError(f"prompt_tokens must lie in 1…{length}, got {self.prompt_tokens}")
+        given, length = self.prompt_tokens, len(self.tokens)
+        if not 1 <= given <= length:
+            raise ValueError(f"prompt_tokens must lie in 1…{length}, got {given}")
         if min(self.tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 

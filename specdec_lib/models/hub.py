@@ -49,10 +49,8 @@ def why_offline(address: str | None = None) -> str:
     address = address or constants.ENDPOINT
     if _answers(address):
         return ""
-    return (
-        f"{address} cannot be reached (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy;"
-        " HF_HUB_OFFLINE=1 reads what was downloaded before)"
-    )
+    remedy = "HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 reads what is here"
+    return f"{address} cannot be reached ({remedy})"
 
 
 @functools.lru_cache(maxsize=4)

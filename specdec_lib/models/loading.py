@@ -61,9 +61,8 @@ def load_model(
     if runtime in ("fast", "int8") and not suits_fast:
         got = f"device={device!r} and dtype={dtype!r}"
         raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
-    network = _load(
-        AutoModelForCausalLM, source, "cpu" if runtime in ("fast", "int8") else device, dtype
-    )
+    device = "cpu" if runtime in ("fast", "int8") else device
+    network = _load(AutoModelForCausalLM, source, device, dtype)
     rows = len(network.get_input_embeddings().weight)
     if rows < tokens:
         both = f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}"
@@ -136,25 +135,17 @@ def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
     if rows == vocabulary:
         return
     network.resize_token_embeddings(vocabulary, mean_resizing=False)
-    if rows > vocabulary:
-        return
     head = network.get_output_embeddings()
     with torch.no_grad():
         for weights in (network.get_input_embeddings().weight, *head.parameters()):
-            weights[rows:] = weights[rows - 1].clone()
+            weights[rows:] = weights[min(rows, vocabulary) - 1].clone()
 
 
 def sources_card(sources: Mapping[str, Source], models: Mapping[str, LanguageModel]) -> dict:
     """A card of models by name: where each comes from and its number of parameters."""
-    return {
-        "models": {
-            name: {
-                "source": str(sources[name]),
-                "parameters": sum(weights.numel() for weights in one.model.parameters()),
-            }
-            for name, one in models.items()
-        }
-    }
+    sizes = {name: sum(map(torch.numel, one.model.parameters())) for name, one in models.items()}
+    about = {name: {"source": str(sources[name]), "parameters": sizes[name]} for name in models}
+    return {"models": about}
 
 
 def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTrainedModel:
@@ -197,7 +188,5 @@ def _pickled(folder: Path) -> str:
     pickled = sorted(path.name for path in folder.glob("*.bin"))
     if not pickled or any(folder.glob("*.safetensors")):
         return ""
-    return (
-        f"its weights are pickled ({pickled[0]}), and reading those can run any code; store it anew"
-        " with `model.save_pretrained` as safetensors"
-    )
+    remedy = "store it anew with `model.save_pretrained` as safetensors"
+    return f"its weights are pickled ({pickled[0]}), and reading those can run any code; {remedy}"

@@ -16,9 +16,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.model import reference_runtime
-from specdec_lib.models.cached.path_cache import PathCache
-from specdec_lib.models.cached.path_scorer import PathScorer
+from specdec_lib.models.cached.key_values import KeyValues
+from specdec_lib.models.cached.model import SLACK, reference_runtime
+from specdec_lib.models.cached.path_memory import BranchMemory
 
 CAPACITY = 256  # cache entries allocated at first
 PROBE = 24  # tokens of the text on which a new model is checked
@@ -53,8 +53,7 @@ class Seq2SeqModel:
         self.encoder_passes = 0
         self._source: tuple[int, ...] | None = None
         self._crossed: list[KeysValues] = []
-        self._cache = PathCache(CAPACITY)
-        self._paths = PathScorer(self._cache, chunk_rows)
+        self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(chunk_rows, SLACK)
         # an entry that is not seen may have a distance one larger than any position
         self._buckets = distance_buckets(model, max(max_positions, PROBE) + 1)
         self._scale = self._head_scale()
@@ -67,7 +66,7 @@ class Seq2SeqModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered, the source too."""
-        self._paths.forget()
+        self._memory.clear()
         self._source, self._crossed = None, []
 
     @in_turn
@@ -75,7 +74,7 @@ class Seq2SeqModel:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
-        return self._paths.score(context.tokens, tree, self._forward)
+        return self._memory.score(context, tree, self).clone()
 
     @in_turn
     @torch.no_grad()
@@ -103,13 +102,17 @@ class Seq2SeqModel:
         self.encoder_passes += 1
         self._source = source
 
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        self._cache.move(sources, first)
+
     @torch.no_grad()
-    def _forward(
-        self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int
-    ) -> range:
-        """One decoder pass over new rows; the logits of the last `keep` of them are kept."""
-        new = self._cache.add(parents, tokens)
-        sees = self._cache.mask(new)
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep vocab"]:
+        """One decoder pass; see `Network`."""
+        memory = self._memory
+        sees = self._cache.begin(memory.used, len(memory.committed), paths)
         started = time.perf_counter()
         decoder, bias = self.model.decoder, self._bias(sees, distances(sees))
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
@@ -124,9 +127,7 @@ class Seq2SeqModel:
         last = decoder.final_layer_norm(hidden[:, len(tokens) - keep :])
         logits = self.model.lm_head(last * self._scale)[0]
         self._count(started, passes=1, rows=len(tokens))
-        self._cache.commit_pass()
-        self._cache.logits |= zip(new[len(new) - keep :], logits, strict=True)
-        return new
+        return logits
 
     def _bias(
         self, sees: Bool[np.ndarray, "rows entries"], apart: Int[np.ndarray, "rows entries"]
@@ -150,8 +151,8 @@ class Seq2SeqModel:
         wanted = self.model(input_ids=given, decoder_input_ids=given, use_cache=False).logits[0]
         self._scale = 1.0
         self.read_source(Context.of(text, text))
-        entries = self._forward([-1, *range(PROBE - 1)], text, range(PROBE), PROBE)
-        found = torch.stack([self._cache.logits[entry] for entry in entries])
+        paths = [[*range(at + 1)] for at in range(PROBE)]
+        found = self.run_rows(text, range(PROBE), paths, PROBE)
         self.forget()
         self.usage, self.encoder_passes = Usage(), 0
         errors = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 MATCH = "match.json"
+SPECIAL = ("bos", "eos", "pad")  # tokens
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,11 @@ class Ladder:
 
         Raises ValueError if no table of these models and siblings was measured.
         """
-        fitting = [
-            one
-            for one in self.measured
-            if (one.guesser, one.obeyed, one.siblings) == (guesser, obeyed, siblings)
-        ]
+        wanted = f"{guesser} for {obeyed}, {siblings}"
+        named = [(f"{one.guesser} for {one.obeyed}, {one.siblings}", one) for one in self.measured]
+        fitting = [one for name, one in named if name == wanted]
         if not fitting:
-            known = sorted(
-                {f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured}
-            )
-            wanted, there = f"{guesser} for {obeyed}, {siblings}", "; ".join(known) or "none"
+            there = "; ".join(sorted({name for name, _ in named})) or "none"
             raise ValueError(f"no match table of {wanted}, was measured; there are: {there}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
@@ -127,16 +123,12 @@ class Ladder:
 @contextmanager
 def neutral(ladder: Ladder) -> Iterator[None]:
     """A context without penalties or cut-offs of the models' own generation configurations."""
-    networks = [model.model for model in ladder.models]
-    before = [network.generation_config for network in networks]
-    for network, known in zip(networks, before, strict=True):
-        network.generation_config = GenerationConfig(
-            bos_token_id=known.bos_token_id,
-            eos_token_id=known.eos_token_id,
-            pad_token_id=known.pad_token_id,
-        )
+    before = [(model.model, model.model.generation_config) for model in ladder.models]
+    for network, known in before:
+        ids = {f"{name}_token_id": getattr(known, f"{name}_token_id") for name in SPECIAL}
+        network.generation_config = GenerationConfig(**ids)
     try:
         yield
     finally:
-        for network, known in zip(networks, before, strict=True):
+        for network, known in before:
             network.generation_config = known

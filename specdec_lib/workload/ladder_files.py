@@ -1,7 +1,7 @@
 """Reads a ladder from its files: the embedded one, or one of your own models."""
 
 import json
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 from specdec_lib.core.chance import Sampler
@@ -56,11 +56,8 @@ def load_ladder(
     if target is None or draft is None:
         got = f"target={target!s} and draft={draft!s}"
         raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
-    sources = {
-        name: source
-        for name, source in (("target", target), ("middle", middle), ("draft", draft))
-        if source is not None
-    }
+    sources = {"target": target, "middle": middle, "draft": draft}
+    sources = {name: source for name, source in sources.items() if source is not None}
     return _own(sources, tokenizer, {"device": device, "dtype": dtype, "runtime": runtime})
 
 
@@ -123,10 +120,7 @@ def _measured(folder: Path) -> tuple[Measured, ...]:
 
 def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:
     """The default match table for every two models of the ladder, the smaller one guessing."""
-    pairs = [
-        (guesser, obeyed) for place, obeyed in enumerate(names) for guesser in names[place + 1 :]
-    ]
     return tuple(
         Measured(guesser, obeyed, siblings, Sampler(), 0, MatchTable())
-        for (guesser, obeyed), siblings in product(pairs, SIBLINGS)
+        for (obeyed, guesser), siblings in product(combinations(names, 2), SIBLINGS)
     )

@@ -55,11 +55,10 @@ def load_pair(
     """The embedded pair, or one of your own T5 models; arguments and errors as of `load_ladder`."""
     sources: dict[str, Source] = {"target": folder / "target", "draft": folder / "draft"}
     if target is None and draft is None and tokenizer is None:
-        card = checked_card(
-            folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors")
-        )
+        tokens = "tokenizer.json"
+        card = checked_card(folder, (tokens, *(f"{name}/model.safetensors" for name in sources)))
         shared = PreTrainedTokenizerFast(
-            tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
+            tokenizer_file=str(folder / tokens), eos_token="<|endoftext|>"
         )
     elif target is None or draft is None:
         got = f"target={target!s} and draft={draft!s}"

@@ -22,9 +22,8 @@ def published(item: str) -> "DataFrame":
     """The rows of a table or figure, such as "staged.table1"; raises ValueError for others."""
     import pandas as pd
 
-    if item not in _items():
+    if (found := _items().get(item)) is None:
         raise ValueError(f"published items are {', '.join(_items())}; got {item!r}")
-    found = _items()[item]
     return pd.DataFrame(found["rows"], columns=found["columns"])
 
 

@@ -13,11 +13,12 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.path_cache import PathCache
-from specdec_lib.models.cached.path_scorer import PathScorer
+from specdec_lib.models.cached.key_values import KeyValues
+from specdec_lib.models.cached.path_memory import BranchMemory
 from specdec_lib.models.cut_head import CutHead
 
 SCRATCH = 128  # entries allocated at first beyond the prompt
+SLACK = 32  # entries of dead branches that stay in the cache
 FULL = {"full_attention", "global"}
 
 
@@ -37,8 +38,8 @@ class CachedModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
-        self._cache = PathCache(min(self.max_positions, 1024) + SCRATCH)
-        self._paths = PathScorer(self._cache, chunk_rows)
+        self._cache = KeyValues(min(self.max_positions, 1024) + SCRATCH)
+        self._memory = BranchMemory(chunk_rows, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @property
@@ -49,7 +50,7 @@ class CachedModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
-        self._paths.forget()
+        self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
@@ -59,18 +60,22 @@ class CachedModel:
         if isinstance(head, CutHead):
             head.set_prompt(context.prompt)
             if head.ids is not self._scored:  # what is kept was computed with other rows
-                self._cache.logits.clear()
+                self._memory.ready.clear()
             self._scored = head.ids
-        return self._paths.score(context.tokens, tree, self._forward)
+        return self._memory.score(context, tree, self).clone()
+
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        self._cache.move(sources, first)
 
     @torch.no_grad()
-    def _forward(
-        self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int
-    ) -> range:
-        """One pass over new rows; the logits of the last `keep` of them are kept."""
-        device, dtype = self.model.device, self.model.dtype
-        new = self._cache.add(parents, tokens)
-        sees = torch.from_numpy(self._cache.mask(new)).to(device)
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep vocab"]:
+        """See `Network`."""
+        device, dtype, memory = self.model.device, self.model.dtype, self._memory
+        sees = self._cache.begin(memory.used, len(memory.committed), paths)
+        sees = torch.from_numpy(sees).to(device)
         mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill_(
             ~sees, torch.finfo(dtype).min
         )
@@ -86,9 +91,7 @@ class CachedModel:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         self.usage += Usage(1, len(tokens), time.perf_counter() - started)
-        self._cache.commit_pass()
-        self._cache.logits |= zip(new[len(new) - keep :], logits, strict=True)
-        return new
+        return logits
 
 
 def reference_runtime(model: PreTrainedModel) -> str:

@@ -16,9 +16,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.models.fast import attention, choices
-from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.fast.threads import Threads
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
@@ -55,7 +55,7 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self.usage, self._memory = Usage(), BranchMemory()
+        self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
         entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._buffers = self.weights.buffers(entries)
 
@@ -73,7 +73,7 @@ class FastModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
-        self._memory = BranchMemory()
+        self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
@@ -105,19 +105,8 @@ class FastModel:
 
     def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits of the tokens that the head scores, not to be changed."""
-        memory = self._memory
-        try:
-            self._commit(context)
-            tokens, positions, parents, keep, nodes = memory.plan(context, tree)
-            if tokens:
-                block = self._run(tokens, positions, memory.paths(parents, memory.used), keep)
-                memory.add(parents, tokens)
-                if nodes == [*memory.keep(block)]:
-                    return block
-            return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
-        except BaseException:
-            self.forget()  # an interrupted pass leaves entries half filled
-            raise
+        self._score_prompt_of(context)
+        return self._memory.score(context, tree, self)
 
     @in_turn
     def grow(
@@ -140,8 +129,9 @@ class FastModel:
         if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
         check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
+        self._score_prompt_of(context)
         try:
-            self._commit(context)
+            self._memory.read(context, self)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
                 return None
@@ -187,35 +177,24 @@ class FastModel:
         memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 
-    def _commit(self, context: Context) -> None:
-        """Score the prompt's own tokens as well, make the known beginning of a context contiguous,
-        and read a long rest in chunks.
-        """
-        memory, tokens, head = self._memory, context.tokens, self._cut
+    def _score_prompt_of(self, context: Context) -> None:
+        """Score the prompt's own tokens as well; the logits that are kept lack them."""
+        head = self._cut
         if head is not None:
             head.set_prompt(context.prompt)
             if head.ids is not self._scored:
-                memory.ready.clear()  # of logits that lack them
+                self._memory.ready.clear()
                 self.weights = replace_head(self.weights, head.rows)
                 self._scored, self._ids = head.ids, head.places.numpy()
-        first, sources = memory.commit(context)
-        if sources:
-            attention.move_entries(*self._buffers, np.array(sources), first)
-        if len(tokens) - len(memory.committed) <= CHUNK_ROWS:
-            return
-        memory.forget_branches()
-        while len(tokens) - memory.used > CHUNK_ROWS:
-            piece = tokens[memory.used : memory.used + CHUNK_ROWS]
-            new = range(memory.used, memory.used + len(piece))
-            self._run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
-            memory.append(piece)
 
-    def _run(
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        attention.move_entries(*self._buffers, np.array(sources), first)
+
+    def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
-        """One pass over new rows, in the next entries; the scored logits of the last `keep` of
-        them.
-        """
+        """See `Network`."""
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))
         counts = [len(path) for path in paths]
