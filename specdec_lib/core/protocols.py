@@ -165,4 +165,5 @@ def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
     deepest = tree.root_position + max(tree.depths)
     if deepest >= max_positions:
-        raise ValueError(f"positions must be below {max_positions}, got {deepest}")
+        limit = f"the context length {max_positions}"
+        raise ValueError(f"positions must be below {limit}, got {deepest}")

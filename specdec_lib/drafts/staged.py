@@ -37,10 +37,6 @@ class StagedTree:
         check_size("guided", self.guided, least=1)
 
     @property
-    def _tree(self) -> TreeDraft:
-        return self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
-
-    @property
     def siblings(self) -> str:
         """The draft's way to choose siblings."""
         return self.draft.siblings
@@ -52,7 +48,8 @@ class StagedTree:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
-        reading = _Reading(self, self._tree, context, chance)
+        tree = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        reading = _Reading(self, tree, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
             if not reading.missing:

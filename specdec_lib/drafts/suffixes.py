@@ -201,15 +201,13 @@ class SuffixIndex:
                 del self._texts[place]
                 break
         else:
-            text, shared = Text(context, self._given(context)), context.prompt_tokens
+            region = context.prompt if context.source is None else context.source
+            known = next((text.given for text in self._texts if text.given[0] == region), None)
+            given = known or (region, Automaton(region[:-1]))
+            text, shared = Text(context, given), context.prompt_tokens
         if text.tokens is not context.tokens:
             text.follow(context.tokens, shared)
         text.begun = context.begun
         self._texts.insert(0, text)
         del self._texts[REMEMBERED:]
         return text
-
-    def _given(self, context: Context) -> tuple[tuple[int, ...], Automaton]:
-        region = context.prompt if context.source is None else context.source
-        known = next((text.given for text in self._texts if text.given[0] == region), None)
-        return known or (region, Automaton(region[:-1]))

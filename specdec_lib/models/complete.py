@@ -38,7 +38,10 @@ def read_network(
     missing, unexpected, of another shape or tied in the configuration alone.
     """
     _check_index(source, config, options)
-    _check_sizes(config)
+    text = config.get_text_config()
+    for name, (words, most) in SIZES.items():
+        if not 1 <= (size := getattr(text, name, 1)) <= most:
+            raise ValueError(f"its configuration has {size:,} {words}, allowed are 1 to {most:,}")
     read = partial(
         kind.from_pretrained, source, config=config, dtype=dtype, use_safetensors=True, **options
     )
@@ -73,13 +76,6 @@ def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
     for file in files:
         if not (isinstance(file, str) and SHARD.fullmatch(file)):
             raise ValueError(f"its index {name} names {file!r}; allowed are .safetensors beside it")
-
-
-def _check_sizes(config: PretrainedConfig) -> None:
-    text = config.get_text_config()
-    for name, (words, most) in SIZES.items():
-        if not 1 <= (size := getattr(text, name, 1)) <= most:
-            raise ValueError(f"its configuration has {size:,} {words}, allowed are 1 to {most:,}")
 
 
 def _check_tensors(found: Mapping[str, Any]) -> None:

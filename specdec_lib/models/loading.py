@@ -10,7 +10,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    PretrainedConfig,
     PreTrainedModel,
 )
 from transformers.utils.logging import disable_progress_bar
@@ -161,7 +160,10 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     options = {"local_files_only": where.files_only, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(str(source), **options)
-        _check_kind(kind, config)
+        encodes, reader = config.is_encoder_decoder, READERS[kind]
+        if encodes == (kind is AutoModelForCausalLM):
+            found = f"{'an' if encodes else 'no'} encoder-decoder model ({config.model_type})"
+            raise ValueError(f"it is {found}, which `{reader}` reads")
         network = read_network(kind, str(source), config, DTYPES[dtype], options)
         return network.to(device)
     except Exception as error:  # of whichever part of transformers the files upset
@@ -172,15 +174,6 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
         told = reason or shorten(told, 400)
         raise ValueError(f"{where.name} cannot be read as a model on {device}: {told}") from error
-
-
-def _check_kind(kind: AutoModel, config: PretrainedConfig) -> None:
-    encodes, reader = config.is_encoder_decoder, READERS[kind]
-    if encodes == (kind is AutoModelForCausalLM):
-        found = "an" if encodes else "no"
-        raise ValueError(
-            f"it is {found} encoder-decoder model ({config.model_type}), which `{reader}` reads"
-        )
 
 
 def _pickled(folder: Path) -> str:

@@ -15,6 +15,7 @@ from specdec_lib.core.files import parse_json
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 """A text that is not empty."""
 Kind = TypeVar("Kind")
+ADAPTER = functools.cache(TypeAdapter)
 
 
 def lines(path: Path) -> Iterator[tuple[str, object]]:
@@ -39,7 +40,7 @@ def lines(path: Path) -> Iterator[tuple[str, object]]:
 def checked_line(where: str, line: object, kind: type[Kind]) -> Kind:
     """A line as a dataclass; raises ValueError naming the place and each wrong field."""
     try:
-        return _adapter(kind).validate_python(line)
+        return ADAPTER(kind).validate_python(line)
     except ValidationError as error:
         raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
 
@@ -48,11 +49,6 @@ def wrong_fields(error: ValidationError, whole: str) -> str:
     """Each wrong field, or the whole, with what is wrong and what was got."""
     found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
     return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
-
-
-@functools.cache
-def _adapter(kind: type) -> TypeAdapter:
-    return TypeAdapter(kind)
 
 
 def _parsed(text: str, where: str) -> object:

@@ -89,14 +89,15 @@ def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
         network = assemble(target.model, folder / f"{name}.safetensors")
         cut_head(network, head)
         models[name] = on_runtime(CachedModel(network, name), runtime)
-    tokenizer = load_tokenizer(target_folder())
+    tokenizer, tables = load_tokenizer(target_folder()), folder / MATCH
+    stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
     return Ladder(
         **models,
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=stop_tokens(target.model.generation_config, tokenizer),
         card=card,
-        measured=_measured(folder),
+        measured=tuple(map(Measured.of, json.loads(stored))),
     )
 
 
@@ -109,13 +110,6 @@ def target_folder() -> Path:
             " (98 MB) and converts it (538 MB); or name models of your own: target=…, draft=…"
         )
     return folder
-
-
-def _measured(folder: Path) -> tuple[Measured, ...]:
-    """The match tables of a folder; none if it has no such file."""
-    path = folder / MATCH
-    stored = path.read_text(encoding="utf-8") if path.is_file() else "[]"
-    return tuple(map(Measured.of, json.loads(stored)))
 
 
 def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:

@@ -20,20 +20,15 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
             yield part
         elif isinstance(part, Draft):
             yield part
-            yield from parts_of(*_attributes(part))
+            state = object.__getstate__(part)  # attributes, maybe in slots, in the order of names
+            held, slots = state if isinstance(state, tuple) else (state, None)
+            named = (held or {}) | (slots or {})
+            yield from parts_of(*(named[name] for name in sorted(named)))
         elif isinstance(part, Mapping):
             if isinstance(next(iter(part), None), str):
                 yield from parts_of(*part.values())
         elif isinstance(part, list | tuple):
             yield from parts_of(*part)
-
-
-def _attributes(draft: Draft) -> list[object]:
-    """The values of a draft's attributes, in slots too, in the order of their names."""
-    state = object.__getstate__(draft)
-    held, slots = state if isinstance(state, tuple) else (state, None)
-    named = (held or {}) | (slots or {})
-    return [named[name] for name in sorted(named)]
 
 
 def models_in(*parts: object) -> dict[str, LanguageModel]:

@@ -82,13 +82,9 @@ class Katz:
         return sum(map(len, self.levels[1:]))
 
     @functools.cached_property
-    def _distributions(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        return back_off(self.levels, self.taken)
-
-    @functools.cached_property
     def trie(self) -> Trie:
         """The table as compiled lookups take it."""
-        return make_trie(self.levels, *self._distributions)
+        return make_trie(self.levels, *back_off(self.levels, self.taken))
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
         """The distribution of the next token after `tokens`, of which the last order − 1 count."""

@@ -112,7 +112,12 @@ def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> S
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    known = models if isinstance(models, Mapping) else _by_name(models)
+    known = models
+    if not isinstance(models, Mapping):
+        own = (models.draft, models.target)
+        parts = own if isinstance(models, Pair) else (*models.models, models.katz)
+        known = {part.name: part for part in parts if part is not None}
+        known |= {BIGRAMS: models.max_gram.bigrams}
     for name, entry in data.models.items():
         one = known.get(name)
         size = one.vocabulary if isinstance(one, LanguageModel) else None
@@ -189,13 +194,6 @@ def _find(known: Mapping[str, object], where: str, named: Mapping[str, object]) 
         needs = f"its table of {named['bigrams']} bigrams as models[{BIGRAMS!r}]"
         raise ValueError(f"{where}: the setting needs {needs}, there is {found}, another content")
     return table
-
-
-def _by_name(models: Ladder | Pair) -> dict[str, object]:
-    own = (models.draft, models.target)
-    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
-    named = {part.name: part for part in parts if part is not None}
-    return named | {BIGRAMS: models.max_gram.bigrams}
 
 
 def _digest(table: np.ndarray) -> str:
