@@ -1,4 +1,5 @@
 """Staged drafts: a cheaper scout, which may be staged itself, feeds the passes of the draft model.
+
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
 
@@ -13,8 +14,8 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, check_size
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.trees.children import Child, add_children
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
+from specdec_lib.drafts.trees.slots import Child, add_children
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
 

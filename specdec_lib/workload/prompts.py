@@ -10,9 +10,8 @@ from pydantic import ConfigDict
 
 from specdec_lib.core.files import DATA, REMEDY
 from specdec_lib.core.kinds import checked
-from specdec_lib.workload.hub_sets import hub_lines
 from specdec_lib.workload.jsonl import Text, checked_line, lines
-from specdec_lib.workload.schemas import SCHEMAS, recognise
+from specdec_lib.workload.schemas import SCHEMAS, hub_lines, recognise
 
 DOMAINS = ("chat", "code", "summary", "math")
 DOCSTRING = "docstring"  # the encoder-decoder pair's

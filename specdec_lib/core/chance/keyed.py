@@ -65,10 +65,10 @@ class Chance:
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
         """The k best tokens for `position` under the same noise, of which the first is what
-        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible.
+        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
+        temperature 0 the noise is 0, and log-probabilities are unwarped.
 
-        At temperature 0 the noise is 0, and log-probabilities are unwarped. Source: Kool et al.
-        2019 (Gumbel-top-k is a sample without replacement).
+        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)

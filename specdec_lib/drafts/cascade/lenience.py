@@ -1,7 +1,8 @@
 """How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more. The
 target's own rule keeps the output exact, under `reject` because the row handed up is the
-distribution that the review really gives the token (the paper hands up the reviewer's own). Source:
-Leviathan et al. 2023, appendix; Chen et al. 2024 (cascade speculative drafting), 3.1.
+distribution that the review really gives the token (the paper hands up the reviewer's own).
+
+Source: Leviathan et al. 2023, appendix; Chen et al. 2024 (cascade speculative drafting), 3.1.
 """
 
 from collections.abc import Sequence

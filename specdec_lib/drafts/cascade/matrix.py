@@ -16,8 +16,7 @@ from itertools import accumulate, pairwise
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.drafts.cascade.relay import Relay
-from specdec_lib.drafts.cascade.reviewed import Reviewed, check_review
+from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_review
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft

@@ -1,6 +1,9 @@
-"""The vertical cascade: a model that reviews what a cheaper draft proposes. Source: Chen et al.
-2024 (cascade speculative drafting), section 3.1. Where we differ: tokens are handed up with their
-distributions, and the reviewed draft may be a tree.
+"""The vertical cascade, a model that reviews what a cheaper draft proposes, and the horizontal one,
+drafts that take turns along one path.
+
+Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
+we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
+tokens are counted over all drafts, as in the published code.
 """
 
 import math
@@ -18,7 +21,7 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, follow_choices
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.children import Child, add_children
+from specdec_lib.drafts.trees.slots import Child, add_children
 
 VIA = " via "
 
@@ -126,6 +129,44 @@ class Reviewed:
             token = chance.draw("sibling", probs, tree.root_position, (0,) * place + (rank,))
             found.append(Child(token, self.match.rate(rank), probs, self.reviewer.name))
         return found
+
+
+@checked
+@dataclass(frozen=True)
+class Relay:
+    """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +
+    lengths[i] tokens, at the best-scored new leaf (the deeper of a tie); other branches remain.
+
+    parts      strongest first; one that guesses nothing more hands over to the next
+    lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
+    """
+
+    parts: tuple[Draft, ...]
+    lengths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.lengths) or min(self.lengths, default=0) < 0:
+            wanted = f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more"
+            raise ValueError(f"{wanted}, got {self.lengths}")
+        if not any(self.lengths):
+            raise ValueError(f"an empty cascade proposes nothing: lengths {self.lengths}")
+        check_parts(self.parts)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The tree of the path and of what branches off it."""
+        tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
+        for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
+            wanted += length
+            while (depth := tree.depths[leaf]) < wanted:
+                # what an earlier round drew here must not decide again
+                inner = chance.inner("part", (tree.root_position, number, depth))
+                guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
+                if not guessed.guesses:
+                    break
+                before, tree = len(tree), tree.grafted(leaf, guessed)
+                added = [node for node in range(before, len(tree)) if not tree.children(node)]
+                leaf = max(added, key=lambda node: (tree.scores[node], tree.depths[node]))
+        return tree
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:

@@ -12,8 +12,16 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, check_widths, leading
-from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
-from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, check_budget, slots_of
+from specdec_lib.drafts.trees.slots import (
+    Child,
+    ExpandNodes,
+    SlotWidths,
+    add_children,
+    best_slots,
+    check_budget,
+    grow_best,
+    slots_of,
+)
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
