@@ -75,7 +75,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def _check_counts(given: argparse.Namespace) -> None:
-    """Raises ValueError for a whole number below 1; some may be 0."""
     for name, value in vars(given).items():
         least = 0 if name in FROM_ZERO else 1
         for count in value if isinstance(value, (list, tuple)) else [value]:

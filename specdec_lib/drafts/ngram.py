@@ -86,7 +86,6 @@ class NgramDraft:
         return found.tolist(), gaps.tolist()
 
     def _warp(self, chance: Chance) -> Warp:
-        """How compiled code ranks the likeliest continuations."""
         sampler = chance.sampler
         noisy = sampler.temperature > 0 and self.siblings == "ranked"
         return Warp(

@@ -98,7 +98,6 @@ def _layer(layer: torch.nn.Module, dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 def _rotation(model: LlamaForCausalLM, positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine per position, in the network's own layout."""
     place = torch.arange(positions)[None]
     cosine, sine = model.model.rotary_emb(torch.zeros(1, dtype=torch.float32), place)
     return cosine[0].to(dtype), sine[0].to(dtype)

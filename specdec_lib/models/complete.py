@@ -63,7 +63,6 @@ def read_network(
 
 
 def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
-    """Raises ValueError if an index names anything but safetensors files beside it."""
     name = getattr(config, "transformers_weights", None) or SAFE_WEIGHTS_INDEX_NAME
     if not name.endswith(".index.json"):
         return
@@ -79,7 +78,6 @@ def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
 
 
 def _check_tensors(found: Mapping[str, Any]) -> None:
-    """Raises ValueError naming the tensors in which files and configuration differ."""
     shapes = {
         f"{name!r} ({list(stored)} in the files, {list(wanted)} wanted)"
         for name, stored, wanted in found["mismatched_keys"]

@@ -76,7 +76,6 @@ def check_tokenizers(
 def _differences(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str
 ) -> Iterator[str]:
-    """How the tokens by number, and then the encodings, differ, in words."""
     own, theirs = (
         {number: token for token, number in one.get_vocab().items()} for one in (target, other)
     )  # numbers may have holes

@@ -178,5 +178,4 @@ def tree_gains(
 
 
 def _round_cost(length: Integral, verify: Verify | None, overhead: Real) -> float:
-    """Relative seconds of a round of a chain, its draft passes left out."""
     return (1.0 if verify is None else verify(int(length) + 1)) + float(overhead)

@@ -59,7 +59,6 @@ def _parsed(text: str, where: str) -> object:
 
 
 def _whole(path: Path) -> str:
-    """A file's text, without a byte order mark."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:

@@ -89,7 +89,6 @@ def _own(path: Path, domain: str) -> list[Prompt]:
 
 
 def _published(given: Iterable[tuple[str, object]], schema: type) -> Iterator[tuple[str, Prompt]]:
-    """A prompt of each line of a published set, with its place."""
     for number, (where, line) in enumerate(given):
         name, text, domain = checked_line(where, line, schema).as_prompt(number)
         yield where, Prompt(name, text, domain, split_of(name), where)

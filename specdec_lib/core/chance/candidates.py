@@ -56,7 +56,6 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
 
 
 def _at_place(values: Float[np.ndarray, " n"], k: int) -> np.floating:
-    """The k-th largest value."""
     return np.partition(values, len(values) - k)[len(values) - k]
 
 

@@ -188,7 +188,6 @@ class _Run:
             yield played, stop
 
     def play(self, context: Context, room: int) -> Round:
-        """One round that emits at most `room` tokens."""
         before = _usage(self.models.values())
         started = time.perf_counter()
         tree = checked_tree(self.draft.propose(context, self.chance)).cut(room - 1)

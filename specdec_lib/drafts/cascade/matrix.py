@@ -76,7 +76,6 @@ def from_matrix(
 
 
 def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
-    """Raises ValueError unless drafters, a checked matrix and a comb's width go together."""
     if len(drafters) != len(matrix):
         both = f"{len(drafters)} drafters, {len(matrix)} rows"
         raise ValueError(f"a K matrix has a row and a column per drafter: {both}")

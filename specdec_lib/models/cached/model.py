@@ -109,7 +109,6 @@ def check_attention(model: PreTrainedModel) -> None:
 
 
 def _obstacles(model: PreTrainedModel) -> dict[str, bool]:
-    """What a token tree cannot work with, and whether the model has it."""
     kind, attention = model.config.model_type, model.config._attn_implementation
     taken = inspect.signature(model.forward).parameters
     fields = model.config.get_text_config().to_dict()

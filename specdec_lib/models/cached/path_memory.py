@@ -190,7 +190,6 @@ class BranchMemory:
         return found
 
     def _shared(self, context: Context) -> int:
-        """How many tokens of the context are committed."""
         tokens, known = context.tokens, self.committed
         if tokens is self._last or (context.begun is not None and context.begun is self._last):
             return len(known)  # what is committed is a beginning of the last context

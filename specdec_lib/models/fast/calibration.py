@@ -90,7 +90,6 @@ def _pass_seconds(
 
 
 def _key(parts: Sequence[str]) -> str:
-    """A digest of everything that the answer depends on."""
     machine = (platform.machine(), processor_name(), str(os.cpu_count()))
     software = (str(torch.get_num_threads()), torch.__version__, version("numba"))
     return hashlib.sha256("\n".join((*machine, *software, *parts)).encode()).hexdigest()[:16]

@@ -112,7 +112,6 @@ def numbers(tensor: Tensor) -> Numbers:
 
 
 def _head(model: PreTrainedModel) -> Tensor:
-    """The rows of the output matrix that are scored."""
     head = model.get_output_embeddings()
     return head.rows if isinstance(head, CutHead) else head.weight
 
@@ -127,7 +126,6 @@ def _transposed(layer: nn.Module) -> Linear:
 
 
 def _joined(*parts: nn.Linear) -> Linear:
-    """Linear layers of one input as one layer."""
     weight = numbers(torch.cat([part.weight for part in parts]))
     if parts[0].bias is None:
         return weight, None
@@ -143,7 +141,6 @@ def _uneven(sizes: dict[str, int]) -> dict[str, bool]:
 
 
 def _refuse(reasons: dict[str, bool], model: PreTrainedModel) -> None:
-    """Raises ValueError with the reasons that hold, if any does."""
     found = [reason for reason, holds in reasons.items() if holds]
     if found:
         what = f"{' or '.join(found)} of this {model.config.model_type}"

@@ -153,7 +153,6 @@ class FastModel:
         keys: np.ndarray,
         sizes: tuple[int, int, int],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and parents of a tree's nodes, and their scores."""
         memory, weights = self._memory, self.weights
         start = memory.used
         self._reserve(start + len(plan.tokens) + sizes[2])

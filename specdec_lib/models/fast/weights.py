@@ -147,9 +147,7 @@ def block_steps(
 def _in_steps(
     blocks: np.ndarray, step: np.ndarray, low: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest whole numbers of steps, which are rounded first, and whether blocks come back
-    exactly.
-    """
+    """The nearest whole numbers of rounded steps, and whether blocks come back exactly."""
     step, low = step.astype(np.float16), low.astype(np.float16)
     numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)
     count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)

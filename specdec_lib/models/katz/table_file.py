@@ -67,7 +67,6 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
 
 
 def _check_unpacked(arrays: "np.lib.npyio.NpzFile") -> None:
-    """Raises ValueError if the file would unpack to more than the memory should hold."""
     unpacked = sum(member.file_size for member in arrays.zip.infolist())
     if unpacked > MOST_BYTES:
         raise ValueError(f"it unpacks to {unpacked:,} bytes, allowed are {MOST_BYTES:,}")

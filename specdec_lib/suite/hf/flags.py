@@ -146,12 +146,10 @@ def _lost(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]:
 
 
 def _said(*words: tuple[object, str]) -> tuple[str, ...]:
-    """The words whose condition holds."""
     return tuple(text for holds, text in words if holds)
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
-    """What a request says of it; nothing of a greedy one."""
     if sampler.temperature == 0:
         return {}
     top_k = {} if sampler.top_k is None else {"top_k": sampler.top_k}

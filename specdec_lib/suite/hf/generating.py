@@ -125,7 +125,6 @@ class Speculative:
     def _speak(
         self, speech: Speech, target: LanguageModel, prompt: Context, sampler: Sampler, *, room: int
     ) -> None:
-        """Rounds until the speech has stopped."""
         seed = int(torch.randint(SEEDS, (1,))) if sampler.temperature > 0 else 0
         chance, options = Chance(seed, sampler), {"max_new_tokens": room, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)

@@ -14,22 +14,15 @@ from specdec_lib.core.context import Context
 
 PLAIN = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
 ALLOWED = {  # values of the generation config, the first of them the way to say so
-    "num_beams": (1, None),
-    "num_return_sequences": (1, None),
+    **dict.fromkeys(("num_beams", "num_return_sequences"), (1, None)),
     "guidance_scale": (None, 1, 1.0),
     "use_cache": (True, None),
     "cache_implementation": (None, "dynamic"),
-    "output_attentions": (False, None),
-    "output_hidden_states": (False, None),
-    "prompt_lookup_num_tokens": (None,),
-    "assistant_early_exit": (None,),
-    "penalty_alpha": (None,),
-    "dola_layers": (None,),
-    "constraints": (None,),
-    "force_words_ids": (None,),
-    "use_mtp": (None, False),
-    "low_memory": (None, False),
-    "token_healing": (None, False),
+    **dict.fromkeys(("output_attentions", "output_hidden_states"), (False, None)),
+    **dict.fromkeys(("prompt_lookup_num_tokens", "assistant_early_exit"), (None,)),
+    **dict.fromkeys(("penalty_alpha", "dola_layers"), (None,)),
+    **dict.fromkeys(("constraints", "force_words_ids"), (None,)),
+    **dict.fromkeys(("use_mtp", "low_memory", "token_healing"), (None, False)),
 }
 PREPARED = (  # what `generate` itself hands over, and what is honoured
     *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
@@ -128,12 +121,10 @@ def check_length(longest: int | None, given: int, prompt: int, positions: int) -
     """
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
-    if longest - given > positions + 1 - prompt:
-        room = (
-            f"at most {positions + 1 - prompt} new tokens after a prompt of {prompt}: the model has"
-            f" {positions} positions"
-        )
-        raise refusal("max_length", f"{longest} ({longest - given} new tokens)", room)
+    new, most = longest - given, positions + 1 - prompt
+    if new > most:
+        room = f"at most {most} new tokens after a prompt of {prompt}: {positions} positions"
+        raise refusal("max_length", f"{longest} ({new} new tokens)", room)
 
 
 def sampler_of(config: GenerationConfig) -> Sampler:
@@ -160,14 +151,12 @@ def _unpadded(
     whole = one_piece and mask.shape == tokens.shape and bool((mask[0][seen] == 1).all())
     if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
         place = "before or after" if after else "before"
-        allowed = f"1 for every token, and 0 {place} the text only"
-        raise refusal("attention_mask", mask.tolist(), allowed)
+        rule = f"1 for every token, and 0 {place} the text only"
+        raise refusal("attention_mask", mask.tolist(), rule)
     return tokens[0, seen].tolist()
 
 
 def _brief(value: object) -> str:
-    """A value in a few words."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {list(value.shape)} and {value.dtype}"
-    plain = isinstance(value, bool | int | float | str)
-    return repr(value) if plain else f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, int | float | str) else f"a {type(value).__name__}"

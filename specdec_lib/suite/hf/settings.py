@@ -146,7 +146,6 @@ def build_setting(data: ExportedSetting, find: Find) -> Setting:
 
 
 def _plain(value: object) -> object:
-    """As JSON has it."""
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     if type(value) in KINDS.values():
@@ -164,7 +163,6 @@ def _plain(value: object) -> object:
 
 
 def _build(value: object, where: str, find: Find) -> object:
-    """What a piece of the JSON stands for."""
     if isinstance(value, list):
         return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
     if not isinstance(value, dict):
