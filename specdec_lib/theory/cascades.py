@@ -99,7 +99,8 @@ def counted_speed_up(
     missing = sorted(passes.keys() - prices.keys())
     if missing:
         known = ", ".join(prices) or "none"
-        raise ValueError(f"a model that ran needs a price: {missing} have none; there are {known}")
+        named = ", ".join(missing)
+        raise ValueError(f"a model that ran needs a price: {named} has none; there are {known}")
     paid = [prices[model] for model in passes]
     if not (
         passes.get(target, 0) > 0
