@@ -83,6 +83,27 @@ class Table:
         pass
 
 
+@dataclass
+class Says:
+    """A draft that says these tokens, and keeps what it was asked about, and the chance's nesting.
+
+    factor    of each score to its parent's
+    """
+
+    tokens: tuple[int, ...]
+    name: str = "says"
+    factor: float = 0.5
+    asked: list[tuple[int, ...]] = field(default_factory=list)
+    nested: list[tuple] = field(default_factory=list)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        self.asked.append(context.tokens)
+        self.nested.append(chance.nesting)
+        scores = [self.factor**depth for depth in range(1, len(self.tokens) + 1)]
+        places = range(len(self.tokens))
+        return TokenTree.rooted(context).grown(self.tokens, places, source=self.name, scores=scores)
+
+
 @dataclass(frozen=True)
 class Scripted(Chance):
     """A `Chance` whose choice at a position is given."""

@@ -1,15 +1,14 @@
 """Reviews and relays: what is asked of whom, in which order, and what is handed up."""
 
 import itertools
-from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fakes import HERE, PROMPT, fixed_model, table_model
+from fakes import HERE, PROMPT, Says, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
@@ -23,23 +22,6 @@ def likely(token: int, probability: float, name: str, vocabulary: int = 4) -> Ta
     """A model that gives one token this probability everywhere, and the others what is left."""
     rest = (1 - probability) / (vocabulary - 1)
     return fixed_model([probability if one == token else rest for one in range(vocabulary)], name)
-
-
-@dataclass
-class Says:
-    """A draft that says these tokens, and keeps what it was asked about."""
-
-    tokens: tuple[int, ...]
-    name: str = "says"
-    factor: float = 0.5
-    asked: list[tuple[int, ...]] = field(default_factory=list)
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        self.asked.append(context.tokens)
-        scores = [self.factor**depth for depth in range(1, len(self.tokens) + 1)]
-        return TokenTree.rooted(context).grown(
-            self.tokens, range(len(self.tokens)), source=self.name, scores=scores
-        )
 
 
 def test_a_reviewer_hands_up_what_it_keeps_and_one_token_of_its_own():
@@ -172,11 +154,11 @@ def test_a_full_context_ends_the_cascade_quietly():
 
 def test_an_empty_or_uneven_relay_is_refused(unchecked):
     for parts, lengths, complaint in (
-        ((), (), "all lengths are 0"),
+        ((), (), r"proposes nothing: lengths \(\)"),
         ((NoDraft(),), (1, 2), r"as many lengths, each 0 or more, got \(1, 2\)"),
         ((NoDraft(),), (-1,), r"each 0 or more, got \(-1,\)"),
         ((NoDraft(),), (1.5,), "a sequence of whole numbers, got 1.5 in it"),
-        ((NoDraft(),), (0,), "all lengths are 0"),
+        ((NoDraft(),), (0,), r"proposes nothing: lengths \(0,\)"),
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)

@@ -1,13 +1,10 @@
 """Drafts made of several: the first that guesses enough, and all of them merged."""
 
-from dataclasses import dataclass
-
 import pytest
-from fakes import HERE, PROMPT, table_model
+from fakes import HERE, PROMPT, Says, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -15,26 +12,10 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 T1 = Sampler(1.0)
 
 
-@dataclass(frozen=True)
-class Guesser:
-    """A draft of so many guesses that notes its name and what chance it was given."""
-
-    name: str
-    guesses: int
-    asked: list
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        self.asked.append((self.name, chance.nesting))
-        tokens, scores = [1] * self.guesses, [1.0] * self.guesses
-        tree = TokenTree.rooted(context)
-        return tree.grown(tokens, range(self.guesses), source=self.name, scores=scores)
-
-
 def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked():
-    asked = []
-    parts = tuple(Guesser(*one, asked) for one in (("none", 0), ("two", 2), ("three", 3)))
+    parts = none, two, three = Says((), "none"), Says((1, 1), "two"), Says((1, 1, 1), "three")
     assert FirstDraft(parts).propose(HERE, Chance(0)).sources[1:] == ("two", "two")
-    assert asked == [("none", (("part", (0,)),)), ("two", (("part", (1,)),))]
+    assert (none.nested, two.nested, three.nested) == ([(("part", (0,)),)], [(("part", (1,)),)], [])
     assert FirstDraft(parts, least=3).propose(HERE, Chance(0)).guesses == 3
     assert FirstDraft(parts[:1]).propose(HERE, Chance(0)).guesses == 0
     with pytest.raises(ValueError, match="got 0 and least=1"):

@@ -135,7 +135,7 @@ def test_the_fast_runtime_scores_the_same_tokens_prompt_after_prompt():
         torch.testing.assert_close(mine[:, kept], theirs[:, kept], atol=1e-5, rtol=1e-5)
     assert not torch.equal(scored(fast, one).isneginf(), scored(fast, other).isneginf())
     stuck = FastModel(small(), "stuck")
-    stuck._score_prompt_of = lambda context, head: None
+    stuck._score_prompt_of = lambda context: None
     assert scored(stuck, one)[0, 50].isneginf() and not scored(fast, one)[0, 50].isneginf()
 
 

@@ -80,7 +80,7 @@ def hub(monkeypatch):
         return sets[next(name for name, (there, _) in HUB.items() if there == repository)]
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
-    monkeypatch.setattr("specdec_lib.workload.hub_sets.why_offline", lambda endpoint=None: "")
+    monkeypatch.setattr("specdec_lib.workload.schemas.why_offline", lambda endpoint=None: "")
     return asked, sets
 
 
@@ -98,7 +98,7 @@ def test_the_rows_of_the_hub_are_checked_like_those_of_a_file(hub):
 
 
 def test_what_keeps_a_set_from_being_had_by_name_is_said(hub, monkeypatch):
-    unreachable = "specdec_lib.workload.hub_sets.why_offline"
+    unreachable = "specdec_lib.workload.schemas.why_offline"
     monkeypatch.setattr(unreachable, lambda endpoint=None: f"{endpoint} cannot be reached")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with pytest.raises(ValueError, match=rf"spec-bench .*: {QUESTIONS} cannot be reached"):

@@ -73,43 +73,42 @@ def test_a_tree_has_the_same_logits_on_a_gpu(kind):
 
 
 def sees_siblings(cached):
-    mask = cached._cache.mask
-    cached._cache.mask = lambda new: mask(new) | True
+    begin = cached._cache.begin
+    cached._cache.begin = lambda *given: begin(*given) | True
 
 
 def sees_no_parent(cached):
-    cache, mask = cached._cache, cached._cache.mask
+    begin = cached._cache.begin
 
-    def without_parents(new):
-        sees = mask(new)
-        for row, entry in enumerate(new):
-            if cache.parents[entry] >= 0:
-                sees[row, cache.parents[entry]] = False
+    def without_parents(used, committed, paths):
+        sees = begin(used, committed, paths)
+        for row, path in enumerate(paths):
+            parent = path[-2] if len(path) > 1 else committed - 1
+            sees[row, parent] &= parent < 0
         return sees
 
-    cache.mask = without_parents
+    cached._cache.begin = without_parents
 
 
 def has_its_row_as_position(cached):
-    forward = cached._forward
+    run = cached.run_rows
 
-    def by_row(parents, tokens, positions, keep):
-        used = cached._cache.used
-        rows = [row % POSITIONS for row in range(used, used + len(tokens))]
-        return forward(parents, tokens, rows, keep)
+    def by_row(tokens, positions, paths, keep):
+        return run(tokens, [path[-1] % POSITIONS for path in paths], paths, keep)
 
-    cached._forward = by_row
+    cached.run_rows = by_row
 
 
 def keeps_a_wrong_row(cached):
-    move = cached._cache._move
+    move = cached._cache.move
 
-    def swapped(keep):
-        move(keep)
+    def swapped(sources, first):
+        move(sources, first)
         for keys in cached._cache._keys:
-            keys[:, :, : len(keep)] = keys[:, :, : len(keep)].roll(1, 2)
+            kept = slice(first + len(sources))
+            keys[:, :, kept] = keys[:, :, kept].roll(1, 2)
 
-    cached._cache._move = swapped
+    cached._cache.move = swapped
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_dead_branches_do_not_pile_up():
     for _ in range(30):
         cached.score(context, random_tree(context, 12, chance, VOCABULARY))
         context = context.extended([chance.randrange(VOCABULARY)])
-    assert cached._cache.used <= len(context) + 32 + 13
+    assert cached._memory.used <= len(context) + 32 + 13
 
 
 def test_the_logits_of_tokens_long_passed_are_dropped():
@@ -173,7 +172,7 @@ def test_the_logits_of_tokens_long_passed_are_dropped():
     for token in range(250):
         cached.score(context, TokenTree.rooted(context))
         context = context.extended([token % VOCABULARY])
-    assert len(cached._cache.logits) <= 66
+    assert len(cached._memory.ready) <= 66
 
 
 def test_the_buffers_grow_when_they_are_full():
@@ -183,7 +182,7 @@ def test_the_buffers_grow_when_they_are_full():
     assert largest_error(model, cached, 10) < 1e-12
 
 
-@pytest.mark.parametrize("where", ["add", "mask", "update", "commit_pass", "compact", "_move"])
+@pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance, cases = network("gpt2"), random.Random(2), []
     cached = CachedModel(model, "target")
@@ -191,7 +190,8 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
         context = Context.of([chance.randrange(3) for _ in range(3 + number)])
         tree = random_tree(context, 8, chance, VOCABULARY)
         cases.append((context, tree, uncached(model, context, tree)))
-    break_once(cached, cases, cached._cache, where, call=2, tolerance=1e-12)
+    part = cached._cache if hasattr(cached._cache, where) else cached._memory
+    break_once(cached, cases, part, where, call=2, tolerance=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from specdec_lib.models.katz.backoff import GRAIN, good_turing
+from specdec_lib.models.katz.backoff import GRAIN, back_off, good_turing
 from specdec_lib.models.katz.model import Katz
 
 
@@ -53,20 +53,14 @@ class SlowKatz:
             self.taken[length] = self._taken(Counter(counts))
 
     def _taken(self, n: Counter) -> list[float]:
+        found = [(n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5)] * 6
         if all(n[r] for r in range(1, 7)) and 6 * n[6] != n[1]:
             common = 6 * n[6] / n[1]
-            discounts = [
-                ((r + 1) * n[r + 1] / (r * n[r]) - common) / (1 - common) for r in range(1, 6)
-            ]
-            if all(0 < d <= 1 for d in discounts):
-                return [
-                    0.0,
-                    *(math.floor((1 - d) * r / GRAIN) * GRAIN for r, d in enumerate(discounts, 1)),
-                    0.0,
-                ]
-        return [0.0] + [
-            math.floor((n[1] / (n[1] + 2 * n[2]) if n[1] and n[2] else 0.5) / GRAIN) * GRAIN
-        ] * 6
+            steps = [(r, (r + 1) * n[r + 1] / (r * n[r])) for r in range(1, 6)]
+            discounts = [(r, (step - common) / (1 - common)) for r, step in steps]
+            if all(0 < d <= 1 for _, d in discounts):
+                found = [*((1 - d) * r for r, d in discounts), 0.0]
+        return [0.0, *(math.floor(one / GRAIN) * GRAIN for one in found)]
 
     def probs(self, context: tuple[int, ...]) -> list[float]:
         row = self.rows[()] if not context else self.rows.get(context, {})
@@ -78,10 +72,8 @@ class SlowKatz:
             return shorter
         taken = self.taken[len(context)]
         seen = {w: (c - taken[min(c, 6)]) / total for w, c in row.items()}
-        left, unseen = (
-            1 - sum(seen.values()),
-            sum(p for w, p in enumerate(shorter) if w not in seen),
-        )
+        left = 1 - sum(seen.values())
+        unseen = sum(p for w, p in enumerate(shorter) if w not in seen)
         if unseen < 1e-13:
             return [seen.get(w, 0.0) / sum(seen.values()) for w in range(self.vocabulary)]
         return [seen.get(w, left / unseen * shorter[w]) for w in range(self.vocabulary)]
@@ -94,40 +86,27 @@ def contexts(streams: list[np.ndarray], vocabulary: int, order: int) -> list[tup
     starts = random.integers(0, len(text), 25)
     seen = [tuple(text[at : at + order - 1].tolist()) for at in starts]
     ends = [tuple(stream[max(0, len(stream) - order + 1) :].tolist()) for stream in streams[:5]]
-    return [
-        (),
-        *seen,
-        *ends,
-        *(tuple(random.integers(0, vocabulary, order - 1).tolist()) for _ in range(10)),
-    ]
+    never = [tuple(random.integers(0, vocabulary, order - 1).tolist()) for _ in range(10)]
+    return [(), *seen, *ends, *never]
+
+
+def is_distribution(row: np.ndarray) -> bool:
+    return row.dtype == np.float64 and row.min() >= 0 and abs(row.sum() - 1) < 1e-9
 
 
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
-def test_every_distribution_is_the_slow_references_and_a_distribution(streams, vocabulary, order):
+def test_every_distribution_is_the_slow_references_and_top_its_largest(streams, vocabulary, order):
     table, slow = Katz.fit(streams, vocabulary, order), SlowKatz(streams, vocabulary, order)
     for context in contexts(streams, vocabulary, order):
         distribution = table.probs(context)
-        assert (
-            distribution.dtype == np.float64
-            and distribution.min() >= 0
-            and abs(distribution.sum() - 1) < 1e-9
-        )
+        assert is_distribution(distribution)
         np.testing.assert_allclose(distribution, slow.probs(context), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
-def test_top_is_the_largest_of_the_distribution(streams, vocabulary, order):
-    table = Katz.fit(streams, vocabulary, order)
-    for context in contexts(streams, vocabulary, order):
-        distribution = table.probs(context)
         for m in (1, 3, 16):
             tokens, probabilities = table.top(context, m)
-            assert probabilities == [
-                p for p in sorted(distribution.tolist(), reverse=True)[:m] if p > 0
-            ]
-            assert distribution[tokens].tolist() == probabilities and len(set(tokens)) == len(
-                tokens
-            )
+            largest = sorted(distribution.tolist(), reverse=True)[:m]
+            assert probabilities == [p for p in largest if p > 0]
+            assert distribution[tokens].tolist() == probabilities
+            assert len(set(tokens)) == len(tokens)
 
 
 def test_a_tiny_distribution_is_the_one_computed_by_hand():
@@ -138,27 +117,18 @@ def test_a_tiny_distribution_is_the_one_computed_by_hand():
 
 
 def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not():
-    pairs = [
-        (a, b)
-        for r, many in enumerate((12, 3, 9, 2, 7, 1), 1)
-        for a in (r,)
-        for b in range(10, 10 + many)
-        for _ in range(r)
-    ]
-    streams = [np.array(pair) for pair in pairs]
-    table = Katz.fit(streams, 30, 2)
+    many = enumerate((12, 3, 9, 2, 7, 1), 1)
+    pairs = [(r, 10 + one) for r, count in many for one in range(count) for _ in range(r)]
+    table = Katz.fit([np.array(pair) for pair in pairs], 30, 2)
     raw = good_turing(table.levels[1].counts)
     assert np.isfinite(raw).all() and raw.min() < 0 and raw.max() > 1  # the negative control
     assert (table.taken[0, 1:] == table.taken[0, 1]).all() and 0 < table.taken[0, 1] < 1
-    assert all(
-        table.probs([h]).min() >= 0 and abs(table.probs([h]).sum() - 1) < 1e-9 for h in range(30)
-    )
+    assert all(is_distribution(table.probs([h])) for h in range(30))
 
 
 def test_a_context_counts_its_continuations_not_itself():
-    assert (
-        Katz.fit([np.array([0, 1, 0])], 3, 2).probs([0])[1] == 0.5
-    )  # the raw count of 0 is 2: it would give a quarter
+    table = Katz.fit([np.array([0, 1, 0])], 3, 2)
+    assert table.probs([0])[1] == 0.5  # the raw count of 0 is 2: it would give a quarter
 
 
 def test_ngrams_do_not_cross_streams():
@@ -168,13 +138,8 @@ def test_ngrams_do_not_cross_streams():
 
 
 def test_bigrams_are_the_likeliest_continuations():
-    assert Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5).bigrams().tolist() == [
-        1,
-        0,
-        0,
-        0,
-        -1,
-    ]
+    table = Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5)
+    assert table.bigrams().tolist() == [1, 0, 0, 0, -1]
     assert Katz.fit([np.array([0, 1])], 2, order=1).bigrams().tolist() == [-1, -1]
 
 
@@ -203,14 +168,9 @@ def test_a_saved_table_comes_back_exactly(tmp_path, order):
     loaded = Katz.load(tmp_path / "table.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["table.npz"] and loaded.order == order
     for ours, theirs in zip(table.levels, loaded.levels, strict=True):
-        assert all(
-            (getattr(ours, field) == getattr(theirs, field)).all()
-            for field in ("tokens", "counts", "ends", "offsets")
-        )
-    assert all(
-        (table.probs(context) == loaded.probs(context)).all()
-        for context in contexts(streams, vocabulary, order)
-    )
+        assert all((vars(ours)[name] == vars(theirs)[name]).all() for name in vars(ours))
+    for context in contexts(streams, vocabulary, order):
+        assert (table.probs(context) == loaded.probs(context)).all()
 
 
 def test_a_damaged_or_missing_file_is_named_with_its_remedy(tmp_path):
@@ -235,12 +195,12 @@ def test_a_pruned_table_fits_and_keeps_its_probabilities(tmp_path, share, order)
     assert (tmp_path / "pruned.npz").stat().st_size <= limit and 0 < pruned.ngrams < table.ngrams
     least = [int(level.counts.min()) for level in pruned.levels[1:] if len(level)]
     assert least == sorted(least)
-    kept = pruned._distributions[0]
+    kept, whole = (back_off(one.levels, one.taken)[0] for one in (pruned, table))
     for depth in range(1, order):
         mask = table.levels[depth].counts >= pruned.levels[depth].counts.min(initial=10**9)
-        assert (kept[depth] == table._distributions[0][depth][mask]).all()
+        assert (kept[depth] == whole[depth][mask]).all()
     for context in contexts([zipf(7, 30_000, 200)], 200, order):
-        assert pruned.probs(context).min() >= 0 and abs(pruned.probs(context).sum() - 1) < 1e-9
+        assert is_distribution(pruned.probs(context))
 
 
 def test_pruning_does_nothing_where_all_fits_and_refuses_where_nothing_does():

@@ -37,19 +37,13 @@ def test_score_is_the_log_of_the_distribution_after_each_node(small):
 def test_a_greedy_draft_holds_the_likeliest_continuations(large):
     table, context = large, Context.of([3, 1, 0])
     tree = NgramDraft(table, (3, 2)).propose(context, Chance(0))
-    assert (
-        tree.depths == (0, 1, 1, 1, 2, 2, 2, 2, 2, 2)
-        and not tree.has_rows
-        and set(tree.sources[1:]) == {"n-gram"}
-    )
+    assert tree.depths == (0, 1, 1, 1, 2, 2, 2, 2, 2, 2)
+    assert not tree.has_rows and set(tree.sources[1:]) == {"n-gram"}
     for node in range(4):
-        tokens, probabilities = table.top(
-            context.tokens + tree.path_tokens(node), 3 if node == 0 else 2
-        )
-        assert [tree.tokens[child] for child in tree.children(node)] == tokens
-        assert [tree.scores[child] for child in tree.children(node)] == [
-            tree.scores[node] * p for p in probabilities
-        ]
+        path = context.tokens + tree.path_tokens(node)
+        children = [(tree.tokens[child], tree.scores[child]) for child in tree.children(node)]
+        likeliest = zip(*table.top(path, 2 if node else 3), strict=True)
+        assert children == [(token, tree.scores[node] * p) for token, p in likeliest]
 
 
 def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
@@ -149,17 +143,13 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
 
 def test_a_text_counted_at_another_temperature_is_sharpened(small):
     context, distribution = Context.of([3, 1, 0]), small.probs([3, 1, 0])
-    distributions = {
-        one: NgramDraft(small, (7,), counted_at=one).propose(context, Chance(0))
-        for one in (1.0, 1.5)
-    }
-    for counted_at, tree in distributions.items():
+    trees = []
+    for counted_at in (1.0, 1.5):
+        draft = NgramDraft(small, (7,), counted_at=counted_at)
+        trees.append(tree := draft.propose(context, Chance(0)))
         sharp = distribution**counted_at / (distribution**counted_at).sum()
         assert tree.scores[1:] == pytest.approx([sharp[token] for token in tree.tokens[1:]])
-    assert (
-        distributions[1.0].tokens == distributions[1.5].tokens
-        and distributions[1.0].scores[1] < distributions[1.5].scores[1]
-    )
+    assert trees[0].tokens == trees[1].tokens and trees[0].scores[1] < trees[1].scores[1]
 
 
 @pytest.mark.parametrize(
@@ -167,8 +157,8 @@ def test_a_text_counted_at_another_temperature_is_sharpened(small):
     [
         ({}, "widths or a budget, not both: got widths=None, budget=None"),
         ({"widths": (1,), "budget": 2}, "widths or a budget, not both"),
-        ({"budget": 0}, "at least 1 guess and depth 1, got budget=0"),
-        ({"budget": 2, "depth": 0}, "got budget=2, depth=0"),
+        ({"budget": 0}, "a budget is 1 or more, got 0"),
+        ({"budget": 2, "depth": 0}, "a depth is 1 or more, got 0"),
         ({"budget": 2, "siblings": "iid"}, '"ranked" or "top", got \'iid\''),
         ({"budget": 2, "counted_at": 0.0}, "temperature above 0, got 0.0"),
         ({"budget": 2, "counted_at": math.inf}, "temperature above 0, got inf"),

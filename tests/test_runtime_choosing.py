@@ -22,15 +22,9 @@ def test_every_token_of_a_large_head_competes_for_the_noise_without_top_k() -> N
     grown, slow = (FastModel(network, "draft", threads=1) for _ in range(2))
     for number, temperature in enumerate((0.3, 1.0, 3.0, 30.0) * 8):
         context = Context.of([number, 5, 1000 + number])
-        draft, chance = (
-            TreeDraft(grown, widths=(6,), match=MATCH),
-            Chance(number, Sampler(temperature)),
-        )
-        tree, wanted = (
-            draft.propose(context, chance),
-            long_way(draft, slow).propose(context, chance),
-        )
-        assert tree.tokens == wanted.tokens
+        draft = TreeDraft(grown, widths=(6,), match=MATCH)
+        given = context, Chance(number, Sampler(temperature))
+        assert draft.propose(*given).tokens == long_way(draft, slow).propose(*given).tokens
 
 
 @pytest.mark.parametrize("sampler", [*SAMPLERS[:2], Sampler(0.8), Sampler(1.0, top_p=0.9)], ids=str)

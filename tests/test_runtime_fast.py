@@ -31,37 +31,25 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import load_model
+from specdec_lib.models.loading import fast_model, load_model
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
+COMMON = {"vocab_size": 61, "initializer_range": 0.2}
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
 
 
 def gpt2(**changes: object) -> PreTrainedModel:
     """A random GPT-2 of 61 tokens."""
     torch.manual_seed(5)
-    sizes = {
-        "n_embd": 48,
-        "n_head": 3,
-        "n_layer": 2,
-        "n_positions": 96,
-        "vocab_size": 61,
-        "initializer_range": 0.2,
-    }
+    sizes = {"n_embd": 48, "n_head": 3, "n_layer": 2, "n_positions": 96, **COMMON}
     return GPT2LMHeadModel(GPT2Config(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
 
 
 def llama(**changes: object) -> PreTrainedModel:
     """A random Llama with shared key heads."""
     torch.manual_seed(6)
-    sizes = {
-        "hidden_size": 64,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-    }
-    sizes |= {"max_position_embeddings": 96, "vocab_size": 61, "initializer_range": 0.2}
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, **COMMON}
+    sizes |= {"intermediate_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 96}
     return LlamaForCausalLM(LlamaConfig(**(sizes | changes), bos_token_id=0, eos_token_id=0)).eval()
 
 
@@ -115,10 +103,8 @@ def test_logits_are_the_references(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, edition: str) -> None:
     model = MODELS[kind]()
-    fast, alone = (
-        FastModel(model, "fast", edition=edition, threads=1),
-        FastModel(model, "alone", edition=edition, threads=1),
-    )
+    options = {"edition": edition, "threads": 1}
+    fast, alone = (FastModel(model, name, **options) for name in ("fast", "alone"))
     for context, tree in walk(20, seed=2):
         together = fast.score(context, tree)
         for node in range(len(tree)):
@@ -165,42 +151,31 @@ def test_output_is_the_targets_own_on_the_ladder(
     drafts = {
         "chain": ChainDraft(fast.draft, 4, match=match),
         "tree": TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
-        "self": ChainDraft(fast.quantised, 4),
+        "self": ChainDraft(fast_model(fast.target, name="quantised", edition="int8"), 4),
         "cascade": Relay(
             (TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)
         ),
     }
+    drafts["nothing"] = NoDraft()
     for number, prompt in enumerate(load_prompts("code", "development", 2)):
-        tokens, chance = fast.encode(prompt), Chance(number, sampler)
-        plain = decode(fast.target, NoDraft(), tokens, chance, max_new_tokens=40)
-        for draft in drafts.values():
-            assert (
-                decode(fast.target, draft, tokens, chance, max_new_tokens=40).tokens == plain.tokens
-            )
+        given = fast.encode(prompt), Chance(number, sampler)
+        runs = (decode(fast.target, one, *given, max_new_tokens=40) for one in drafts.values())
+        assert len({run.tokens for run in runs}) == 1
 
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut heads", "whole heads"])
 def test_passes_and_rows_are_those_of_the_reference(prompts: list[Prompt], cut: bool) -> None:
     fast, reference = (tiny_ladder(runtime=name, cut=cut) for name in ("fast", "reference"))
-    runs = [
-        decode(
-            one.target,
-            TreeDraft(one.draft, budget=8, depth=4),
-            one.encode(prompts[0]),
-            Chance(0),
-            max_new_tokens=30,
-        )
-        for one in (fast, reference)
-    ]
+    runs = []
+    for one in (fast, reference):
+        draft, given = TreeDraft(one.draft, budget=8, depth=4), one.encode(prompts[0])
+        runs.append(decode(one.target, draft, given, Chance(0), max_new_tokens=30))
     assert runs[0].tokens == runs[1].tokens and len(runs[0].rounds) == len(runs[1].rounds)
     for mine, theirs in zip(*(run.rounds for run in runs), strict=True):
-        assert mine.usage["target"].passes == theirs.usage["target"].passes == 1
-        assert mine.usage["target"].rows == theirs.usage["target"].rows
-        passes, rows = (
-            getattr(mine.usage["draft"], count) - getattr(theirs.usage["draft"], count)
-            for count in ("passes", "rows")
-        )
-        assert passes == rows == 0
+        for name in ("target", "draft"):
+            used, known = mine.usage[name], theirs.usage[name]
+            assert (used.passes, used.rows) == (known.passes, known.rows)
+        assert mine.usage["target"].passes == 1
 
 
 def test_an_interrupted_pass_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,25 +195,19 @@ def test_an_interrupted_pass_leaves_nothing_half_done(monkeypatch: pytest.Monkey
     assert torch.equal(model.score(context, tree), fresh.score(context, tree))
 
 
-OPT = OPTConfig(
-    hidden_size=16, ffn_dim=16, num_attention_heads=1, num_hidden_layers=1, vocab_size=9
-)
+OPT = {"hidden_size": 16, "ffn_dim": 16, "num_attention_heads": 1, "num_hidden_layers": 1}
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (lambda: OPTForCausalLM(OPT), "'opt'"),
+        (lambda: OPTForCausalLM(OPTConfig(**OPT, vocab_size=9)), "'opt'"),
         (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
         (lambda: gpt2(activation_function="silu"), "silu"),
         (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
         (lambda: gpt2(n_inner=100), "MLP of 100"),
-        (
-            lambda: llama(
-                rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
-            ),
-            "length of the text",
-        ),
+        (lambda: llama(rope_parameters=DYNAMIC), "length of the text"),
         (lambda: llama(hidden_act="gelu"), "gelu"),
         (lambda: gpt2().double(), "float64"),
     ],

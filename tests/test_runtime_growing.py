@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ SHAPES = [
 ]
 
 
+TIED = Chance(3, SAMPLERS[1])
 NETWORKS = {"gpt2": gpt2, "cut": lambda: cut(gpt2()), "llama, cut": lambda: cut(llama())}
 
 
@@ -52,15 +54,7 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
         runtime, usage = model.runtime, model.usage
         score, forget = staticmethod(model.score), staticmethod(model.forget)
 
-    return TreeDraft(
-        Plain(),
-        draft.widths,
-        draft.budget,
-        draft.depth,
-        draft.floor,
-        match=draft.match,
-        shape=draft.shape,
-    )
+    return replace(draft, model=Plain())
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -73,15 +67,10 @@ def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
     quick = TreeDraft(grown, match=MATCH, **shape)
     for number, (context, _) in enumerate(walk(30, seed=4)):
         chance = Chance(number, sampler)
-        tree, wanted = (
-            quick.propose(context, chance),
-            long_way(quick, slow).propose(context, chance),
-        )
-        assert (tree.tokens, tree.parents, tree.sources) == (
-            wanted.tokens,
-            wanted.parents,
-            wanted.sources,
-        )
+        drafts = (quick, long_way(quick, slow))
+        tree, wanted = (draft.propose(context, chance) for draft in drafts)
+        assert (tree.tokens, tree.parents) == (wanted.tokens, wanted.parents)
+        assert tree.sources == wanted.sources
         assert tree.scores == pytest.approx(wanted.scores, rel=1e-5)
         grown.score(context, tree)  # what was read on the way is known, and right
         slow.score(context, tree)
@@ -101,12 +90,9 @@ def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
     model = gpt2()
     with torch.no_grad():
         model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
-    quick = TreeDraft(FastModel(model, "draft", threads=1), widths=(4, 1), match=MATCH)
-    context = Context.of([1, 2, 3])
-    tree = quick.propose(context, Chance(3, SAMPLERS[1]))
-    wanted = long_way(quick, FastModel(model, "draft", threads=1)).propose(
-        context, Chance(3, SAMPLERS[1])
-    )
+    grown, slow = (FastModel(model, "draft", threads=1) for _ in range(2))
+    quick, given = TreeDraft(grown, widths=(4, 1), match=MATCH), (Context.of([1, 2, 3]), TIED)
+    tree, wanted = quick.propose(*given), long_way(quick, slow).propose(*given)
     assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
 
 
@@ -117,31 +103,22 @@ def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
     draft = FastModel(model, "draft", threads=1)
     for sampler in SAMPLERS[:2]:
         with pytest.raises(ValueError, match="no NaN"):
-            TreeDraft(draft, budget=3, match=MATCH).propose(
-                Context.of([1, 2, 3]), Chance(0, sampler)
-            )
+            grown = TreeDraft(draft, budget=3, match=MATCH)
+            grown.propose(Context.of([1, 2, 3]), Chance(0, sampler))
 
 
 def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
-    model = FastModel(gpt2(), "draft", threads=1)
-    full = Context.of([1] * 94)
-    assert (
-        model.grow(full, Chance(0), widths=(1,) * 9, budget=None, floor=0.0, match=MATCH).guesses
-        == 3
-    )
-    model.forget()  # else what is known is not read again, and the tree is grown level by level
-    assert (
-        model.grow(full, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH).guesses
-        == 14
-    )
-    short = Context.of([1, 2])
-    assert (
-        model.grow(short, Chance(0), widths=(2,) * 20, budget=None, floor=0.0, match=MATCH) is None
-    )
-    assert (
-        model.grow(short, Chance(0), widths=(100,), budget=None, floor=0.0, match=MATCH).guesses
-        == 61
-    )
+    model, full, short = FastModel(gpt2(), "draft", threads=1), [1] * 94, [1, 2]
+    options = {"budget": None, "floor": 0.0, "match": MATCH}
+    for tokens, widths, guesses in (
+        (full, (1,) * 9, 3),
+        (full, (2,) * 20, 14),
+        (short, (2,) * 20, None),
+        (short, (100,), 61),
+    ):
+        model.forget()  # else what is known is not read again, and the tree is grown level by level
+        tree = model.grow(Context.of(tokens), Chance(0), widths=widths, **options)
+        assert guesses == (tree and tree.guesses)
 
 
 def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,12 +81,12 @@ BUGS = {
 def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
     model = network("gated tied")
     cached = Seq2SeqModel(model, "target")
-    mask, read = cached._cache.mask, cached.read_source
+    begin, read = cached._cache.begin, cached.read_source
     if bug in BUGS:
         wrong = BUGS[bug]
         monkeypatch.setattr(seq2seq, "distances", lambda sees: wrong(sees).astype(np.int64))
     elif bug == "mask":
-        cached._cache.mask = lambda new: mask(new) | True
+        cached._cache.begin = lambda *given: begin(*given) | True
     else:
         cached.read_source = lambda context: read(started((2, 3)))
     assert largest_error(model, cached, 8) > 1e-4
@@ -105,9 +105,7 @@ def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
     assert model.encoder_passes == 4
 
 
-@pytest.mark.parametrize(
-    "where", ["add", "mask", "update", "commit_pass", "compact", "_move", "forward"]
-)
+@pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance, cases = network("gated tied"), random.Random(2), []
     cached = Seq2SeqModel(model, "target")
@@ -116,7 +114,8 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
         context = Context(tokens, 1, sources(2)[number > 15])
         tree = random_tree(context, 8, chance, VOCABULARY)
         cases.append((context, tree, uncached(model, context, tree)))
-    part = model.encoder if where == "forward" else cached._cache
+    parts = (model.encoder, cached._cache, cached._memory)
+    part = next(one for one in parts if hasattr(one, where))
     break_once(cached, cases, part, where, call=1, tolerance=1e-11)
 
 

@@ -102,9 +102,7 @@ def test_a_scout_that_is_always_right_leaves_one_pass():
     model = Counting(table_model(6, 1, name="draft"))
     same = ChainDraft(table_model(6, 1, name="same"), 5)
     tree = StagedTree(ChainDraft(model, 5), same).propose(Context.of(PROMPT), Chance(0, T1))
-    assert model.calls == [
-        5
-    ]  # the root and four guesses: what hangs below the fifth is never wanted
+    assert model.calls == [5]  # the root and four guesses: nothing below the fifth is wanted
     assert tree.sources == ("context", "same", "same", "same", "same", "draft")
 
 
@@ -142,13 +140,10 @@ def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
         for length in (1, 2, 5):
             wanted = ChainDraft(model, length).propose(context, Chance(number, sampler))
             model.calls.clear()
-            chain = StagedChain(model, ChainDraft(other, 3), length).propose(
-                context, Chance(number, sampler)
-            )
-            assert nodes(chain) == nodes(wanted)
-            assert len(model.calls) == -(
-                -length // 4
-            )  # the scout is always right: three guesses and a bonus per pass
+            draft = StagedChain(model, ChainDraft(other, 3), length)
+            assert nodes(draft.propose(context, Chance(number, sampler))) == nodes(wanted)
+            # the scout is always right: three guesses and a bonus per pass
+            assert len(model.calls) == -(-length // 4)
 
 
 def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
@@ -158,25 +153,18 @@ def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
     real = Chance.inner
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): real(self, part))
     target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    chain = StagedChain(
-        draft, ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid"), 3, siblings="iid"
-    )
+    scout = ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid")
+    chain, options = StagedChain(draft, scout, 3, siblings="iid"), {"rule": reject}
     with pytest.raises(ValueError, match="asked twice"):
         every_outcome(
-            lambda chance: (
-                decode(target, chain, PROMPT, chance, max_new_tokens=4, rule=reject).tokens
-            ),
-            T1,
+            lambda one: decode(target, chain, PROMPT, one, max_new_tokens=4, **options).tokens, T1
         )
 
 
 @pytest.mark.parametrize("bug", ["scout's distribution as row", "no correction"])
 def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
-    target, draft, scout = (
-        fixed_model((0.5, 0.3, 0.2)),
-        fixed_model((0.2, 0.5, 0.3), "draft"),
-        fixed_model((0.6, 0.2, 0.2), "scout"),
-    )
+    target, draft = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.2, 0.5, 0.3), "draft")
+    scout = fixed_model((0.6, 0.2, 0.2), "scout")
     if bug == "no correction":
 
         def accept_all(tree, logits, chance):
@@ -199,36 +187,25 @@ def _with_row_of(scout: TableModel):
 
 
 def test_any_number_of_stages_writes_the_targets_own_tokens():
-    target, models = (
-        table_model(6, 1, name="target"),
-        [table_model(6, seed, name=f"stage {seed}") for seed in range(2, 5)],
-    )
+    target = table_model(6, 1, name="target")
+    models = {f"stage {seed}": table_model(6, seed, name=f"stage {seed}") for seed in (2, 3, 4)}
     for sampler in SAMPLERS.values():
-        plain = decode(target, NoDraft(), PROMPT, Chance(5, sampler), max_new_tokens=6).tokens
+        given = {"prompt": PROMPT, "chance": Chance(5, sampler), "max_new_tokens": 6}
         tree: Draft = MaxGram(None, 3)
         chain: Draft = MaxGram(None, 3)
-        for model in reversed(models):
-            tree, chain = (
-                StagedTree(TreeDraft(model, budget=4, depth=3), tree),
-                StagedChain(model, chain, 3),
-            )
-            for draft in (tree, chain):
-                assert (
-                    decode(target, draft, PROMPT, Chance(5, sampler), max_new_tokens=6).tokens
-                    == plain
-                )
-        assert (
-            set(models_in(target, tree))
-            == {"target", "stage 2", "stage 3", "stage 4"}
-            == set(models_in(target, chain))
-        )
+        for model in reversed(models.values()):
+            tree = StagedTree(TreeDraft(model, budget=4, depth=3), tree)
+            chain = StagedChain(model, chain, 3)
+            drafts = (tree, chain, NoDraft())
+            assert len({decode(target, draft, **given).tokens for draft in drafts}) == 1
+        assert {*models, "target"} == {*models_in(target, tree)} == {*models_in(target, chain)}
 
 
 def test_bad_values_are_refused():
     model = table_model(3, 1)
-    with pytest.raises(ValueError, match="at least 1 node per pass, got guided=0"):
+    with pytest.raises(ValueError, match="guided is 1 or more, got 0"):
         StagedTree(ChainDraft(model), NoDraft(), guided=0)
-    with pytest.raises(ValueError, match="at least 1 guess, got length=0"):
+    with pytest.raises(ValueError, match="a chain's length is 1 or more, got 0"):
         StagedChain(model, NoDraft(), 0)
     with pytest.raises(ValueError, match=r'"ranked" or "iid", got \'top\''):
         StagedChain(model, NoDraft(), siblings="top")

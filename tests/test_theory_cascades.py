@@ -156,7 +156,10 @@ PAIR = {"a": 1, "b": 1}
         (lambda: relay_speed_up([0.5], [0.1], [-2]), r"\[0.1\] and \[-2\]"),
         (lambda: best_relay([0.5], [0.1], longest=-1), "longest=-1"),
         (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
-        (lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"), "b has none; there are a"),
+        (
+            lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"),
+            "b has none; there are a",
+        ),
         (lambda: counted_speed_up(3, {"b": 1}, PAIR, target="a"), r"got 'a', .* passes {'b': 1}"),
         (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PAIR, target="a"), "'b': -1"),
     ],

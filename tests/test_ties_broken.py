@@ -40,24 +40,26 @@ class Leaky(CachedModel):
 
     def __init__(self, model: CachedModel, sees) -> None:
         super().__init__(model.model, "target")
-        cache, mask = self._cache, self._cache.mask
+        begin = self._cache.begin
 
-        def leaky(new: range) -> np.ndarray:
-            seen = np.zeros((len(new), new.stop), bool)
-            for row, entry in enumerate(new):
-                seen[row, [other for other in new if sees(cache.parents, entry, other)]] = True
-            return mask(new) | seen
+        def leaky(used: int, committed: int, paths: list[list[int]]) -> np.ndarray:
+            seen, lines = (
+                begin(used, committed, paths),
+                [[*range(committed), *one] for one in paths],
+            )
+            for row, mine in enumerate(lines):
+                seen[row, [other[-1] for other in lines if sees(mine, other)]] = True
+            return seen
 
-        cache.mask = leaky
+        self._cache.begin = leaky
 
 
-def siblings(parents, entry: int, other: int) -> bool:
-    return other <= entry and parents[other] == parents[entry]
+def siblings(mine: list[int], other: list[int]) -> bool:
+    return other[-1] <= mine[-1] and other[-2:-1] == mine[-2:-1]
 
 
-def siblings_children(parents, entry: int, other: int) -> bool:
-    above = [parents[parents[one]] if parents[one] >= 0 else None for one in (entry, other)]
-    return above[0] == above[1] and parents[entry] != parents[other]
+def siblings_children(mine: list[int], other: list[int]) -> bool:
+    return mine[-3:-2] == other[-3:-2] and mine[-2:-1] != other[-2:-1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -90,13 +92,9 @@ def test_the_children_of_wrong_siblings_must_not_be_seen(ladder, dtype):
 class Rolled(CachedModel):
     """A model that hands over other tokens' logits where a pass has more than one row."""
 
-    def _forward(self, parents, tokens, positions, keep):
-        new = super()._forward(parents, tokens, positions, keep)
-        if len(tokens) > 1:
-            self._cache.logits |= {
-                entry: self._cache.logits[entry].roll(7) for entry in new[len(new) - keep :]
-            }
-        return new
+    def run_rows(self, tokens, positions, paths, keep):
+        logits = super().run_rows(tokens, positions, paths, keep)
+        return logits.roll(7, dims=-1) if len(tokens) > 1 else logits
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -104,7 +104,7 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank(ra
     "rates,edges,binned,message",
     [
         ((), (), (), "probabilities that never rise"),
-        ((0.2, 0.4), (), (), "never rise with the rank"),
+        ((0.2, 0.4), (), (), "never rise"),
         ((1.2,), (), (), "probabilities"),
         ((0.5,), (1.0,), ((0.5,),), "one bin more than edges, got .* and 1 bins"),
         ((0.5,), (1.0,), ((0.5,),) * 3, "one bin more than edges, got .* and 3 bins"),
@@ -112,8 +112,8 @@ def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank(ra
         ((0.5,), (), ((0.5,),), "one bin more than edges"),
         ((0.5,), (2.0, 1.0), ((0.5,),) * 3, "rising edges"),
         ((0.5,), (1.0, 1.0), ((0.5,),) * 3, "rising edges"),
-        ((0.5,), (1.0,), ((0.5,), (0.5, 0.1)), "each bin of a match table holds 1 probabilities"),
-        ((0.5,), (1.0,), ((0.5,), (1.5,)), "probabilities, one per rank"),
+        ((0.5,), (1.0,), ((0.5,), (0.5, 0.1)), "each bin holds 1 probabilities"),
+        ((0.5,), (1.0,), ((0.5,), (1.5,)), "each bin holds 1 probabilities"),
     ],
 )
 def test_what_is_no_match_table_is_refused(rates, edges, binned, message):

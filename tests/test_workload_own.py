@@ -156,7 +156,7 @@ def test_models_of_another_kind_or_with_pickled_weights_are_refused(tmp_path, fo
     torch.save({}, pickled / "pytorch_model.bin")
     for load, folder, complaint in (
         (load_model, t5, r"it is an encoder-decoder model \(t5\), which `load_seq2seq` reads"),
-        (load_seq2seq, folders["target"], r"not an encoder-decoder model \(llama\).*`load_model"),
+        (load_seq2seq, folders["target"], r"no encoder-decoder model \(llama\).*`load_model"),
         (load_model, pickled, r"its weights are pickled \(pytorch_model\.bin\).*safetensors"),
     ):
         with pytest.raises(ValueError, match=complaint):

@@ -1,6 +1,4 @@
-"""What all commands share: the parser, one word and meaning for each common option, the check of
-every place that is written to, and how a table is written.
-"""
+"""What all commands share: the parser, the common options, checks of places, and CSV tables."""
 
 import argparse
 import contextlib
@@ -77,7 +75,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def _check_counts(given: argparse.Namespace) -> None:
-    """Raises ValueError for a whole number below 1; some may be 0."""
     for name, value in vars(given).items():
         least = 0 if name in FROM_ZERO else 1
         for count in value if isinstance(value, (list, tuple)) else [value]:

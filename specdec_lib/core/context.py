@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 class Context:
     """All tokens so far: the first `prompt_tokens` are the prompt, the rest were generated.
 
-    tokens           token numbers, oldest first; at least one
-    prompt_tokens    number of prompt tokens, 1…len(tokens); 1 for an encoder-decoder model (the
-                     decoder's start token)
+    tokens           oldest first; at least one
+    prompt_tokens    1…len(tokens); 1 for an encoder-decoder model (the decoder's start token)
     source           the encoder's tokens; None for a decoder-only model
     """
 
@@ -21,14 +20,10 @@ class Context:
 
     def __post_init__(self) -> None:
         if not self.tokens:
-            raise ValueError(
-                "the prompt is empty; give at least one token (a start or end-of-text token will"
-                " do)"
-            )
-        if not 1 <= self.prompt_tokens <= len(self.tokens):
-            raise ValueError(
-                f"prompt_tokens must lie in 1…{len(self.tokens)}, got {self.prompt_tokens}"
-            )
+            raise ValueError("the prompt is empty; give a token, such as that of the start")
+        given, length = self.prompt_tokens, len(self.tokens)
+        if not 1 <= given <= length:
+            raise ValueError(f"prompt_tokens must lie in 1…{length}, got {given}")
         if min(self.tokens) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens)}")
 

@@ -1,6 +1,5 @@
-"""The folders of the repository, and files that are written whole or not at all.
-
-An unfinished file is named ".NAME.PID.partial", so that a later process knows which one wrote it.
+"""The folders of the repository, and files that are written whole or not at all. An unfinished file
+is named ".NAME.PID.partial", so that a later process knows which one wrote it.
 """
 
 import hashlib
@@ -47,10 +46,7 @@ def partial(path: Path, suffix: str = "") -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically; after an error the old file is unchanged.
-
-    Raises ValueError if a link, a device or a folder is there.
-    """
+    """Replace a file atomically; raises ValueError if a link, a device or a folder is there."""
     write_together({path: content})
 
 
@@ -70,9 +66,8 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between two comments of a page, "<!-- MARK: begin -->" and "… end -->".
-
-    Raises ValueError if one is missing.
+    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page; raises
+    ValueError if one is missing.
     """
     begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
     whole = page.read_text(encoding="utf-8")
@@ -108,9 +103,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Make a folder if need be; raises ValueError, and leaves none behind, if it cannot be written
-    to.
-    """
+    """Make a folder if need be; raises ValueError, and leaves none, if it is not writable."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,9 +117,8 @@ def check_writable(folder: Path) -> None:
             if path.is_dir() and not any(path.iterdir()):
                 path.rmdir()
         reason = problem.strerror or type(problem).__name__
-        raise ValueError(
-            f"the folder {folder} cannot be written to ({reason}); mend that, or name another"
-        ) from problem
+        why = f"cannot be written to ({reason}); mend that, or name another"
+        raise ValueError(f"the folder {folder} {why}") from problem
 
 
 def _runs(process: int) -> bool:
@@ -143,10 +135,8 @@ def _runs(process: int) -> bool:
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """A folder's card, after checking that it lists the `needed` files, and that each listed one
-    exists and has the listed SHA-256.
-
-    Raises ValueError naming the file that is missing or damaged.
+    """A folder's card.  Raises ValueError naming the file unless it lists the `needed` ones, and
+    each listed file exists and has its SHA-256.
     """
     path = folder / "card.json"
     if not path.is_file():

@@ -24,10 +24,7 @@ LONGEST = 60  # characters of a value in a message
 
 def checked(public: Public) -> Public:
     """The same function or class, which raises ValueError for a value of another kind than its
-    annotation names, before it does anything: what it got and what it takes.
-
-    Lists and arrays do for tuples. An annotation that is a string is not checked: it names a
-    package that is not imported.
+    annotation names. Lists and arrays do for tuples; annotations that are strings are not checked.
     """
     function = public.__init__ if isinstance(public, type) else public
     parameters = inspect.signature(function).parameters.values()
@@ -55,9 +52,7 @@ def checked(public: Public) -> Public:
 
 
 def is_a(value: object, hint: object) -> bool:
-    """Whether a value is of the kind that an annotation names, every element of a sequence and
-    every entry of a mapping included.
-    """
+    """Whether a value, with all elements or entries, is of the kind that an annotation names."""
     if _is_union(hint):
         return any(is_a(value, one) for one in get_args(hint))
     kind, parts = get_origin(hint), get_args(hint)
@@ -76,9 +71,7 @@ def is_a(value: object, hint: object) -> bool:
 
 
 def _holds(value: object, kind: type, parts: tuple) -> bool:
-    """Whether a value is such a collection and its elements are of their kinds; an iterator's are
-    not looked at.
-    """
+    """Whether a value is such a collection of such elements; an iterator's are not looked at."""
     if isinstance(value, np.ndarray | Tensor):
         value = value.tolist()
     does = (list, tuple) if kind is tuple else kind

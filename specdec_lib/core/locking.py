@@ -1,6 +1,4 @@
-"""Threads that share a memory take turns, so that what is remembered between calls fits one of
-them; processes that write into one folder refuse each other.
-"""
+"""Threads that share a memory take turns; processes that write to one folder refuse each other."""
 
 import contextlib
 import datetime
@@ -17,9 +15,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """A method that one thread at a time runs: of all objects with the same `model`, or of the
-    object itself where it has none.
-    """
+    """A method that one thread at a time runs: of all objects with the same `model`, or itself."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:
@@ -33,10 +29,8 @@ def in_turn(method: Callable) -> Callable:
 
 @contextlib.contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Within, no other process is within for this folder: the file "lock" in it is locked, which
-    ends with the process however it ends, and "lock.owner" says who it is and since when.
-
-    Raises ValueError with that owner if another process is within.
+    """Within, the file "lock" of this folder is locked, and "lock.owner" says by whom; raises
+    ValueError with that owner if another process is within.
     """
     from filelock import FileLock, Timeout
 
@@ -45,10 +39,8 @@ def only_process(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as problem:
         known = owner.read_text(encoding="utf-8") if owner.is_file() else "another process"
-        raise ValueError(
-            f"{folder} is being written to by {known}; wait until it ends, or name another with"
-            " --out DIR"
-        ) from problem
+        remedy = "wait until it ends, or name another with --out DIR"
+        raise ValueError(f"{folder} is being written to by {known}; {remedy}") from problem
     try:
         since = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
         who = f"process {os.getpid()} on {platform.node()}, since {since}"

@@ -8,11 +8,8 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")  # 
 
 
 def processor_name(listing: Path = LISTING) -> str:
-    """The processor's name as the system gives it, else its architecture, and the widest
-    instructions for matrix products that it has: "AMD EPYC, avx512_vnni".
-
-    Virtual machines give processors of several generations one name; the instructions, on which
-    every time depends, tell them apart.
+    """The processor's name, else its architecture, and its widest instructions for products, which
+    tell generations of one name apart: "AMD EPYC, avx512_vnni".
     """
     lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ()
     found = {

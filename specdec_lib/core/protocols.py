@@ -35,11 +35,11 @@ class Usage:
 class LanguageModel(Protocol):
     """A model that continues a context at every node of a tree.
 
-    name             its name in records and figures; unique within one generation
+    name             in records and figures; unique within one generation
     vocabulary       number of tokens; they are 0…vocabulary − 1
     max_positions    every token's absolute position must be below it
     runtime          what computes its passes, such as "reference: …"; empty for a table
-    usage            what it has computed since it was made; None for a table, which runs no network
+    usage            what it has computed since it was made; None for a table
     """
 
     name: str
@@ -58,8 +58,8 @@ class LanguageModel(Protocol):
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """Row i: the logits of the token after node i, given the context and the path to the node.
+        What a model remembers never changes a result.
 
-        A pure function: a model may remember what it has read, and that never changes a result.
         Raises ValueError if the tree is not rooted at the context's end, or a token or position is
         out of range.
         """
@@ -89,9 +89,7 @@ Ranked = tuple[Sequence[int], Sequence[float]]
 
 @runtime_checkable
 class TreeGrower(Protocol):
-    """A language model that can also choose children for its nodes, and grow a whole tree of them
-    in one call.
-    """
+    """A language model that also chooses a node's children, and grows a whole tree in one call."""
 
     def grow(
         self,
@@ -103,13 +101,9 @@ class TreeGrower(Protocol):
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """Grow the tree of "ranked" siblings that a `TreeDraft` would grow from `score` level by
-        level, up to rounding of scores; None where the model cannot.
-
-        widths    children per node at each depth; with a budget, each width is the budget
-        budget    the maximum number of guesses; the best-scored are kept; None keeps all
-        floor     lowest score of a guess
-        match     turns ranks and gaps into scores above temperature 0
+        """The tree of "ranked" siblings that a `TreeDraft` of these settings would grow from
+        `score`, up to rounding of scores; with a budget each width is the budget. None where the
+        model cannot.
         """
         ...
 
@@ -117,8 +111,7 @@ class TreeGrower(Protocol):
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
         """Read a tree as `score` does; returns a function that gives the first `width` "ranked"
-        children of a node as a `TreeDraft` would choose them from its row, up to rounding of
-        factors; None where the model cannot.
+        children of a node, up to rounding of factors; None where the model cannot.
         """
         ...
 
@@ -128,13 +121,12 @@ class Draft(Protocol):
     """An object that guesses how a context continues."""
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Guess how `context` goes on: a tree rooted at its last token.
+        """Guess how `context` goes on: a tree rooted at its last token, maybe the root alone.
 
-        Guesses may be bad, but the row [vocab] of a token that was drawn must be the exact
-        distribution it was drawn from, given its earlier siblings, and which nodes exist must not
-        depend on drawn tokens; otherwise `reject` is not exact. A token that was not drawn has the
-        row None. Scores lie in [0, 1] and never exceed the parent's. A draft may guess nothing:
-        the root alone.
+        The row [vocab] of a token that was drawn must be the exact distribution it was drawn from,
+        given its earlier siblings, and which nodes exist must not depend on drawn tokens; otherwise
+        `reject` is not exact. Other tokens have the row None. Scores lie in [0, 1] and never exceed
+        the parent's.
         """
         ...
 
@@ -164,17 +156,14 @@ class Rule(Protocol):
 
 def check_root(context: Context, tree: TokenTree, vocabulary: int, max_positions: int) -> None:
     """Raise ValueError unless `tree` continues `context` and both fit the model."""
-    if tree.root_position != len(context) - 1 or tree.tokens[ROOT] != context.tokens[-1]:
-        raise ValueError(
-            f"a tree is rooted at its context's last token: token {context.tokens[-1]} at position"
-            f" {len(context) - 1},"
-            f" got token {tree.tokens[ROOT]} at position {tree.root_position}"
-        )
+    root, wanted = (tree.tokens[ROOT], tree.root_position), (context.tokens[-1], len(context) - 1)
+    if root != wanted:
+        rooted = "a tree is rooted at its context's last token: token {} at position {}"
+        raise ValueError(f"{rooted.format(*wanted)}, got token {root[0]} at position {root[1]}")
     largest = max(max(context.tokens), max(tree.tokens))
     if largest >= vocabulary:
         raise ValueError(f"tokens must be below the vocabulary's size {vocabulary}, got {largest}")
     deepest = tree.root_position + max(tree.depths)
     if deepest >= max_positions:
-        raise ValueError(
-            f"positions must be below the context length {max_positions}, got {deepest}"
-        )
+        limit = f"the context length {max_positions}"
+        raise ValueError(f"positions must be below {limit}, got {deepest}")

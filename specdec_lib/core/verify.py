@@ -1,7 +1,5 @@
-"""The two rules that verify a tree: tree, target logits and chance in, a verdict out.
-
-Each is one walk, which reports its decisions to a trace and can be lenient where a draft model
-reviews other guesses; the target itself is never lenient.
+"""The two rules that verify a tree: tree, target logits and chance in, a verdict out. Each is one
+walk, which reports its decisions to a trace; reviews by a draft model may be lenient.
 """
 
 import math
@@ -23,30 +21,27 @@ def look_up(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
     """Accept guesses while each equals the token that the target itself chooses for this seed and
-    position (`Chance.choose`), and add its next choice. The output is the target's own token for
-    token, whatever the drafts propose.
+    position, and add its next choice: the target's own output, whatever the drafts propose.
 
-    Raises ValueError unless there is one row of logits per node.
-    Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
+    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
+    4, with noise shared by position; greedy is temperature 0.
     """
     return follow_choices(tree, target_logits, chance)
 
 
 def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
     """Go down from the root: at each node test the children in order, and follow the first that is
-    accepted. Where none is, end with a token drawn from what they left of the target's
-    distribution. The output has the target's distribution, if each node's row in the tree is the
-    distribution its token was drawn from.
+    accepted; where none is, end with a token drawn from what they left of the target's
+    distribution. The output has the target's distribution, if the rows of the tree are honest.
 
     A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
-    where `wanted` is at first the target's distribution, and after a rejection the residual
-    max(0, wanted − offered), normalised. The same formula holds for chains, for siblings drawn with
-    and without replacement, and for tokens that were not drawn (a point mass).
+    where `wanted` is at first the target's distribution, and after a rejection the residual max(0,
+    wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
+    for tokens that were not drawn (a point mass).
 
-    Raises ValueError unless there is one row of logits per node, and each node's own row, where it
-    has one, gives its token a probability.
-    Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024
-    (Sequoia).
+    Raises ValueError unless there is one row of logits per node, and a row gives its own token a
+    probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and
+    Chen et al. 2024 (Sequoia).
     """
     return try_children(tree, target_logits, chance)
 
@@ -98,8 +93,8 @@ def follow_choices(
     lenience: Lenience | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Walk down while the target's own choice, or a child whose lenience allows it, is among the
-    children: the walk of `look_up`.  The trace receives one `Choice` per node on the path.
+    """The walk of `look_up`: down while the target's own choice, or a child whose lenience allows
+    it, is among the children; one `Choice` per node on the path is traced.
     """
     _check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -123,11 +118,10 @@ def try_children(
     leniences: Sequence[float] | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Walk down through the children that pass their tests: the walk of `reject`.
+    """The walk of `reject`: down through the children that pass their tests; one `Trial` per child
+    tried, and the `FinalDraw`, are traced.
 
-    leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered);
-                 None is 1 everywhere
-    trace        receives one `Trial` per child tried, and the `FinalDraw`
+    leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered)
     """
     _check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -154,9 +148,8 @@ def try_children(
 def remaining(
     wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
 ) -> Float[Tensor, " vocab"]:
-    """The residual distribution max(0, wanted − offered), normalised, after a token drawn from
-    `offered` (None is the point mass at `token`) was rejected; `wanted` itself where rounding
-    leaves nothing.
+    """The residual distribution max(0, wanted − offered), normalised, after a token of `offered`
+    (None is the point mass) was rejected; `wanted` itself where rounding leaves nothing.
     """
     if offered is None:
         left = wanted.clone()
@@ -177,10 +170,8 @@ def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabul
         return probability
     else:
         got = f"probability {probability}"
-    raise ValueError(
-        f"a row is a distribution over {vocabulary} tokens in which its own token {token} is"
-        f" possible, got {got}"
-    )
+    row = f"a row is a distribution over {vocabulary} tokens"
+    raise ValueError(f"{row} in which its own token {token} is possible, got {got}")
 
 
 def _check_rows(tree: TokenTree, target_logits: Tensor) -> None:

@@ -22,9 +22,7 @@ class NoDraft:
 @dataclass(frozen=True)
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one and named after the first.
-
-    `propose` raises ValueError if a part draws its guesses by chance: `reject` tests a token that
-    was drawn twice twice, so the two must not be made one.
+    `propose` raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
     """
 
     parts: tuple[Draft, ...]
@@ -46,9 +44,7 @@ class MergedDraft:
 @dataclass(frozen=True)
 class FirstDraft:
     """The guesses of the first of several drafts that makes at least `least` of them, else of the
-    last. Drafts before it run too, and cost their passes.
-
-    `propose` raises ValueError if guesses that were drawn by chance would be passed over.
+    last. `propose` raises ValueError if guesses that were drawn by chance would be passed over.
     """
 
     parts: tuple[Draft, ...]
@@ -56,10 +52,8 @@ class FirstDraft:
 
     def __post_init__(self) -> None:
         if not self.parts or self.least < 1:
-            raise ValueError(
-                "the first of several drafts needs at least one part and 1 guess, got"
-                f" {len(self.parts)} and least={self.least}"
-            )
+            got = f"{len(self.parts)} and least={self.least}"
+            raise ValueError(f"the first of several needs a part and 1 guess or more, got {got}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The tree of the first part that guesses enough, else of the last."""
@@ -68,8 +62,6 @@ class FirstDraft:
             if tree.guesses >= self.least:
                 return tree
             if tree.has_rows:
-                raise ValueError(
-                    "guesses that were drawn cannot be passed over (it would bias"
-                    f" `reject`): {tree.guesses} of part {number}"
-                )
+                drawn = "guesses that were drawn cannot be passed over (it would bias `reject`)"
+                raise ValueError(f"{drawn}: {tree.guesses} of part {number}")
         return self.parts[-1].propose(context, chance.inner("part", (len(self.parts) - 1,)))

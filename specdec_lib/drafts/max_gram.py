@@ -1,8 +1,7 @@
 """Max-Gram: copy what followed the longest earlier occurrence of the context's own ending; a bigram
-table fills the rest.
+table fills the rest. The prompt is searched before the generation, and wins even with a match of
+one token, as in the paper's listing.
 
-The prompt is searched before the generation, and wins even with a match of one token, as in the
-paper's listing; the authors' later code takes the longest match over both, and always drafts 10.
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
 a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
 the ending never matches itself; no more than `length` tokens come back; a token the bigram table
@@ -31,12 +30,10 @@ ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sourc
 class MaxGram:
     """A chain of copied tokens, continued from a bigram table.
 
-    bigrams    per token its most likely continuation, −1 for none (`Katz.bigrams`); None for no
-               table
-    length     tokens in the chain, at most
-    window     longest suffix that is searched for, in tokens; None for no limit
-    least      the shortest match that is copied from, in tokens
-    index      what has been read; copies made by `dataclasses.replace` share it
+    bigrams          per token its most likely continuation, −1 for none (`Katz.bigrams`), or None
+    length           tokens in the chain, at most
+    window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
+    index            what has been read; copies made by `dataclasses.replace` share it
     """
 
     bigrams: np.ndarray | None = None
@@ -50,21 +47,17 @@ class MaxGram:
             raise ValueError(f"a chain has a length of at least 1, got {self.length}")
         check_size("a chain's length", self.length)
         if self.least < 1 or (self.window is not None and self.window < self.least):
-            raise ValueError(
-                "a match has at least 1 token and at most as many as the window, got"
-                f" least={self.least} and window={self.window}"
-            )
+            got = f"least={self.least} and window={self.window}"
+            raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
         table = self.bigrams
         if table is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
-            raise ValueError(
-                f"a bigram table is one row of integers, got shape {table.shape} of {table.dtype}"
-            )
-        if table.size and not (-1 <= table.min() and table.max() < len(table)):
-            raise ValueError(
-                f"bigrams must lie in -1…{len(table) - 1}, got {table.min()}…{table.max()}"
-            )
+            got = f"shape {table.shape} of {table.dtype}"
+            raise ValueError(f"a bigram table is one row of integers, got {got}")
+        last = len(table) - 1
+        if table.size and not (-1 <= table.min() and table.max() <= last):
+            raise ValueError(f"bigrams must lie in -1…{last}, got {table.min()}…{table.max()}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -72,12 +65,9 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of nodes copied after the earliest of the longest matches, named "prompt" or
-        "generation" and at most to the end of that region, then "bigram" ones; the root alone
-        without match and table. `chance` is not used.
-
-        The encoder's tokens are searched in place of the prompt where there are any; the generation
-        only where the prompt holds no match.
+        """A chain of nodes copied after the earliest of the longest matches, named "prompt" (or the
+        encoder's tokens) or "generation" and at most to the end of that region, then "bigram" ones;
+        the root alone without match and table.
         """
         origin, copied = self._copied(context)
         filled = self._filled(
@@ -106,10 +96,8 @@ class MaxGram:
         if self.bigrams is None or not missing:
             return tokens
         if token >= len(self.bigrams):
-            raise ValueError(
-                f"the bigram table has {len(self.bigrams)} entries, one per token of the"
-                f" vocabulary, and none for token {token}"
-            )
+            entries = f"{len(self.bigrams)} entries, one per token of the vocabulary"
+            raise ValueError(f"the bigram table has {entries}, and none for token {token}")
         likeliest = self.bigrams.item
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)

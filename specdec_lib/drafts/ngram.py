@@ -23,12 +23,10 @@ class NgramDraft:
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         deepest guess of a tree with a budget
-    source        the name of its nodes
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
-                  raised to this power and renormalised over the likeliest tokens, which
-                  approximates temperature 1
+                  raised to this power and renormalised over the likeliest tokens
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
     """
@@ -44,22 +42,14 @@ class NgramDraft:
 
     def __post_init__(self) -> None:
         if (self.widths is None) == (self.budget is None):
-            raise ValueError(
-                f"give widths or a budget, not both: got widths={self.widths}, budget={self.budget}"
-            )
-        if self.widths is not None and not (
-            self.widths and all(isinstance(width, int) and width >= 1 for width in self.widths)
-        ):
-            raise ValueError(
-                "widths are whole numbers of at least 1, one per depth and at least one, got"
-                f" {self.widths}"
-            )
+            got = f"widths={self.widths}, budget={self.budget}"
+            raise ValueError(f"give widths or a budget, not both: got {got}")
+        if self.widths is not None and min(self.widths, default=0) < 1:
+            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
         check_widths(self.widths or ())
         check_budget(self.budget, self.depth)
         if self.siblings not in ("ranked", "top"):
-            raise ValueError(
-                f'the siblings of an n-gram draft are "ranked" or "top", got {self.siblings!r}'
-            )
+            raise ValueError(f'siblings of a table are "ranked" or "top", got {self.siblings!r}')
         if not 0 < self.counted_at < math.inf:
             raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 
@@ -88,7 +78,7 @@ class NgramDraft:
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
         """The k best under the shared noise of the max(k, 16) likeliest continuations of `tokens`,
-        the best first, and their gaps as `MatchTable` has them; others never compete.
+        the best first, and their gaps as `MatchTable` has them.
         """
         table, [key] = self.table, noise_keys(chance, position, 1)
         window, warp = table.window(tokens), self._warp(chance)
@@ -96,7 +86,6 @@ class NgramDraft:
         return found.tolist(), gaps.tolist()
 
     def _warp(self, chance: Chance) -> Warp:
-        """How compiled code ranks the likeliest continuations."""
         sampler = chance.sampler
         noisy = sampler.temperature > 0 and self.siblings == "ranked"
         return Warp(

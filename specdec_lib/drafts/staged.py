@@ -1,7 +1,6 @@
 """Staged drafts: a cheaper scout, which may be staged itself, feeds the passes of the draft model.
 
-Source: Spector and Ré 2023, section 3.2; the paper leaves the rule between the two small models
-open, and these are our two readings.
+Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
 
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, check_size
 from specdec_lib.core.verify import look_up, reject
-from specdec_lib.drafts.trees.children import Child, add_children
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
+from specdec_lib.drafts.trees.slots import Child, add_children
 
 Path = tuple[int, ...]  # tokens from below the root down to a node
 
@@ -24,14 +23,11 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many of the draft's passes.
+    """The tree of `draft`, node for node, in at most as many of the draft's passes; nodes that the
+    scout guessed too bear its source's name.
 
-    scout     guesses which nodes come next; the draft scores them in the same pass, so that each
-              right guess makes a later pass smaller or needless
+    scout     guesses which nodes come next, for the draft to score in the same pass
     guided    number of unread nodes per pass, best-scored first, below which the scout guesses
-
-    A node is named after the scout's source if the scout guessed it too. The scout's guesses decide
-    nothing, so any rule stays as exact as without it.
     """
 
     draft: TreeDraft | ChainDraft
@@ -39,14 +35,7 @@ class StagedTree:
     guided: int = 4
 
     def __post_init__(self) -> None:
-        if self.guided < 1:
-            raise ValueError(
-                f"the scout guesses below at least 1 node per pass, got guided={self.guided}"
-            )
-
-    @property
-    def _tree(self) -> TreeDraft:
-        return self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        check_size("guided", self.guided, least=1)
 
     @property
     def siblings(self) -> str:
@@ -59,10 +48,9 @@ class StagedTree:
         return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Grow the draft's tree from the known logits, score all missing nodes in one pass, and
-        repeat until none is missing.
-        """
-        reading = _Reading(self, self._tree, context, chance)
+        """Grow the tree from the known logits, and score missing nodes, until none is missing."""
+        tree = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
+        reading = _Reading(self, tree, context, chance)
         while True:
             tree = reading.draft.grow(context, chance, reading.children)
             if not reading.missing:
@@ -133,9 +121,8 @@ class StagedChain:
     """A chain of `length` guesses that `model` decodes speculatively from its scout's guesses: the
     second stage of Spector and Ré 2023 taken literally.
 
-    siblings    "ranked": the model's own choices under the shared noise, as of `ChainDraft`, found
-                by `look_up`; "iid": drawn from the model's distribution, which is each node's row,
-                by `reject`
+    siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
+                drawn from the model's distribution, each node's row, by `reject`
     match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
                 0 the model's probability of the token does so instead
     """
@@ -147,16 +134,9 @@ class StagedChain:
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(
-                f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
-                " NoDraft"
-            )
-        check_size("a chain's length", self.length)
+        check_size("a chain's length", self.length, least=1)
         if self.siblings not in ("ranked", "iid"):
-            raise ValueError(
-                f'the siblings of a staged chain are "ranked" or "iid", got {self.siblings!r}'
-            )
+            raise ValueError(f'siblings of a stage are "ranked" or "iid", got {self.siblings!r}')
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""

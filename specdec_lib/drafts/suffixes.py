@@ -1,11 +1,7 @@
-"""Find the longest suffix of a context that occurred before, in microseconds.
-
-A suffix automaton accepts every n-gram of a region, and stores where each first ended. A caller may
-go back, branch, or turn to another prompt without saying so: every query is compared with what is
-remembered, and an answer depends on the context alone. In a text of 4,096 tokens it takes 20 to 40
-µs, and hundreds for a caller that branches where one token stands over and over.
-Source: Blumer et al. 1985 (the automaton); Hu et al. 2024 (SAM decoding) follow a text through one
-in speculative decoding as well.
+"""Find the longest suffix of a context that occurred before, in microseconds: a suffix automaton
+accepts every n-gram of a region, and stores where each first ended. A caller may go back, branch,
+or turn to another prompt: an answer depends on the context alone. Source: Blumer et al. 1985 (the
+automaton); Hu et al. 2024 (SAM decoding) decode by one as well.
 """
 
 from collections.abc import Sequence
@@ -88,9 +84,7 @@ class Automaton:
                 del values[new:]
 
     def walk(self, match: Match, tokens: Sequence[int]) -> list[Match]:
-        """After each of these tokens, the longest n-gram of the text that ends there and does not
-        begin before `match`.
-        """
+        """After each token, the longest n-gram that ends there and begins not before `match`."""
         steps, (state, length), matches = self.steps, match, []
         for token in tokens:
             while state >= 0 and token not in steps[state]:
@@ -101,9 +95,7 @@ class Automaton:
         return matches
 
     def end(self, match: Match, tokens: tuple[int, ...], window: int | None) -> int:
-        """Where the first occurrence of a match ends, which is a suffix of `tokens`; of its last
-        `window` tokens if that is less.
-        """
+        """Where the first occurrence of a match, or of the last `window` of its `tokens`, ends."""
         state, length = match
         if window is not None and window < length:
             state = START
@@ -115,12 +107,10 @@ class Automaton:
 class Text:
     """A context that was searched before, and the automatons of its prompt and its generation.
 
-    given      the region searched first and its automaton, which lacks the region's last token:
-               nothing follows that
+    given      the region searched first and its automaton, without the region's last token
     settled    a beginning that holds the prompt and is never dropped
     begun      the very tuple that the context went on from, compared by identity
-    matches    in `given`, of the text that ends with the prompt's last token, with the first
-               generated one, …
+    matches    in `given`, of the text that ends with the prompt's last token, the first new one, …
     """
 
     def __init__(self, context: Context, given: tuple[tuple[int, ...], Automaton]) -> None:
@@ -132,8 +122,8 @@ class Text:
         self.matches = automaton.walk((automaton.wholes[read], read), self.tokens[read:])[-1:]
 
     def shared(self, context: Context) -> int | None:
-        """How many tokens a context begins with that this text begins with too; None where it
-        leaves the settled beginning or has another prompt or source.
+        """How many tokens both begin with; None if they part before the settled end, or start
+        otherwise.
         """
         mine, tokens, settled = self.tokens, context.tokens, len(self.settled)
         if self.prompt_tokens != context.prompt_tokens or not (
@@ -189,9 +179,9 @@ class SuffixIndex:
         """Whether the match lies in the generation, and where in its region the token stands that
         follows it; None where nothing matches.
 
-        The match is the longest suffix of the context, of `least` to `window` tokens, that stands
-        in the prompt, or in its source, with a token after it, and the earliest of equally long
-        ones; the same in the generation where there is none.
+        The match is the earliest of the longest suffixes of the context, of `least` to `window`
+        tokens, that stand in the prompt, or in its source, with a token after it; else in the
+        generation.
         """
         text = self._text(context)
         match = text.matches[-1]
@@ -211,15 +201,13 @@ class SuffixIndex:
                 del self._texts[place]
                 break
         else:
-            text, shared = Text(context, self._given(context)), context.prompt_tokens
+            region = context.prompt if context.source is None else context.source
+            known = next((text.given for text in self._texts if text.given[0] == region), None)
+            given = known or (region, Automaton(region[:-1]))
+            text, shared = Text(context, given), context.prompt_tokens
         if text.tokens is not context.tokens:
             text.follow(context.tokens, shared)
         text.begun = context.begun
         self._texts.insert(0, text)
         del self._texts[REMEMBERED:]
         return text
-
-    def _given(self, context: Context) -> tuple[tuple[int, ...], Automaton]:
-        region = context.prompt if context.source is None else context.source
-        known = next((text.given for text in self._texts if text.given[0] == region), None)
-        return known or (region, Automaton(region[:-1]))

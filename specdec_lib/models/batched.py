@@ -1,7 +1,5 @@
-"""One token for each of many independent sequences per pass: a Llama decoder over a static cache.
-
-Hugging Face's generation pads a batch and waits for its longest sequence. Here every sequence has
-its own length, and one that has ended is replaced by a new one at once (continuous batching).
+"""One token for each of many independent sequences per pass: a Llama decoder over a static cache,
+where each sequence has its own length and is replaced as soon as it has ended.
 """
 
 from collections.abc import Sequence
@@ -15,10 +13,8 @@ from transformers import LlamaForCausalLM
 class BatchedPasses:
     """The logits of a Llama model's next token for `sequences` sequences at a time.
 
-    sequences    how many there are
     positions    how many tokens each may have at most
-    dtype        None is bfloat16 where the processor multiplies it: weights and cache are rounded,
-                 which is good enough to learn from, not to measure on
+    dtype        None is bfloat16 where the processor multiplies it: to learn from, not to measure
     head         the token ids that are scored, None for all
     """
 
@@ -48,10 +44,7 @@ class BatchedPasses:
 
     @torch.inference_mode()
     def logits(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """The logits after one more token of every sequence.
-
-        tokens, positions    one per sequence; what lies behind a position is not looked at
-        """
+        """The logits after one more token, with its position, of every sequence."""
         rows, seen = torch.arange(len(tokens)), int(positions.max()) + 1
         hidden = self.embedding[tokens]
         cosine, sine = (part[positions, None] for part in self.rotation)
@@ -116,7 +109,6 @@ def _layer(layer: torch.nn.Module, dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 def _rotation(model: LlamaForCausalLM, positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine per position, in the network's own layout."""
     place = torch.arange(positions)[None]
     cosine, sine = model.model.rotary_emb(torch.zeros(1, dtype=torch.float32), place)
     return cosine[0].to(dtype), sine[0].to(dtype)

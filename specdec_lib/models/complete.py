@@ -1,7 +1,5 @@
-"""Reads a network whose files hold every tensor that its configuration asks for, and no other.
-
-Transformers fills what is missing with random numbers, leaves out what is unexpected, and opens any
-file that an index names; here each is refused before a weight is read.
+"""Reads a network whose files hold every tensor that its configuration asks for, and no other:
+Transformers would fill in, leave out, and open any file that an index names.
 """
 
 import json
@@ -22,24 +20,28 @@ from transformers.utils import logging as transformers_logging
 
 SHARD = re.compile(r"[^/\\]+\.safetensors")
 AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
-MOST_LAYERS = 1000  # to build more takes seconds and would never end for a mistyped number
-MOST_POSITIONS = 2**30
-LAYERS = ("num_hidden_layers", "num_decoder_layers")
+SIZES = {  # at most; to build more layers takes seconds and never ends for a mistyped number
+    "num_hidden_layers": ("layers", 1000),
+    "num_decoder_layers": ("layers", 1000),
+    "max_position_embeddings": ("positions", 2**30),
+}
 NAMED = 3  # tensors of each kind in an error
 
 
 def read_network(
     kind: AutoModel, source: str, config: PretrainedConfig, dtype: torch.dtype, options: dict
 ) -> PreTrainedModel:
-    """The network of a folder or hub model in safetensors, on the CPU.
-
-    options    of `from_pretrained`, by which all its files are found
+    """The network of a folder or hub model in safetensors, on the CPU; `options` are those of
+    `from_pretrained`, by which all its files are found.
 
     Raises ValueError if its index names another file than safetensors beside it, or if tensors are
     missing, unexpected, of another shape or tied in the configuration alone.
     """
     _check_index(source, config, options)
-    _check_sizes(config)
+    text = config.get_text_config()
+    for name, (words, most) in SIZES.items():
+        if not 1 <= (size := getattr(text, name, 1)) <= most:
+            raise ValueError(f"its configuration has {size:,} {words}, allowed are 1 to {most:,}")
     read = partial(
         kind.from_pretrained, source, config=config, dtype=dtype, use_safetensors=True, **options
     )
@@ -55,15 +57,12 @@ def read_network(
     network = read()
     untied = expected.all_tied_weights_keys.keys() - network.all_tied_weights_keys.keys()
     if untied:
-        raise ValueError(
-            f"its configuration ties {min(untied)!r} to another tensor, and its files hold two that"
-            " differ: tie_word_embeddings is wrong"
-        )
+        tied = f"its configuration ties {min(untied)!r} to another tensor"
+        raise ValueError(f"{tied}, and its files hold two: tie_word_embeddings is wrong")
     return network
 
 
 def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
-    """Raises ValueError if an index names anything but safetensors files beside it."""
     name = getattr(config, "transformers_weights", None) or SAFE_WEIGHTS_INDEX_NAME
     if not name.endswith(".index.json"):
         return
@@ -75,28 +74,10 @@ def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
         files = set(json.load(file)["weight_map"].values())
     for file in files:
         if not (isinstance(file, str) and SHARD.fullmatch(file)):
-            raise ValueError(
-                f"its index {name} names {file!r}; allowed are .safetensors files beside it"
-            )
-
-
-def _check_sizes(config: PretrainedConfig) -> None:
-    """Raises ValueError for a number of layers or positions that no network has."""
-    for name in LAYERS:
-        layers = getattr(config.get_text_config(), name, 1)
-        if not 1 <= layers <= MOST_LAYERS:
-            raise ValueError(
-                f"its configuration has {layers:,} layers, allowed are 1 to {MOST_LAYERS:,}"
-            )
-    positions = getattr(config.get_text_config(), "max_position_embeddings", 1)
-    if not 1 <= positions <= MOST_POSITIONS:
-        raise ValueError(
-            f"its configuration has {positions:,} positions, allowed are 1 to {MOST_POSITIONS:,}"
-        )
+            raise ValueError(f"its index {name} names {file!r}; allowed are .safetensors beside it")
 
 
 def _check_tensors(found: Mapping[str, Any]) -> None:
-    """Raises ValueError naming the tensors in which files and configuration differ."""
     shapes = {
         f"{name!r} ({list(stored)} in the files, {list(wanted)} wanted)"
         for name, stored, wanted in found["mismatched_keys"]

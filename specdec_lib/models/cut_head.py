@@ -1,7 +1,5 @@
-"""An output head that scores a small part of the vocabulary; every other token gets −∞.
-
-A draft of few layers spends most of its time in the head. Frequent tokens suffice for most guesses
-(Zhao et al. 2025, "FR-Spec"), and a prompt's own tokens are added, because texts repeat names.
+"""An output head that scores frequent tokens (Zhao et al. 2025, "FR-Spec") and the prompt's own;
+every other token gets −∞. A small draft spends most of its time in the head.
 """
 
 from collections.abc import Sequence
@@ -13,13 +11,11 @@ from transformers import PreTrainedModel
 
 
 class CutHead(nn.Module):
-    """The rows of a head for some token ids: the frequent ones, and those of the present prompt.
+    """The rows of a head for some token ids. Logits are as wide as the vocabulary, so noise that is
+    keyed by token id falls on the same tokens as with the whole head.
 
     weight      of the whole head, one row per token id
     frequent    ids that are always scored
-
-    A row keeps its token's id: logits are as wide as the vocabulary, so random numbers that are
-    keyed by token id fall on the same tokens as with the whole head.
     """
 
     def __init__(self, weight: nn.Parameter, frequent: Sequence[int]) -> None:
@@ -48,8 +44,8 @@ class CutHead(nn.Module):
         return self.spread(hidden @ self.rows.T)
 
     def spread(self, scored: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch vocab"]:
-        """The logits of the whole vocabulary from those of the scored tokens, in order of id; any
-        columns beyond these are left out.
+        """The logits of the whole vocabulary from those of the scored tokens, further columns
+        dropped.
         """
         logits = scored.new_full((*scored.shape[:-1], len(self.weight)), float("-inf"))
         logits[..., self.places] = scored[..., : len(self.places)]
@@ -57,15 +53,13 @@ class CutHead(nn.Module):
 
 
 def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
-    """Replace the head of a network in place by one that scores `frequent` and the prompt's tokens.
-
-    Raises ValueError if an id is not in the vocabulary.
+    """Replace the head of a network in place by one that scores `frequent` and the prompt's tokens;
+    raises ValueError if an id is not in the vocabulary.
     """
     weight = network.get_output_embeddings().weight
-    if not frequent or not 0 <= min(frequent) <= max(frequent) < len(weight):
-        raise ValueError(
-            f"a head scores token ids from 0 to {len(weight) - 1}, got {sorted(frequent)[:3]} …"
-        )
+    last, ids = len(weight) - 1, sorted(frequent)
+    if not ids or not 0 <= ids[0] <= ids[-1] <= last:
+        raise ValueError(f"a head scores token ids from 0 to {last}, got {ids[:3]} …")
     head = CutHead(weight, frequent)
     network.set_output_embeddings(head)
     return head

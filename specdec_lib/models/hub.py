@@ -18,9 +18,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 @dataclass(frozen=True)
 class Location:
-    """A model's place: its name for messages, whether it is a folder, and why the hub cannot be
-    asked for it ("" for a folder or where it can).
-    """
+    """A model's place: its name, whether it is a folder, and why the hub cannot be asked, or ""."""
 
     name: str
     local: bool
@@ -37,10 +35,8 @@ def locate(source: Source) -> Location:
     if Path(source).is_dir():
         return Location(f"folder {source}", True, "")
     if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
-        raise ValueError(
-            "a model is a local folder in hub format, or the name of one on the hub like"
-            f' "openai-community/gpt2"; {source!s} is neither'
-        )
+        wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
+        raise ValueError(f"a model is {wanted}; {source!s} is neither")
     return Location(f"hub model {source} (no such local folder)", False, why_offline())
 
 
@@ -53,10 +49,8 @@ def why_offline(address: str | None = None) -> str:
     address = address or constants.ENDPOINT
     if _answers(address):
         return ""
-    return (
-        f"{address} cannot be reached (HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy;"
-        " HF_HUB_OFFLINE=1 reads what was downloaded before)"
-    )
+    remedy = "HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 reads what is here"
+    return f"{address} cannot be reached ({remedy})"
 
 
 @functools.lru_cache(maxsize=4)

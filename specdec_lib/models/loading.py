@@ -10,7 +10,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
-    PretrainedConfig,
     PreTrainedModel,
 )
 from transformers.utils.logging import disable_progress_bar
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 RUNTIMES = ("reference", "fast", "int8", "auto")
 
 
@@ -41,17 +41,16 @@ def load_model(
     tokens: int = 0,
     vocabulary: int | None = None,
 ) -> "CachedModel | FastModel":
-    """A decoder-only model from a local folder in hub format, or from the hub.
+    """A decoder-only model from a local folder in hub format, or from the hub: weights in
+    safetensors only, and no code that comes with it.
 
     tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
-    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" runs GPT-2 and Llama
-                  models in float32 on the CPU; "int8" does so with rows and weights of eight bits,
-                  which is another model, see `FastModel`; "auto" measures once per machine whether
-                  the reference or "fast" is faster and on how many threads, and takes the
-                  reference where the fast one cannot run
+    runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
+                  models in float32 on the CPU; "int8" with rows and weights of eight bits, which is
+                  another model, see `FastModel`; "auto" measures once per machine whether the
+                  reference or "fast", and on how many threads, is faster
 
-    Only weights in safetensors are read, and code that comes with a model is never run.
     Raises ValueError if the model cannot be read or lacks weights or tokens, or device, dtype or
     runtime are unknown or do not go together.
     """
@@ -59,19 +58,14 @@ def load_model(
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
     suits_fast = device in ("auto", "cpu") and dtype == "float32"
     if runtime in ("fast", "int8") and not suits_fast:
-        raise ValueError(
-            f"the fast runtime computes in float32 on the CPU, got device={device!r} and"
-            f" dtype={dtype!r}"
-        )
-    network = _load(
-        AutoModelForCausalLM, source, "cpu" if runtime in ("fast", "int8") else device, dtype
-    )
+        got = f"device={device!r} and dtype={dtype!r}"
+        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
+    device = "cpu" if runtime in ("fast", "int8") else device
+    network = _load(AutoModelForCausalLM, source, device, dtype)
     rows = len(network.get_input_embeddings().weight)
     if rows < tokens:
-        raise ValueError(
-            f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}: they do not"
-            " belong together"
-        )
+        both = f"the tokenizer knows {tokens:,} tokens, and the {name} embeds {rows:,}"
+        raise ValueError(f"{both}: they do not belong together")
     if vocabulary is not None:
         resize_vocabulary(network, vocabulary)
     return on_runtime(CachedModel(network, name), runtime)
@@ -94,8 +88,8 @@ def load_seq2seq(
     dtype: str = "float32",
     max_positions: int = 512,
 ) -> Seq2SeqModel:
-    """An encoder-decoder model of the T5 family, such as "google/flan-t5-small", from a local
-    folder in hub format, or from the hub; `max_positions` are the decoder's.
+    """A T5 model, such as "google/flan-t5-small", from a local folder in hub format or the hub;
+    `max_positions` are the decoder's.
     """
     network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
     return Seq2SeqModel(network, name, max_positions=max_positions)
@@ -104,9 +98,8 @@ def load_seq2seq(
 def fast_model(
     model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
-    """The same model on the fast CPU runtime; `edition="int8"` gives another model, and as a draft
-    for the first one it needs a name of its own.  Raises ValueError if the fast runtime does not
-    know the model.
+    """The same model on the fast CPU runtime; `edition="int8"` is another model, and needs a name
+    of its own as its draft.  Raises ValueError if the fast runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
@@ -114,10 +107,11 @@ def fast_model(
 
 
 def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
-    """The same model on the runtime that is fastest here: the reference, or the fast one on one
-    thread or on all of PyTorch's; `cache` is the file that keeps the choice for the next time.
+    """The same model on the runtime that is fastest here: the reference, or the fast one on one or
+    all threads; the file `cache` keeps the choice.
     """
     from specdec_lib.models.fast.calibration import fastest
+    from specdec_lib.models.fast.tiles import DIGEST
 
     candidates: dict[str, CachedModel | FastModel] = {"reference": model}
     try:
@@ -127,39 +121,30 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
             candidates[f"fast, {threads} thread{'s' if threads > 1 else ''}"] = candidate
     except ValueError:
         return model  # the fast runtime does not know it
-    identity = (candidate.digest, repr(model.model.config))
+    identity = (DIGEST, repr(model.model.config))
     cache = cache or cache_folder() / "runtime.json"
     return candidates[fastest(candidates, identity=identity, cache=cache)]
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
-    """Give the embedding and the logits of a draft so many rows, in place: models of one family
-    often share a tokenizer and differ in unused rows beyond it. Extra rows are cut, and missing
-    ones repeat the last, which changes its guesses a little.
+    """Give the embedding and the logits of a draft so many rows, in place: models that share a
+    tokenizer may differ in unused rows beyond it. Extra rows are cut, missing ones repeat the last.
     """
     rows = int(network.get_output_embeddings().weight.shape[0])
     if rows == vocabulary:
         return
     network.resize_token_embeddings(vocabulary, mean_resizing=False)
-    if rows > vocabulary:
-        return
     head = network.get_output_embeddings()
     with torch.no_grad():
         for weights in (network.get_input_embeddings().weight, *head.parameters()):
-            weights[rows:] = weights[rows - 1].clone()
+            weights[rows:] = weights[min(rows, vocabulary) - 1].clone()
 
 
 def sources_card(sources: Mapping[str, Source], models: Mapping[str, LanguageModel]) -> dict:
     """A card of models by name: where each comes from and its number of parameters."""
-    return {
-        "models": {
-            name: {
-                "source": str(sources[name]),
-                "parameters": sum(weights.numel() for weights in one.model.parameters()),
-            }
-            for name, one in models.items()
-        }
-    }
+    sizes = {name: sum(map(torch.numel, one.model.parameters())) for name, one in models.items()}
+    about = {name: {"source": str(sources[name]), "parameters": sizes[name]} for name in models}
+    return {"models": about}
 
 
 def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTrainedModel:
@@ -168,15 +153,17 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device != "cpu" and not (device.partition(":")[0] == "cuda" and torch.cuda.is_available()):
-        raise ValueError(
-            f'device is "auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"; got {device!r}'
-        )
+        known = '"auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"'
+        raise ValueError(f"device is {known}; got {device!r}")
     disable_progress_bar()
     where = locate(source)
     options = {"local_files_only": where.files_only, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(str(source), **options)
-        _check_kind(kind, config)
+        encodes, reader = config.is_encoder_decoder, READERS[kind]
+        if encodes == (kind is AutoModelForCausalLM):
+            found = f"{'an' if encodes else 'no'} encoder-decoder model ({config.model_type})"
+            raise ValueError(f"it is {found}, which `{reader}` reads")
         network = read_network(kind, str(source), config, DTYPES[dtype], options)
         return network.to(device)
     except Exception as error:  # of whichever part of transformers the files upset
@@ -185,22 +172,8 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
         told = str(error) if clear else f"{type(error).__name__}: {error}"
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
-        raise ValueError(
-            f"{where.name} cannot be read as a model on {device}: " + (reason or shorten(told, 400))
-        ) from error
-
-
-def _check_kind(kind: AutoModel, config: PretrainedConfig) -> None:
-    if kind is AutoModelForCausalLM and config.is_encoder_decoder:
-        raise ValueError(
-            f"it is an encoder-decoder model ({config.model_type}), which `load_seq2seq` reads; a"
-            " decoder-only one is wanted"
-        )
-    if kind is AutoModelForSeq2SeqLM and not config.is_encoder_decoder:
-        raise ValueError(
-            f"it is not an encoder-decoder model ({config.model_type}): a decoder-only one is read"
-            " by `load_model`"
-        )
+        told = reason or shorten(told, 400)
+        raise ValueError(f"{where.name} cannot be read as a model on {device}: {told}") from error
 
 
 def _pickled(folder: Path) -> str:
@@ -208,7 +181,5 @@ def _pickled(folder: Path) -> str:
     pickled = sorted(path.name for path in folder.glob("*.bin"))
     if not pickled or any(folder.glob("*.safetensors")):
         return ""
-    return (
-        f"its weights are pickled ({pickled[0]}), and reading those can run any code; store it anew"
-        " with `model.save_pretrained` as safetensors"
-    )
+    remedy = "store it anew with `model.save_pretrained` as safetensors"
+    return f"its weights are pickled ({pickled[0]}), and reading those can run any code; {remedy}"

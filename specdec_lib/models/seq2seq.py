@@ -1,8 +1,5 @@
-"""An encoder-decoder model of the T5 family as a `LanguageModel`: its decoder's layers are called
-one by one, with the mask and the position bias of the tree.
-
-T5's bias depends on how far the key lies before the query along the path, where its own code takes
-cache positions.
+"""A T5 model as a `LanguageModel`: its decoder's layers are called one by one, with the mask and
+the position bias of the tree, whose distances run along the path.
 """
 
 import time
@@ -19,9 +16,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.model import reference_runtime
-from specdec_lib.models.cached.path_cache import PathCache
-from specdec_lib.models.cached.path_scorer import PathScorer
+from specdec_lib.models.cached.key_values import KeyValues
+from specdec_lib.models.cached.model import SLACK, reference_runtime
+from specdec_lib.models.cached.path_memory import BranchMemory
 
 CAPACITY = 256  # cache entries allocated at first
 PROBE = 24  # tokens of the text on which a new model is checked
@@ -33,15 +30,13 @@ KeysValues = tuple[Float[Tensor, "1 heads entries size"], Float[Tensor, "1 heads
 
 
 class Seq2SeqModel:
-    """A T5 model behind a cache of the decoder's paths, as `CachedModel`; the encoder runs once per
-    source, until another one comes.
+    """A T5 model behind a cache of the decoder's paths; the encoder runs once per source.
 
     max_positions    of the decoder; T5 has no limit of its own, and was trained on at most 512
     usage            passes and rows of the decoder; seconds of both halves
     encoder_passes   how often the encoder ran
 
-    Raises ValueError for a model that is no T5, or if the logits computed here differ from those of
-    the model's own forward.
+    Raises ValueError for a model that is no T5, or whose own forward has other logits.
     """
 
     def __init__(
@@ -58,8 +53,7 @@ class Seq2SeqModel:
         self.encoder_passes = 0
         self._source: tuple[int, ...] | None = None
         self._crossed: list[KeysValues] = []
-        self._cache = PathCache(CAPACITY)
-        self._paths = PathScorer(self._cache, chunk_rows)
+        self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(chunk_rows, SLACK)
         # an entry that is not seen may have a distance one larger than any position
         self._buckets = distance_buckets(model, max(max_positions, PROBE) + 1)
         self._scale = self._head_scale()
@@ -72,7 +66,7 @@ class Seq2SeqModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered, the source too."""
-        self._paths.forget()
+        self._memory.clear()
         self._source, self._crossed = None, []
 
     @in_turn
@@ -80,26 +74,21 @@ class Seq2SeqModel:
         """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
-        return self._paths.score(context.tokens, tree, self._forward)
+        return self._memory.score(context, tree, self).clone()
 
     @in_turn
     @torch.no_grad()
     def read_source(self, context: Context) -> None:
-        """Run the encoder over the context's source, unless it was the last one read.
-
-        Raises ValueError if there is none, or it holds a token beyond the vocabulary.
+        """Run the encoder over the context's source, unless it was the last one read; raises
+        ValueError if there is none, or it holds a token beyond the vocabulary.
         """
         source = context.source
         if not source:
-            raise ValueError(
-                f"{self.name} is an encoder-decoder model: the context needs a source of at least"
-                f" one token, got {source}"
-            )
+            needs = "the context needs a source of at least one token"
+            raise ValueError(f"{self.name} is an encoder-decoder model: {needs}, got {source}")
         if not 0 <= min(source) <= max(source) < self.vocabulary:
-            raise ValueError(
-                f"the source's tokens must lie in 0…{self.vocabulary - 1}, got"
-                f" {min(source)}…{max(source)}"
-            )
+            last, got = self.vocabulary - 1, f"{min(source)}…{max(source)}"
+            raise ValueError(f"the source's tokens must lie in 0…{last}, got {got}")
         if source == self._source:
             return
         self.forget()
@@ -113,13 +102,17 @@ class Seq2SeqModel:
         self.encoder_passes += 1
         self._source = source
 
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        self._cache.move(sources, first)
+
     @torch.no_grad()
-    def _forward(
-        self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int
-    ) -> range:
-        """One decoder pass over new rows; the logits of the last `keep` of them are kept."""
-        new = self._cache.add(parents, tokens)
-        sees = self._cache.mask(new)
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep vocab"]:
+        """One decoder pass; see `Network`."""
+        memory = self._memory
+        sees = self._cache.begin(memory.used, len(memory.committed), paths)
         started = time.perf_counter()
         decoder, bias = self.model.decoder, self._bias(sees, distances(sees))
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
@@ -134,9 +127,7 @@ class Seq2SeqModel:
         last = decoder.final_layer_norm(hidden[:, len(tokens) - keep :])
         logits = self.model.lm_head(last * self._scale)[0]
         self._count(started, passes=1, rows=len(tokens))
-        self._cache.commit_pass()
-        self._cache.logits |= zip(new[len(new) - keep :], logits, strict=True)
-        return new
+        return logits
 
     def _bias(
         self, sees: Bool[np.ndarray, "rows entries"], apart: Int[np.ndarray, "rows entries"]
@@ -154,16 +145,14 @@ class Seq2SeqModel:
 
     @torch.no_grad()
     def _head_scale(self) -> float:
-        """The factor of the decoder's output before the head: 1 or d_model^−½, whichever gives the
-        model's own logits on a short text.
-        """
+        """The factor before the head that gives the model's own logits on a short text."""
         text = tuple((7 * at + 1) % self.vocabulary for at in range(PROBE))
         given = torch.tensor([text], device=self.model.device)
         wanted = self.model(input_ids=given, decoder_input_ids=given, use_cache=False).logits[0]
         self._scale = 1.0
         self.read_source(Context.of(text, text))
-        entries = self._forward([-1, *range(PROBE - 1)], text, range(PROBE), PROBE)
-        found = torch.stack([self._cache.logits[entry] for entry in entries])
+        paths = [[*range(at + 1)] for at in range(PROBE)]
+        found = self.run_rows(text, range(PROBE), paths, PROBE)
         self.forget()
         self.usage, self.encoder_passes = Usage(), 0
         errors = {
@@ -172,9 +161,9 @@ class Seq2SeqModel:
         }
         scale = min(errors, key=lambda one: errors[one])
         if not errors[scale] <= TOLERANCES.get(self.model.dtype, COARSE_TOLERANCE):
+            kind, error = self.model.config.model_type, errors[scale]
             raise ValueError(
-                f"{self.model.config.model_type} does not work as a T5 does: its logits differ from"
-                f" ours by {errors[scale]:.1%}"
+                f"{kind} does not work as a T5 does: its logits differ from ours by {error:.1%}"
             )
         return scale
 
@@ -231,7 +220,5 @@ def check_t5(model: PreTrainedModel) -> None:
     }
     for reason, found in reasons.items():
         if found:
-            raise ValueError(
-                f"an encoder-decoder model must be of the T5 family ({', '.join(KINDS)}) with one"
-                f" relative bias; {kind} {reason}"
-            )
+            wanted = f"of the T5 family ({', '.join(KINDS)}) with one relative bias"
+            raise ValueError(f"an encoder-decoder model must be {wanted}; {kind} {reason}")

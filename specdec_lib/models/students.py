@@ -1,7 +1,5 @@
-"""Drafts made of some of the target's layers, which share its embedding and its head.
-
-A student's own weights are its layers and its last norm. They are stored without embedding and
-head, and `assemble` puts them together with the target's.
+"""Drafts made of some of the target's layers; embedding and head are the target's, and stored are
+the layers and the last norm only.
 """
 
 import json
@@ -22,10 +20,8 @@ OWN = ("model.layers.", "model.norm.")
 
 
 def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCausalLM:
-    """A model of copies of the target's layers with these numbers, in this order.
-
-    Its embedding and head are the target's own tensors and are not trained.
-    Raises ValueError if there is no layer, or the target has none of that number.
+    """A model of copies of the target's layers with these numbers, in this order; raises ValueError
+    if there is no layer, or the target has none of that number.
     """
     known = target.config.num_hidden_layers
     if not layers or not all(0 <= layer < known for layer in layers):
@@ -44,10 +40,8 @@ def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
 
 
 def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
-    """Store a student's own weights, and `about` as JSON in the file's metadata.
-
-    Matrices are rounded to 8 bits with a scale per row, which takes half the room of bfloat16: of
-    the drafts in `data/smollm2` the share of right guesses changed by less than .001.
+    """Store a student's own weights, and `about` as JSON in the file's metadata. Matrices are
+    rounded to 8 bits with a scale per row, half the room of bfloat16.
     """
     content = {}
     for name, tensor in own_weights(student).items():
@@ -59,9 +53,8 @@ def save_student(student: LlamaForCausalLM, path: Path, about: dict) -> None:
 
 
 def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
-    """The student that `save_student` stored, as a whole model in the target's dtype.
-
-    Raises ValueError if its weights do not fit the target's configuration.
+    """The student that `save_student` stored, as a whole model in the target's dtype; raises
+    ValueError if its weights do not fit the target's configuration.
     """
     with safe_open(path, "pt") as file:
         stored = {name: file.get_tensor(name).float() for name in file.keys()}
@@ -74,10 +67,8 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     student = _empty(target, len(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
     if wanted != {name: tensor.shape for name, tensor in weights.items()}:
-        raise ValueError(
-            f"{path} holds other weights than {len(layers)} layers and the"
-            f" norm of a model like {target.config._name_or_path}"
-        )
+        wanted = f"{len(layers)} layers and the norm of a model like {target.config._name_or_path}"
+        raise ValueError(f"{path} holds other weights than {wanted}")
     student.load_state_dict(weights, strict=False)
     return student
 

@@ -1,6 +1,6 @@
 """The tokenizer of a model, and whether two models share one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
@@ -19,15 +19,11 @@ PROBES = (
 
 
 def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
-    """The tokenizer in a model's folder, or of a model on the hub.
-
-    Raises ValueError if it cannot be read without other packages or code of its own.
+    """The tokenizer of a folder or a hub model; raises ValueError if it cannot be read without
+    other packages or code of its own.
     """
     where = locate(source)
-    remedy = (
-        "it needs a tokenizer.json (`tokenizer.save_pretrained` writes one), or name another folder"
-        " with one as `tokenizer`"
-    )
+    remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
     options = {"local_files_only": where.files_only}
     try:
         # for some families AutoTokenizer takes their own class, whatever the folder says, and
@@ -38,9 +34,8 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
     except Exception as error:  # of whichever parser the files need
         found_none = where.local and not any(Path(source).glob("*token*"))
         reason = "no such file there" if found_none else str(error).partition("\n")[0]
-        raise ValueError(
-            f"{where.name} has no tokenizer that can be read; {remedy} ({where.offline or reason})"
-        ) from error
+        why = f"{remedy} ({where.offline or reason})"
+        raise ValueError(f"{where.name} has no tokenizer that can be read; {why}") from error
     # from a configuration alone, an empty tokenizer is made
     if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:
         raise ValueError(f"{where.name} has no tokenizer, or none of the fast kind; {remedy}")
@@ -50,17 +45,13 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
 def shared_tokenizer(
     sources: Mapping[str, Source], given: Source | None = None
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer that all models share.  Raises ValueError if they do not share one.
-
-    sources    of the models by name, "target" among them
-    given      a folder with a tokenizer, which then counts for every model that has none
+    """The tokenizer that all models, "target" among them, share; `given` is a folder with one, for
+    models that have none.  Raises ValueError if they do not share one.
     """
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
-        bare = (
-            given is not None and Path(source).is_dir() and not any(Path(source).glob("tokenizer*"))
-        )
-        if not bare and (name != "target" or given is not None):
+        own = not Path(source).is_dir() or any(Path(source).glob("tokenizer*"))
+        if name != "target" if given is None else own:
             check_tokenizers(shared, load_tokenizer(source), name)
     return shared
 
@@ -70,60 +61,40 @@ def stop_tokens(
 ) -> tuple[int, ...]:
     """The stop tokens of a model's generation configuration, else the tokenizer's end of text."""
     stops = None if config is None else config.eos_token_id
-    if stops is None:
-        stops = tokenizer.eos_token_id
-    if stops is None:
-        return ()
-    return tuple(stops) if isinstance(stops, list) else (stops,)
+    stops = tokenizer.eos_token_id if stops is None else stops
+    return tuple(stops) if isinstance(stops, list) else () if stops is None else (stops,)
 
 
 def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
-    """Raises ValueError, naming the first difference, unless both tokenizers have the same tokens
-    under the same numbers and encode alike.
-    """
-    difference = _vocabulary_difference(target, other, name)
-    # the tokens for padding and for the unknown are not used here; a special token that only one of
-    # both names contradicts nothing
-    for special, own, theirs in (
-        ("bos_token_id", target.bos_token_id, other.bos_token_id),
-        ("eos_token_id", target.eos_token_id, other.eos_token_id),
-    ):
-        if not difference and None not in (own, theirs) and own != theirs:
-            difference = f"{special} is {own} to the target and {theirs} to the {name}"
-    for text in () if difference else PROBES:
-        own, theirs = target.encode(text), other.encode(text)
-        if own != theirs:
-            difference = (
-                "both know the same tokens, but the target encodes"
-                f" {text!r} as {own} and the {name} as {theirs}"
-            )
-            break
-    if difference:
+    """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
+    for difference in _differences(target, other, name):
         raise ValueError(f"the {name} must share the target's tokenizer: {difference}")
 
 
-def _vocabulary_difference(
+def _differences(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str
-) -> str:
-    """How the tokens by number differ, in words; "" if they do not."""
+) -> Iterator[str]:
     own, theirs = (
         {number: token for token, number in one.get_vocab().items()} for one in (target, other)
     )  # numbers may have holes
     both = own.keys() & theirs.keys()
-    differing = sorted(number for number in both if own[number] != theirs[number])
-    if differing:
-        first = differing[0]
-        return (
-            f"token {first} is {own[first]!r} to the target and {theirs[first]!r} to the {name};"
-            f" {len(differing):,} of {len(both):,} tokens differ"
-        )
-    if own.keys() == theirs.keys():
-        return ""
-    least = min(own.keys() ^ theirs.keys())
-    longer, more = ("target", own) if least in own else (name, theirs)
-    return (
-        f"the target has {len(own):,} tokens and the {name} {len(theirs):,}; {more[least]!r}, token"
-        f" {least}, is the first that only the {longer} knows"
-    )
+    wrong = sorted(number for number in both if own[number] != theirs[number])
+    for first in wrong:
+        to = f"is {own[first]!r} to the target and {theirs[first]!r} to the {name}"
+        yield f"token {first} {to}; {len(wrong):,} of {len(both):,} tokens differ"
+    for least in sorted(own.keys() ^ theirs.keys()):
+        longer, more = ("target", own) if least in own else (name, theirs)
+        sizes = f"the target has {len(own):,} tokens and the {name} {len(theirs):,}"
+        yield f"{sizes}; {more[least]!r}, token {least}, is the first that only the {longer} knows"
+    # padding and the unknown are not used; a special token that one alone names contradicts nothing
+    for special in ("bos_token_id", "eos_token_id"):
+        ids = getattr(target, special), getattr(other, special)
+        if None not in ids and ids[0] != ids[1]:
+            yield f"{special} is {ids[0]} to the target and {ids[1]} to the {name}"
+    for text in PROBES:
+        ids = target.encode(text), other.encode(text)
+        if ids[0] != ids[1]:
+            encoded = f"the target encodes {text!r} as {ids[0]} and the {name} as {ids[1]}"
+            yield f"both know the same tokens, but {encoded}"

@@ -1,5 +1,5 @@
-"""Closed forms, which take and return numbers and run no model: tokens per round, speed-up, the
-best tree for a budget, cascades, and seconds of a pass on an ideal machine.
+"""Closed forms, numbers in and numbers out: tokens per round, speed-up, best trees, cascades, and
+seconds of a pass on an ideal machine.
 """
 
 from specdec_lib.theory.cascades import (
@@ -26,45 +26,13 @@ from specdec_lib.theory.planner import (
     chain_map,
     tree_gains,
 )
-from specdec_lib.theory.rates import Rates, monotone
 from specdec_lib.theory.trees import (
+    Rates,
     best_budget,
     best_tree,
     expected_tokens,
+    monotone,
     tokens_by_budget,
     tree_table,
 )
 from specdec_lib.theory.work import Overhead, PassTable, Work, plain_work
-
-__all__ = [
-    "RTX_4090",
-    "Gain",
-    "Machine",
-    "ModelShape",
-    "Overhead",
-    "PassTable",
-    "Rates",
-    "Verify",
-    "Work",
-    "arithmetic_intensity",
-    "best_budget",
-    "best_chain_speed_up",
-    "best_relay",
-    "best_tree",
-    "bytes_moved",
-    "chain_break_even",
-    "chain_map",
-    "chain_tokens",
-    "counted_speed_up",
-    "expected_tokens",
-    "monotone",
-    "pass_flops",
-    "phi",
-    "plain_work",
-    "relay_speed_up",
-    "roofline_seconds",
-    "tokens_by_budget",
-    "tree_gains",
-    "tree_table",
-    "vertical_tokens",
-]

@@ -1,9 +1,6 @@
-"""Closed forms of the cascade paper: one drafter below another, drafters one after the other, and
-the speed-up at standard prices.
-
-Guesses are independent, with one acceptance rate per pair of models; costs are seconds of a pass
-over those of a target pass, however many rows it has.
-Source: Chen et al. 2024 (cascade speculative drafting), section 4 and appendix C.
+"""Closed forms of the cascade paper, with independent guesses, one acceptance rate per pair of
+models, and costs of a pass over those of a target pass. Source: Chen et al. 2024 (cascade
+speculative drafting), section 4 and appendix C.
 """
 
 import math
@@ -25,8 +22,7 @@ class BestLengths(NamedTuple):
 
 @checked
 def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
-    """The generating function of a chain's round: the expected value of x^n, with n the tokens that
-    the round emits.
+    """The expected value of x^n, with n the tokens that a chain's round emits.
 
     Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
     also holds at αx = 1.
@@ -43,10 +39,8 @@ def vertical_tokens(
 ) -> float:
     """Expected tokens per target pass of a vertical cascade of two drafters.
 
-    acceptance_rate    of the draft's tokens by the target
-    inner_rate         of the scout's guesses by the draft
-    length             of the scout's chain per review
-    reviews            passes of the draft per target pass; 0 gives 1
+    acceptance_rate, inner_rate    of the draft's tokens by the target; of the scout's by the draft
+    length, reviews                of the scout's chain per review; draft passes per target pass
 
     Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), here as φⁿ + (1 + φ + … + φ^(n−1)) Σ (αα')^i,
     which also holds at α = 1.
@@ -65,15 +59,12 @@ def relay_speed_up(
     """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
     `lengths` tokens one by one.
 
-    Raises ValueError unless there is a rate in [0, 1], a cost and a length of 0 or more per
-    drafter.
+    Raises ValueError unless there is a rate in [0, 1], a cost and a length of 0 or more for each.
     Source: theorem 4.5, which table 1 is made of.
     """
     if not len(rates) == len(costs) == len(lengths) or min((*costs, *lengths), default=0) < 0:
-        raise ValueError(
-            f"a rate, a cost and a length of 0 or more per drafter are needed, got {list(rates)},"
-            f" {list(costs)} and {list(lengths)}"
-        )
+        got = f"{list(rates)}, {list(costs)} and {list(lengths)}"
+        raise ValueError(f"a rate, a cost and a length of 0 or more per drafter, got {got}")
     turns = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
     tokens = survival_tokens(rates[drafter] for drafter in turns)
     drafting = math.fsum(costs[drafter] for drafter in turns)
@@ -82,8 +73,8 @@ def relay_speed_up(
 
 @checked
 def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
-    """The lengths of the drafters' turns, 0 to `longest` each, with the largest `relay_speed_up`; a
-    tie goes to the shorter turn of the earliest drafter that differs.
+    """The lengths of turns, 0 to `longest` each, with the largest `relay_speed_up`; a tie goes to
+    the shorter turn of the earliest drafter that differs.
     """
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
@@ -102,25 +93,21 @@ def counted_speed_up(
     passes    by model, the target's among them
     prices    by model, in one unit: seconds, parameters, …; models that did not run may be in it
 
-    Raises ValueError if a model that ran has no price, the target's is not above 0, it made no
-    pass, or a count or price is negative.
-    Source: section 5.1, standardized walltime improvement.
+    Raises ValueError if one that ran has no price, or a number is out of range. Source: section
+    5.1, standardized walltime improvement.
     """
     missing = sorted(passes.keys() - prices.keys())
     if missing:
-        raise ValueError(
-            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
-            f" {', '.join(prices) or 'none'}"
-        )
+        known = ", ".join(prices) or "none"
+        named = ", ".join(missing)
+        raise ValueError(f"a model that ran needs a price: {named} has none; there are {known}")
     paid = [prices[model] for model in passes]
     if not (
         passes.get(target, 0) > 0
         and prices[target] > 0
         and all(value >= 0 for value in (tokens, *passes.values(), *paid))
     ):
-        raise ValueError(
-            f"the target makes passes at a price above 0, and counts and prices are 0 or more; got"
-            f" {target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
-        )
+        got = f"{target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
+        raise ValueError(f"the target's passes and price are above 0, others not below; got {got}")
     cost = math.fsum(count * price for count, price in zip(passes.values(), paid, strict=True))
     return float(tokens * prices[target] / cost)

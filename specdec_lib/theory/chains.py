@@ -1,7 +1,5 @@
-"""Expected tokens per round and speed-up of a chain, from how often a guess is accepted.
-
-An acceptance rate is one number for all depths, with independent guesses. Costs are relative to a
-target pass over one row.
+"""Expected tokens per round and speed-up of a chain, from how often a guess is accepted: one rate
+for all depths, independent guesses, costs relative to a target pass over one row.
 """
 
 import math
@@ -19,11 +17,10 @@ Verify = Callable[[int], float]
 
 @checked
 def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
-    """Expected tokens per round of a chain of `length` guesses, the bonus included: (1 − α^(γ+1)) /
-    (1 − α), and γ + 1 at α = 1.
+    """Expected tokens per round of a chain of `length` guesses: (1 − α^(γ+1)) / (1 − α).
 
-    Raises ValueError if the rate is outside [0, 1], the length negative or above `LONGEST`.
-    Source: Leviathan et al. 2023, equation 1.
+    Raises ValueError if the rate is outside [0, 1], the length negative or above `LONGEST`. Source:
+    Leviathan et al. 2023, equation 1.
     """
     _check_rate(acceptance_rate)
     if not 0 <= length <= LONGEST:
@@ -32,11 +29,8 @@ def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
 
 
 def survival_tokens(hazards: Iterable[Real]) -> float:
-    """Expected tokens per round: 1 + the sum of the products of `hazards` from the root down.
-
-    hazards    P(a guess is accepted | its parent was), one per depth
-
-    The result is exact, also for dependent guesses, if the rates come from the same decoding.
+    """Expected tokens per round: 1 + the sum of the products of `hazards` from the root down: P(a
+    guess is accepted | its parent was) by depth. Exact also for dependent guesses.
     """
     hazards = [float(rate) for rate in hazards]
     for rate in hazards:
@@ -47,20 +41,17 @@ def survival_tokens(hazards: Iterable[Real]) -> float:
 def speed_up(
     tokens_per_round: Real, *, draft_passes: Real, draft_cost: Real, verify: Real = 1.0
 ) -> float:
-    """How many times faster than one target pass per token: tokens ÷ (draft_passes · draft_cost +
-    verify).
+    """How many times faster than plain decoding: tokens ÷ (draft_passes · draft_cost + verify).
 
     draft_passes    sequential passes in a round: a chain's length, a tree's depth
     verify          cost of the target pass that checks the guesses
 
-    Raises ValueError if a round emits less than one token, a draft count or cost is negative, or
-    `verify` is not positive.
+    Raises ValueError if a number is out of range.
     """
     if not (tokens_per_round >= 1 and draft_passes >= 0 and draft_cost >= 0 and verify > 0):
+        got = f"{tokens_per_round}, {draft_passes}, {draft_cost} and {verify}"
         raise ValueError(
-            "a round emits at least 1 token, draft passes and their cost are 0 or more, and a"
-            f" target pass takes some time; got tokens_per_round={tokens_per_round},"
-            f" draft_passes={draft_passes}, draft_cost={draft_cost}, verify={verify}"
+            f"a round has a token, draft passes at a cost and a target pass, got {got}"
         )
     return float(tokens_per_round / (draft_passes * draft_cost + verify))
 
@@ -68,8 +59,7 @@ def speed_up(
 def chain_speed_up(
     acceptance_rate: Real, length: Integral, draft_cost: Real, verify: Verify | None = None
 ) -> float:
-    """The speed-up of a chain whose guesses cost one draft pass each; a `verify` of None is 1 for
-    any number of rows.
+    """The speed-up of a chain of one draft pass per guess; a `verify` of None is 1 for any rows.
 
     Source: Leviathan et al. 2023, theorem 3.8, where the pass that verifies is flat.
     """

@@ -1,7 +1,5 @@
-"""The cost of a decoder's pass on an ideal machine: operations, bytes, and the seconds of the
-slower of the two.
-
-Rows are the tokens of one pass (root included), `context` is the tokens cached before it.
+"""The cost of a decoder's pass on an ideal machine, in operations, bytes and seconds. Rows are the
+tokens of one pass (root included), `context` is the tokens cached before it.
 """
 
 from dataclasses import dataclass
@@ -36,10 +34,8 @@ class ModelShape:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, times * self.width)
         if min(self.layers, self.width) < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
-            raise ValueError(
-                "layers and width are at least 1, vocabulary 0 or more and bytes_per_number above"
-                f" 0, got {self}"
-            )
+            least = "layers and width are at least 1, vocabulary 0, bytes_per_number above 0"
+            raise ValueError(f"{least}, got {self}")
 
     @property
     def weights(self) -> int:
@@ -55,8 +51,7 @@ class ModelShape:
     @property
     def layer_activations(self) -> int:
         """Numbers that a pass writes and reads per row and layer: two norms, two projections and
-        two sums; queries, keys, values and attention; the MLP.  Fused attention's scores never
-        reach memory.
+        two sums; queries, keys, values and attention; the MLP.
         """
         attention = 2 * self.query_width + 2 * self.key_width
         return 6 * self.width + attention + self.matrices * self.inner_width
@@ -87,14 +82,10 @@ RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores,
 
 @checked
 def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
-    """Operations of one pass: two per weight and row, and attention to the context and among all
-    rows (a mask saves nothing).
-    """
+    """Operations of one pass: two per weight and row, and attention to the context and all rows."""
     if rows < 1 or context < 0:
-        raise ValueError(
-            f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
-            f" context={context}"
-        )
+        got = f"rows={rows}, context={context}"
+        raise ValueError(f"a pass has at least 1 row and a context of 0 tokens or more, got {got}")
     rows, context = int(rows), int(context)  # numpy's integers may overflow
     return float(
         2 * rows * model.weights + 4 * model.layers * model.query_width * rows * (context + rows)
@@ -108,17 +99,14 @@ def bytes_moved(
     """Bytes to and from memory of many passes: each reads the weights and the cached keys and
     values once, and writes and reads those of its own rows.
 
-    rows              of all passes together
-    context_tokens    the sum of the lengths of their contexts
-    activations       count activations and logits too
+    rows, context_tokens    of all passes together
+    activations             count activations and logits too
 
     Raises ValueError if there are fewer rows than passes or a count is negative.
     """
     if not (rows >= passes >= 0 and context_tokens >= 0):
-        raise ValueError(
-            f"a pass has at least 1 row, and counts are 0 or more; got passes={passes},"
-            f" rows={rows}, context_tokens={context_tokens}"
-        )
+        got = f"passes={passes}, rows={rows}, context_tokens={context_tokens}"
+        raise ValueError(f"a pass has at least 1 row, and counts are 0 or more; got {got}")
     numbers = float(passes) * model.weights + 2 * model.layers * model.key_width * (
         float(context_tokens) + 2 * float(rows)
     )
@@ -136,8 +124,7 @@ def roofline_seconds(
     context: Integral,
     activations: bool = True,
 ) -> float:
-    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the machine's
-    fixed time.
+    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the fixed time.
 
     Source: Williams et al. 2009.
     """

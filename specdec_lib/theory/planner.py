@@ -9,8 +9,7 @@ import numpy as np
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
-from specdec_lib.theory.rates import Rates
-from specdec_lib.theory.trees import best_tree, expected_tokens
+from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
 from specdec_lib.theory.work import NO_OVERHEAD, Overhead, Pass, PassTable, Work, plain_work
 
 CLOSE = 1e-4  # precision of a break-even rate
@@ -27,9 +26,7 @@ class MapCell(NamedTuple):
 
 
 class BreakEven(NamedTuple):
-    """The lowest acceptance rate and the highest draft cost at which a chain pays, each at the
-    other's given value; None where there is none.
-    """
+    """The least rate and the highest cost at which a chain pays, each at the other's value."""
 
     acceptance_rate: float | None
     cost: float | None
@@ -66,18 +63,15 @@ def chain_map(
     lengths: Sequence[Integral] = LENGTHS,
     overhead: Real = 0.0,
 ) -> list[MapCell]:
-    """The best chain for every pair of an acceptance rate and a cost, in the order of the rates,
-    then of the costs; the shortest of equals.
+    """The best chain for every pair of a rate and a cost, in this order; the shortest of equals.
 
     lengths     allowed guesses per round
     overhead    seconds per round outside the models beyond those of plain decoding, in target
                 passes: added to `verify` of `chain_speed_up`
     """
     if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
-        raise ValueError(
-            "a map needs lengths of at least 1, and costs and an overhead of 0 or more, got"
-            f" {list(lengths)}, {list(costs)}, {overhead}"
-        )
+        got = f"{list(lengths)}, {list(costs)}, {overhead}"
+        raise ValueError(f"lengths are at least 1, costs and overhead 0 or more, got {got}")
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
     fixed = np.array([_round_cost(length, verify, overhead) for length in lengths], dtype=float)
     price = np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed
@@ -104,9 +98,7 @@ def chain_break_even(
     lengths: Sequence[Integral] = LENGTHS,
     overhead: Real = 0.0,
 ) -> BreakEven:
-    """The lowest acceptance rate and the highest cost at which the best chain is faster than plain
-    decoding; the arguments are those of `chain_map`.
-    """
+    """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
     chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
 
     def best(rate: float) -> float:
@@ -137,10 +129,8 @@ def tree_work(
     target: str = "target",
     draft: str = "draft",
 ) -> Work:
-    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes,
-    and a target pass over all nodes.
-
-    The draft's second row after a whole path was accepted is left out.
+    """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
+    (without the second row after a whole path), and a target pass over all nodes.
     """
     inner = set(shape.parents[1:])
     passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}
@@ -170,10 +160,8 @@ def tree_gains(
     overhead    of a round with a tree, `plain` of one of plain decoding
     """
     if not (budgets and depths and widths):
-        raise ValueError(
-            f"give at least one budget, depth and width to try, got {list(budgets)}, {list(depths)}"
-            f" and {list(widths)}"
-        )
+        got = f"{list(budgets)}, {list(depths)} and {list(widths)}"
+        raise ValueError(f"give at least one budget, depth and width to try, got {got}")
     alone = plain_work(context=context).tokens_per_second(tables, plain)
     vectors, found = [list(vector) for vector in rates], []
     for width in map(int, widths):
@@ -190,5 +178,4 @@ def tree_gains(
 
 
 def _round_cost(length: Integral, verify: Verify | None, overhead: Real) -> float:
-    """Relative seconds of a round of a chain, its draft passes left out."""
     return (1.0 if verify is None else verify(int(length) + 1)) + float(overhead)

@@ -1,22 +1,29 @@
-"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank.
-
-Siblings are different tokens, so tokens per round are 1 plus the sum over guesses of P(the target
-takes the whole path to the guess). Budgets and counts leave the root out.
+"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank: 1
+plus the sum over guesses of P(the target takes the whole path to the guess).
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import NamedTuple
+
+from scipy.optimize import isotonic_regression
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import NO_PARENT, Shape
 from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
-from specdec_lib.theory.rates import Rates, at_depth, checked_rates
 
 MOST_GROWN = 2**16  # of a tree that is grown best first
 MOST_IN_TABLE = 256  # whose cost rises with the third power
+SLACK = 1e-9  # above 1, for sums of measured rates
+Rates = Iterable[Iterable[Real]]
+"""rates[depth − 1][rank] = P(the target takes this child | it took the parent).
+
+The last depth's vector repeats for deeper ones; ranks beyond a vector have rate 0. One vector P for
+all depths is [P]. Siblings are different tokens, so a vector sums to at most 1.
+"""
 
 
 class TreePlan(NamedTuple):
@@ -27,10 +34,45 @@ class TreePlan(NamedTuple):
     speed_up: float
 
 
+def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
+    """The rates as tuples.  Raises ValueError if there is no vector, a rate is outside [0, 1], a
+    vector sums above 1 or, with `falling`, rises with the rank.
+    """
+    vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
+    if not vectors:
+        raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
+    for depth, vector in enumerate(vectors, 1):
+        for rate in vector:
+            if not 0 <= rate <= 1:
+                raise ValueError(f"rates lie in [0, 1], got {rate} at depth {depth}")
+        if sum(vector) > 1 + SLACK:
+            got = f"{sum(vector)} at depth {depth}"
+            raise ValueError(f"rates of siblings sum to at most 1, got {got}")
+        if falling and any(later > earlier for earlier, later in pairwise(vector)):
+            got = f"{vector} at depth {depth}; use monotone(rates)"
+            raise ValueError(f"rates must not rise with the rank here, got {got}")
+    return vectors
+
+
+def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, ...]:
+    """The vector of a depth, 1 for the root's children."""
+    return vectors[min(depth, len(vectors)) - 1]
+
+
+def monotone(rates: Rates) -> list[list[float]]:
+    """The closest vectors (least squares, same sums) that never rise with the rank: mended measured
+    rates, where a late rank may by chance lie above an earlier one.
+    """
+    return [
+        isotonic_regression(vector, increasing=False).x.tolist() if vector else []
+        for vector in checked_rates(rates)
+    ]
+
+
 @checked
 def expected_tokens(shape: Shape, rates: Rates) -> float:
-    """Expected tokens per round, the bonus included: 1 + the sum over guesses of the product of the
-    rates along the path.  Rates may rise with the rank.
+    """Expected tokens per round, for rates that may rise with the rank: 1 + the sum over guesses of
+    the product of the rates along the path.
 
     Source: Chen et al. 2024 (Sequoia), proposition 3.4; here rates may differ by depth.
     """
@@ -52,11 +94,9 @@ def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> 
     rates    must not rise with the rank; `monotone` mends measured ones
     depth    deepest guess allowed; None for no limit
 
-    It has fewer guesses only where every further one has rate 0; a tie goes to the shallower, then
-    the earlier slot.
-    Source: best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic
-    programme of Chen et al. 2024 (Sequoia), because a child and a later sibling are never worth
-    more.
+    Guesses of rate 0 are left out; a tie goes to the shallower, then the earlier slot. Source:
+    best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
+    of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
     return Shape((NO_PARENT, *(slot.parent for slot in _best_first(rates, budget, depth))))
 
@@ -72,11 +112,9 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
 
 @checked
 def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> float:
-    """Expected tokens of the best tree of at most `nodes` guesses that fills ranks in order; unlike
-    for `best_tree`, which is much faster, rates may rise with the rank.
+    """The same by dynamic programming, for rates that may rise with the rank; much slower.
 
-    Source: the dynamic programme of Chen et al. 2024 (Sequoia), there with one vector for all
-    depths and the root counted.
+    Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
     vectors = checked_rates(rates)
     _check_size(nodes, depth, MOST_IN_TABLE)
@@ -95,22 +133,16 @@ def best_budget(
     budgets: Iterable[Integral],
     depths: Iterable[Integral],
 ) -> TreePlan:
-    """The budget and depth with the largest speed-up, where a tree costs one draft pass per level
-    and one target pass over all its rows.
+    """The budget and depth with the largest speed-up, among these limits and not speculating at
+    all, where a tree costs one draft pass per level and one target pass over all its rows; a tie
+    goes to the shallower, then the smaller tree.
 
-    budgets, depths    limits to try; the plan holds what its tree uses, which may be less
-
-    Not speculating, (0, 0, 1.0), is always among the candidates; a tie goes to the shallower, then
-    the smaller tree.
     Source: Chen et al. 2024 (Sequoia), the hardware-aware choice, with times that may be measured.
     """
     vectors = checked_rates(rates, falling=True)
     budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))
     if not budgets or not depths:
-        raise ValueError(
-            f"give at least one budget and one depth to try, got budgets {budgets} and depths"
-            f" {depths}"
-        )
+        raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
     _check_size(budgets[0], depths[0])
     best = TreePlan(0, 0, 1.0)
     for limit in depths:
@@ -157,7 +189,5 @@ def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float
 
 def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GROWN) -> None:
     if not 1 <= budget <= most or (depth is not None and depth < 1):
-        raise ValueError(
-            f"a tree has 1 to {most} guesses here and is at least 1 deep, got a budget of"
-            f" {budget} and depth {depth}"
-        )
+        got = f"a budget of {budget} and depth {depth}"
+        raise ValueError(f"a tree has 1 to {most} guesses here and is at least 1 deep, got {got}")

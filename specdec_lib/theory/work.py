@@ -28,27 +28,22 @@ class PassTable:
     def __post_init__(self) -> None:
         for name, grid in (("rows", self.rows), ("contexts", self.contexts)):
             if not grid or list(grid) != sorted(set(grid)):
-                raise ValueError(
-                    f"{name} rise from place to place, and there is at least one, got {grid}"
-                )
-        if [len(line) for line in self.seconds] != [len(self.rows)] * len(self.contexts):
-            raise ValueError(
-                f"{len(self.contexts)} contexts and {len(self.rows)} rows need as many seconds, got"
-                f" {[len(line) for line in self.seconds]}"
-            )
+                raise ValueError(f"{name} rise, and there is at least one, got {grid}")
+        sizes = [len(line) for line in self.seconds]
+        if sizes != [len(self.rows)] * len(self.contexts):
+            wanted = f"{len(self.contexts)} contexts and {len(self.rows)} rows"
+            raise ValueError(f"{wanted} need as many seconds, got {sizes}")
         for value in (value for line in self.seconds for value in line):
             if not 0 < value < math.inf:
                 raise ValueError(f"a pass takes more than 0 seconds and ends, got {value}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass over so many rows after so many tokens of context: linear between
-        measured places and along the last line beyond them, as pass times follow no smooth curve.
+        measured places and along the last line beyond them.
         """
         if not (rows >= 1 and context >= 0):
-            raise ValueError(
-                f"a pass has at least 1 row and a context of 0 tokens or more, got rows={rows},"
-                f" context={context}"
-            )
+            got = f"rows={rows}, context={context}"
+            raise ValueError(f"a pass has at least 1 row, a context 0 tokens or more, got {got}")
         by_context = [_interpolate(self.rows, line, float(rows)) for line in self.seconds]
         found = _interpolate(self.contexts, by_context, float(context))
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
@@ -77,13 +72,11 @@ NO_OVERHEAD = Overhead()
 @checked
 @dataclass(frozen=True)
 class Work:
-    """Counts of what decoding did, summed over rounds.
+    """Counts of what decoding did, summed over rounds; raises ValueError for impossible ones.
 
     guesses    that the target verified
     passes     by model, rows and context tokens; a number may be a mean
     target     the name of the model whose passes verify
-
-    Raises ValueError if there is no round, fewer tokens than rounds, or a count is negative.
     """
 
     tokens: float
@@ -95,10 +88,7 @@ class Work:
     def __post_init__(self) -> None:
         counts = (self.guesses, *self.passes.values())
         if not (self.tokens >= self.rounds > 0 and min(counts) >= 0):
-            raise ValueError(
-                "decoding has rounds that emit a token or more each, and counts of 0 or more; got"
-                f" {self}"
-            )
+            raise ValueError(f"rounds emit a token or more, with counts of 0 or more; got {self}")
 
     def __add__(self, other: "Work") -> "Work":
         """The sum of both.  Raises ValueError unless they have one target."""
@@ -128,10 +118,8 @@ class Work:
     def model_seconds(self, tables: Mapping[str, PassTable]) -> float:
         """Seconds in models.  Raises ValueError if one that ran has no table."""
         if unknown := sorted({model for model, _, _ in self.passes} - set(tables)):
-            raise ValueError(
-                f"{', '.join(unknown)} ran and has no table of seconds; there are"
-                f" {', '.join(tables) or 'none'}"
-            )
+            known = ", ".join(tables) or "none"
+            raise ValueError(f"{unknown} ran and have no table of seconds; there are {known}")
         return math.fsum(
             count * tables[model].at(rows, context)
             for (model, rows, context), count in self.passes.items()

@@ -13,21 +13,3 @@ from specdec_lib.workload.prompts import (
     load_prompts,
     seeds,
 )
-
-__all__ = [
-    "DOCSTRING",
-    "DOMAINS",
-    "MATCH",
-    "PUBLISHED",
-    "SPLITS",
-    "WHOLE",
-    "Ladder",
-    "Measured",
-    "Pair",
-    "Prompt",
-    "load_ladder",
-    "load_pair",
-    "load_prompts",
-    "neutral",
-    "seeds",
-]

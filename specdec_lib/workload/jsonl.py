@@ -15,14 +15,13 @@ from specdec_lib.core.files import parse_json
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 """A text that is not empty."""
 Kind = TypeVar("Kind")
+ADAPTER = functools.cache(TypeAdapter)
 
 
 def lines(path: Path) -> Iterator[tuple[str, object]]:
-    """What stands in every line of a .jsonl file, and its place for an error message, such as
-    "questions.jsonl, line 3".
+    """What stands in every line of a .jsonl file, or in a .json file's list, maybe packed as .gz,
+    and its place for an error message, such as "questions.jsonl, line 3".
 
-    A .gz file is unpacked; a .json file holds a list of the same objects. A byte order mark and
-    empty lines at the end are ignored.
     Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or it is not JSON.
     """
     text = _whole(path)
@@ -39,24 +38,17 @@ def lines(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def checked_line(where: str, line: object, kind: type[Kind]) -> Kind:
-    """A line as a dataclass.
-
-    Raises ValueError naming the place and each field that is missing, unknown or of another type.
-    """
+    """A line as a dataclass; raises ValueError naming the place and each wrong field."""
     try:
-        return _adapter(kind).validate_python(line)
+        return ADAPTER(kind).validate_python(line)
     except ValidationError as error:
-        found = (
-            f"{'.'.join(map(str, one['loc'])) or 'the line'}: {one['msg']}, got"
-            f" {reprlib.repr(one['input'])}"
-            for one in error.errors()
-        )
-        raise ValueError(f"{where}: {'; '.join(found)}") from error
+        raise ValueError(f"{where}: {wrong_fields(error, 'the line')}") from error
 
 
-@functools.cache
-def _adapter(kind: type) -> TypeAdapter:
-    return TypeAdapter(kind)
+def wrong_fields(error: ValidationError, whole: str) -> str:
+    """Each wrong field, or the whole, with what is wrong and what was got."""
+    found = [(".".join(map(str, one["loc"])) or whole, one) for one in error.errors()]
+    return "; ".join(f"{at}: {one['msg']}, got {reprlib.repr(one['input'])}" for at, one in found)
 
 
 def _parsed(text: str, where: str) -> object:
@@ -67,7 +59,6 @@ def _parsed(text: str, where: str) -> object:
 
 
 def _whole(path: Path) -> str:
-    """A file's text, without a byte order mark."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
@@ -76,7 +67,7 @@ def _whole(path: Path) -> str:
     except UnicodeDecodeError as error:
         number = content[: error.start].count(b"\n") + 1
         raise ValueError(
-            f"{path}, line {number}: it is not UTF-8 ({error.reason}); save the file as UTF-8"
+            f"{path}, line {number}: it is not UTF-8 ({error.reason}); save it as UTF-8"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read ({error})") from error

@@ -13,21 +13,18 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.models.loading import fast_model
 from specdec_lib.workload.prompts import Prompt, check_text
 
 if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 MATCH = "match.json"
+SPECIAL = ("bos", "eos", "pad")  # tokens
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A match table, with the models, siblings and sampler that it was measured for.
-
-    contexts    how many positions it was measured at
-    """
+    """A match table, with models, siblings, sampler and number of contexts it was measured for."""
 
     guesser: str
     obeyed: str
@@ -83,25 +80,17 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model that accepts its guesses, measured with this
-        sampler or the nearest one: nearest in temperature, then with the same top-k.
+        """The match table of a guesser for the model that accepts its guesses, measured with the
+        sampler nearest in temperature, then with the same top-k.
 
-        Its name says which.  Raises ValueError if no table of these models and siblings was
-        measured.
+        Raises ValueError if no table of these models and siblings was measured.
         """
-        fitting = [
-            one
-            for one in self.measured
-            if (one.guesser, one.obeyed, one.siblings) == (guesser, obeyed, siblings)
-        ]
+        wanted = f"{guesser} for {obeyed}, {siblings}"
+        named = [(f"{one.guesser} for {one.obeyed}, {one.siblings}", one) for one in self.measured]
+        fitting = [one for name, one in named if name == wanted]
         if not fitting:
-            known = sorted(
-                {f"{one.guesser} for {one.obeyed}, {one.siblings}" for one in self.measured}
-            )
-            raise ValueError(
-                f"no match table of {guesser} for {obeyed}, {siblings}, was measured; there are:"
-                f" {'; '.join(known) or 'none'}"
-            )
+            there = "; ".join(sorted({name for name, _ in named})) or "none"
+            raise ValueError(f"no match table of {wanted}, was measured; there are: {there}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
@@ -109,19 +98,9 @@ class Ladder:
         """Max-Gram with the bigram table of the Katz model, or without one where there is none."""
         return MaxGram(None if self.katz is None else self.katz.bigrams())
 
-    @functools.cached_property
-    def quantised(self) -> "FastModel":
-        """The target's int8 edition, on the fast runtime: a draft without training.
-
-        Raises ValueError where the fast runtime does not know the target.
-        """
-        return fast_model(self.target, name="quantised", edition="int8")
-
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
-        """The tokens of a prompt: as a user's turn where the tokenizer has a chat template, and
-        with the beginning of the answer's turn.
-
-        Raises ValueError if a model cannot read as many, or the text holds half a character.
+        """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
+        ValueError if a model cannot read as many, or the text holds half a character.
         """
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         if self.tokenizer.chat_template:
@@ -132,10 +111,8 @@ class Ladder:
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
             smallest = min(self.models, key=lambda model: model.max_positions)
-            raise ValueError(
-                f"{named} has {len(tokens):,} tokens, and {smallest.name} reads at most"
-                f" {smallest.max_positions:,}"
-            )
+            most = f"{smallest.name} reads at most {smallest.max_positions:,}"
+            raise ValueError(f"{named} has {len(tokens):,} tokens, and {most}")
         return tokens
 
     def text(self, token: int) -> str:
@@ -145,19 +122,13 @@ class Ladder:
 
 @contextmanager
 def neutral(ladder: Ladder) -> Iterator[None]:
-    """A context in which Hugging Face's `generate` uses no penalties or cut-offs of the models' own
-    generation configurations.
-    """
-    networks = [model.model for model in ladder.models]
-    before = [network.generation_config for network in networks]
-    for network, known in zip(networks, before, strict=True):
-        network.generation_config = GenerationConfig(
-            bos_token_id=known.bos_token_id,
-            eos_token_id=known.eos_token_id,
-            pad_token_id=known.pad_token_id,
-        )
+    """A context without penalties or cut-offs of the models' own generation configurations."""
+    before = [(model.model, model.model.generation_config) for model in ladder.models]
+    for network, known in before:
+        ids = {f"{name}_token_id": getattr(known, f"{name}_token_id") for name in SPECIAL}
+        network.generation_config = GenerationConfig(**ids)
     try:
         yield
     finally:
-        for network, known in zip(networks, before, strict=True):
+        for network, known in before:
             network.generation_config = known

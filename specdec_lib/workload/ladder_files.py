@@ -1,7 +1,7 @@
 """Reads a ladder from its files: the embedded one, or one of your own models."""
 
 import json
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 from specdec_lib.core.chance import Sampler
@@ -37,36 +37,27 @@ def load_ladder(
     """The ladder of the SmolLM2 target and the drafts distilled from it, every file checked against
     its card; or one of your own models.
 
-    target, draft, middle    models of your own: folders in hub format or names on the hub, such as
-                             "openai-community/gpt2-large"; target and draft at least. Such a ladder
-                             has no Katz table, and the default match table
+    target, draft, middle    folders in hub format or names on the hub, such as
+                             "openai-community/gpt2-large"; target and draft at least, and no Katz
+                             table comes with them
     tokenizer                a folder with the tokenizer, if the target's has none; it then counts
                              for every model that has none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
-    runtime                  "reference"; "fast", several times faster in float32 on the CPU, where
-                             a row has the same bits whatever is computed beside it; "int8", the
-                             fast one with rows and weights of eight bits, other models; or "auto",
-                             which measures once which of the first two is faster for each model
+    runtime                  "reference", "fast", "int8" or "auto": see `load_model`
 
-    Own models must share the target's tokenizer, which is compared token by token; rows that their
-    embeddings have beyond it may differ, see `resize_vocabulary`. The stop tokens are those of the
-    target's generation configuration, else the tokenizer's end of text.
-    Raises ValueError if a file is missing or damaged, a tokenizer is another, or device, dtype or
-    runtime are unknown or do not go together.
+    Own models must share the target's tokenizer, token by token; rows beyond it may differ, see
+    `resize_vocabulary`. The stop tokens are those of the target's generation configuration, else
+    the tokenizer's end of text. Raises ValueError if a file is missing or damaged, a tokenizer is
+    another, or device, dtype or runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)
     if target is None or draft is None:
-        raise ValueError(
-            f"a ladder of your own has a target and a draft at least, got target={target!s} and"
-            f" draft={draft!s}"
-        )
-    sources = {
-        name: source
-        for name, source in (("target", target), ("middle", middle), ("draft", draft))
-        if source is not None
-    }
+        got = f"target={target!s} and draft={draft!s}"
+        raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
+    sources = {"target": target, "middle": middle, "draft": draft}
+    sources = {name: source for name, source in sources.items() if source is not None}
     return _own(sources, tokenizer, {"device": device, "dtype": dtype, "runtime": runtime})
 
 
@@ -98,14 +89,15 @@ def _embedded(folder: Path, device: str, dtype: str, runtime: str) -> Ladder:
         network = assemble(target.model, folder / f"{name}.safetensors")
         cut_head(network, head)
         models[name] = on_runtime(CachedModel(network, name), runtime)
-    tokenizer = load_tokenizer(target_folder())
+    tokenizer, tables = load_tokenizer(target_folder()), folder / MATCH
+    stored = tables.read_text(encoding="utf-8") if tables.is_file() else "[]"
     return Ladder(
         **models,
         katz=Katz.load(folder / "katz.npz"),
         tokenizer=tokenizer,
         stop_tokens=stop_tokens(target.model.generation_config, tokenizer),
         card=card,
-        measured=_measured(folder),
+        measured=tuple(map(Measured.of, json.loads(stored))),
     )
 
 
@@ -120,19 +112,9 @@ def target_folder() -> Path:
     return folder
 
 
-def _measured(folder: Path) -> tuple[Measured, ...]:
-    """The match tables of a folder; none if it has no such file."""
-    path = folder / MATCH
-    stored = path.read_text(encoding="utf-8") if path.is_file() else "[]"
-    return tuple(map(Measured.of, json.loads(stored)))
-
-
 def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:
     """The default match table for every two models of the ladder, the smaller one guessing."""
-    pairs = [
-        (guesser, obeyed) for place, obeyed in enumerate(names) for guesser in names[place + 1 :]
-    ]
     return tuple(
         Measured(guesser, obeyed, siblings, Sampler(), 0, MatchTable())
-        for (guesser, obeyed), siblings in product(pairs, SIBLINGS)
+        for (obeyed, guesser), siblings in product(combinations(names, 2), SIBLINGS)
     )

@@ -1,6 +1,4 @@
-"""A pair of encoder-decoder models: the embedded T5 target and draft, which write the docstring of
-a function, or your own.
-"""
+"""A pair of T5 models: the embedded ones, which write the docstring of a function, or your own."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +18,7 @@ from specdec_lib.workload.prompts import Prompt, check_text
 
 @dataclass(frozen=True)
 class Pair:
-    """Two encoder-decoder models that share a vocabulary, with their tokenizer.
-
-    stop_tokens    tokens that end a generation
-    """
+    """Two encoder-decoder models that share a vocabulary, with their tokenizer and stop tokens."""
 
     target: Seq2SeqModel
     draft: Seq2SeqModel
@@ -37,9 +32,7 @@ class Pair:
         return MaxGram()
 
     def encode(self, prompt: Prompt | str) -> Context:
-        """A context with the prompt as its source and the decoder's start token; the embedded pair
-        was trained on sources of up to 192 tokens.
-        """
+        """A context with the prompt as its source (up to 192 tokens) and the decoder's start."""
         text = check_text(prompt if isinstance(prompt, str) else prompt.text)
         source = self.tokenizer.encode(text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
@@ -59,26 +52,17 @@ def load_pair(
     dtype: str = "float32",
     folder: Path = DATA / "pair",
 ) -> Pair:
-    """The embedded pair, every file checked against its card; or one of your own T5 models.
-
-    target, draft, tokenizer, device, dtype    as of `load_ladder`
-
-    Raises ValueError if a file is missing or damaged, the models do not share a tokenizer, or
-    device or dtype are unknown.
-    """
+    """The embedded pair, or one of your own T5 models; arguments and errors as of `load_ladder`."""
     sources: dict[str, Source] = {"target": folder / "target", "draft": folder / "draft"}
     if target is None and draft is None and tokenizer is None:
-        card = checked_card(
-            folder, ("tokenizer.json", "target/model.safetensors", "draft/model.safetensors")
-        )
+        tokens = "tokenizer.json"
+        card = checked_card(folder, (tokens, *(f"{name}/model.safetensors" for name in sources)))
         shared = PreTrainedTokenizerFast(
-            tokenizer_file=str(folder / "tokenizer.json"), eos_token="<|endoftext|>"
+            tokenizer_file=str(folder / tokens), eos_token="<|endoftext|>"
         )
     elif target is None or draft is None:
-        raise ValueError(
-            f"a pair of your own has a target and a draft, got target={target!s} and"
-            f" draft={draft!s}"
-        )
+        got = f"target={target!s} and draft={draft!s}"
+        raise ValueError(f"a pair of your own has a target and a draft, got {got}")
     else:
         card, sources = None, {"target": target, "draft": draft}
         shared = shared_tokenizer(sources, tokenizer)
@@ -86,11 +70,10 @@ def load_pair(
         name: load_seq2seq(source, name, device=device, dtype=dtype)
         for name, source in sources.items()
     }
-    if models["target"].vocabulary != models["draft"].vocabulary:
-        raise ValueError(
-            f"the target has {models['target'].vocabulary:,} tokens, padding included, and the"
-            f" draft {models['draft'].vocabulary:,}"
-        )
+    sizes = [f"{models[name].vocabulary:,}" for name in ("target", "draft")]
+    if sizes[0] != sizes[1]:
+        has = "the target has {} tokens, padding included, and the draft {}"
+        raise ValueError(has.format(*sizes))
     stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
     return Pair(
         **models, tokenizer=shared, stop_tokens=stops, card=card or sources_card(sources, models)

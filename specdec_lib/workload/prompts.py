@@ -10,9 +10,8 @@ from pydantic import ConfigDict
 
 from specdec_lib.core.files import DATA, REMEDY
 from specdec_lib.core.kinds import checked
-from specdec_lib.workload.hub_sets import hub_lines
 from specdec_lib.workload.jsonl import Text, checked_line, lines
-from specdec_lib.workload.schemas import SCHEMAS, recognise
+from specdec_lib.workload.schemas import SCHEMAS, hub_lines, recognise
 
 DOMAINS = ("chat", "code", "summary", "math")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
@@ -47,27 +46,22 @@ def load_prompts(
 
     domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
               "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
-              file, .jsonl, .jsonl.gz or .json: one of those sets as it was published, or
-              prompts of your own
+              file, .jsonl, .jsonl.gz or .json, of a published set or of your own
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all
 
-    A prompt of your own is a line {"text": …} with `name`, `domain`, `split` and `origin` where you
-    have them; else it is called after the file and its line. What comes without a split has one
-    that follows from a hash of its name, half of all names each. Texts are put to the model as
-    `schemas` says.
-    Raises ValueError if there is no such set, split or file, the limit is below 1, the set cannot
-    be had, or a line, which it names, is not what it should be.
+    A prompt of your own is a line {"text": …}, with `name` (else file and line), `domain`, `split`
+    (else by a hash of its name) and `origin` where you have them. Raises ValueError if there is no
+    such set, split or file, the limit is below 1, the set cannot be had, or a line, which it names,
+    is not what it should be.
     """
     is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
     split = split or (WHOLE if is_file else "held-out")
     if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
-        raise ValueError(
-            f"prompt sets are {', '.join((*OURS, *PUBLISHED))}, or a file that ends in"
-            f" {', '.join(ENDINGS)}, and splits"
-            f" {', '.join((*SPLITS, WHOLE))}; got {str(domain)!r} and {split!r}"
-        )
+        sets, splits = ", ".join((*OURS, *PUBLISHED)), ", ".join((*SPLITS, WHOLE))
+        known = f"{sets}, or a file that ends in {', '.join(ENDINGS)}, and splits {splits}"
+        raise ValueError(f"prompt sets are {known}; got {str(domain)!r} and {split!r}")
     if limit is not None and limit < 1:
         raise ValueError(f"a limit is at least 1 or None for all, got {limit}")
     if domain in OURS:
@@ -78,9 +72,8 @@ def load_prompts(
         found = _distinct(_published(hub_lines(domain), SCHEMAS[domain]))
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
     if not chosen:
-        raise ValueError(
-            f'{domain!s} holds {len(found)} prompts and none is {split}; split="all" takes them all'
-        )
+        remedy = 'split="all" takes them all'
+        raise ValueError(f"{domain!s} holds {len(found)} prompts and none is {split}; {remedy}")
     return chosen
 
 
@@ -96,7 +89,6 @@ def _own(path: Path, domain: str) -> list[Prompt]:
 
 
 def _published(given: Iterable[tuple[str, object]], schema: type) -> Iterator[tuple[str, Prompt]]:
-    """A prompt of each line of a published set, with its place."""
     for number, (where, line) in enumerate(given):
         name, text, domain = checked_line(where, line, schema).as_prompt(number)
         yield where, Prompt(name, text, domain, split_of(name), where)
@@ -122,10 +114,8 @@ def _distinct(given: Iterable[tuple[str, Prompt]]) -> list[Prompt]:
     first: dict[str, tuple[str, Prompt]] = {}
     for where, prompt in given:
         if prompt.name in first:
-            raise ValueError(
-                f"{where}: the name {prompt.name!r} was there before"
-                f" ({first[prompt.name][0].rpartition(', ')[2]}); names differ"
-            )
+            place = first[prompt.name][0].rpartition(", ")[2]
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({place})")
         first[prompt.name] = where, prompt
     return [prompt for _, prompt in first.values()]
 
@@ -135,10 +125,8 @@ def check_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
-            f"a text holds whole characters, got the lone surrogate {text[error.start]!r} at"
-            f" {error.start}"
-        ) from error
+        half = f"the lone surrogate {text[error.start]!r} at {error.start}"
+        raise ValueError(f"a text holds whole characters, got {half}") from error
     return text
 
 

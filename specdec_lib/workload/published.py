@@ -19,41 +19,33 @@ def _items() -> dict:
 
 
 def published(item: str) -> "DataFrame":
-    """The rows of one table or figure, such as "staged.table1".
-
-    Raises ValueError if there is no such item.
-    """
+    """The rows of a table or figure, such as "staged.table1"; raises ValueError for others."""
     import pandas as pd
 
-    if item not in _items():
+    if (found := _items().get(item)) is None:
         raise ValueError(f"published items are {', '.join(_items())}; got {item!r}")
-    found = _items()[item]
     return pd.DataFrame(found["rows"], columns=found["columns"])
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """The number in the row whose first column is `key`, in `column` (by default the second).
-
-    Raises ValueError if there is no such row or column.
+    """The number in the row whose first column is `key`, in `column` (by default the second);
+    raises ValueError if there is none.
     """
     table = published(item)
     column = table.columns[1] if column is None else column
     rows = table[table.iloc[:, 0] == key]
     if len(rows) != 1 or column not in table.columns:
-        raise ValueError(
-            f"{item} has the rows {', '.join(map(str, table.iloc[:, 0]))} and columns"
-            f" {', '.join(table.columns)}; got {key!r}, {column!r}"
-        )
+        known = f"{', '.join(map(str, table.iloc[:, 0]))} and columns {', '.join(table.columns)}"
+        raise ValueError(f"{item} has the rows {known}; got {key!r}, {column!r}")
     return float(rows.iloc[0][column])
 
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
-    previous work; models without a price are left out.
+    previous work.  Raises ValueError for another list.
 
-    The prices are those of its code: 70000 for llama-7b under "ms" is ten times too much (7000
-    million parameters), which makes its drafters look ten times cheaper.
-    Raises ValueError if there is no such list.
+    As in its code, 70000 for llama-7b under "ms" is ten times too much (7000 million parameters),
+    which makes its drafters look ten times cheaper.
     """
     table = published("cascade.text.prices").set_index("model")
     if name not in table.columns:
@@ -67,10 +59,8 @@ def published_beside(
     """A published table of one number per sampling and method, with ours: `sampling`, `method`,
     `paper`, `ours`, `ours_low`, `ours_high`.
 
-    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`, as
-                 `sweep.relative` makes them
-    methods      the paper's column to our draft's name; a method that the paper has not gets no
-                 number of it
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`
+    methods      the paper's column (maybe one it has not) to our draft's name
     samplings    the paper's word for the sampler to ours
 
     Raises ValueError if one of ours is missing.
@@ -81,9 +71,8 @@ def published_beside(
     for (theirs, sampling), (method, draft) in product(samplings.items(), methods.items()):
         found = ours[(ours.draft == draft) & (ours.sampling == sampling)]
         if len(found) != 1:
-            raise ValueError(
-                f"one row of ours is needed for {draft!r}, {sampling!r}, got {len(found)}"
-            )
+            wanted = f"{draft!r}, {sampling!r}"
+            raise ValueError(f"one row of ours is needed for {wanted}, got {len(found)}")
         paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
         row = found.iloc[0]
         rows.append((sampling, method, paper, row.value, row.low, row.high))

@@ -1,15 +1,18 @@
-"""Published prompt sets: where each lies on the hub, and how a line becomes the text of a prompt.
+"""Published prompt sets: where each lies on the hub, and how a line becomes the text of a prompt,
+zero-shot and without a chat template.
 
-Questions are zero-shot and without a chat template, which `tokenizer.apply_chat_template` can add.
 Sources: Chen et al. 2021 (HumanEval), Cobbe et al. 2021 (GSM8K), Hendrycks et al. 2021 (MMLU; its
 own wording, without the examples), Xia et al. 2024 (Spec-Bench).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from huggingface_hub import constants
 from pydantic import Field, StrictInt
 
+from specdec_lib.models.hub import why_offline
 from specdec_lib.workload.jsonl import Text
 
 LETTERS = "ABCD"
@@ -22,8 +25,8 @@ QUESTIONS = (
 class HumanEval:
     """The signature and docstring as they stand.
 
-    hub     repository, configuration and split for `datasets.load_dataset`; or "json", the address
-            of a JSONL file, and "train"
+    hub     repository, configuration and split for `datasets.load_dataset`; or "json", an address
+            and "train"
     keys    by which a line of this set is recognised
     """
 
@@ -99,3 +102,29 @@ def recognise(line: object) -> Schema | None:
     known = set(line) if isinstance(line, dict) else set()
     fitting = [schema for schema in SCHEMAS.values() if schema.keys <= known]
     return max(fitting, key=lambda schema: len(schema.keys), default=None)
+
+
+def hub_lines(name: str) -> Iterator[tuple[str, object]]:
+    """The lines of a published set with their places, downloaded once; raises ValueError if
+    `datasets` is not installed, or the set cannot be had.
+    """
+    repository, configuration, split = SCHEMAS[name].hub
+    instead = f"or give a local file in its published form, {name}.jsonl"
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        remedy = f'`pip install -e ".[hub]"`; {instead}'
+        raise ValueError(f"{name} by name needs the package `datasets`: {remedy}") from error
+    bare = repository == "json"
+    place = configuration if bare else f"{repository}, {configuration}, {split}"
+    unreachable = why_offline(configuration if bare else None)
+    if unreachable and not constants.is_offline_mode():  # `datasets` would try for minutes
+        raise ValueError(f"{name} cannot be had from {place}: {unreachable}; {instead}")
+    options = {"data_files": configuration} if bare else {"name": configuration}
+    try:
+        found = load_dataset(repository, split=split, **options)
+    except Exception as error:  # of whichever client `datasets` uses underneath
+        why = unreachable or error
+        raise ValueError(f"{name} cannot be had from {place}: {why}; {instead}") from error
+    for number, line in enumerate(found, 1):
+        yield f"{place}, row {number}", dict(line)

@@ -3,15 +3,3 @@
 from specdec_lib.core.chance.enumerated import EveryBranch, every_outcome
 from specdec_lib.core.chance.keyed import Chance, Slots, gumbel_noise
 from specdec_lib.core.chance.sampler import Sampler, best, likeliest, unwarped
-
-__all__ = [
-    "Chance",
-    "EveryBranch",
-    "Sampler",
-    "Slots",
-    "best",
-    "every_outcome",
-    "gumbel_noise",
-    "likeliest",
-    "unwarped",
-]

@@ -1,7 +1,5 @@
-"""The tokens that a warped distribution allows, for logits on the CPU.
-
-NumPy, because its calls on rows of a few thousand numbers cost a tenth of PyTorch's, which wakes
-threads for each.
+"""The tokens that a warped distribution allows, for logits on the CPU: in NumPy, because PyTorch
+wakes threads for each call.
 """
 
 import math
@@ -25,9 +23,7 @@ class Candidates(NamedTuple):
 def warped(
     logits: Float[np.ndarray, " vocab"], temperature: float, top_k: int | None, top_p: float
 ) -> Candidates:
-    """The distribution of logits under a temperature above 0, then top-k with whatever ties with
-    the last of the k, then top-p.
-    """
+    """The distribution of logits under a temperature above 0, then top-k with ties, then top-p."""
     tokens, log_probs = None, logits
     if top_k is not None and top_k < len(log_probs):
         finite = log_probs[log_probs > -math.inf]
@@ -46,9 +42,7 @@ def warped(
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
-    """The indices of the k largest values, and the values, best first; ties go to the lower index,
-    and −inf is omitted.
-    """
+    """Indices and values of the k largest, best first; a tie to the lower index, −inf omitted."""
     if k == 1:
         place = int(values.argmax())
         return ([place], [float(values[place])]) if values[place] > -math.inf else ([], [])
@@ -62,7 +56,6 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
 
 
 def _at_place(values: Float[np.ndarray, " n"], k: int) -> np.floating:
-    """The k-th largest value."""
     return np.partition(values, len(values) - k)[len(values) - k]
 
 

@@ -1,6 +1,4 @@
-"""A `Chance` that visits every branch: the exact distribution of what the real code does with it,
-by enumeration instead of sampling.
-"""
+"""A `Chance` that visits every branch: exact distributions by enumeration instead of sampling."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -27,14 +25,9 @@ class Branches:
     keys: set[Hashable] = field(default_factory=set)
 
     def decide(self, key: Hashable, probabilities: Sequence[float]) -> int:
-        """The index of the branch taken for `key`, among branches of these probabilities.
-
-        Raises ValueError if the key was decided before: two decisions would share one draw.
-        """
+        """The index of the branch taken; raises ValueError if `key` was decided before."""
         if key in self.keys:
-            raise ValueError(
-                f"every decision of a run needs a key of its own, asked twice for {key}"
-            )
+            raise ValueError(f"every decision needs a key of its own, asked twice for {key}")
         self.keys.add(key)
         possible = [branch for branch, probability in enumerate(probabilities) if probability > 0]
         choice = self.script[len(self.taken)] if len(self.taken) < len(self.script) else 0
@@ -52,10 +45,7 @@ class Branches:
 
 @dataclass(frozen=True)
 class EveryBranch(Chance):
-    """A `Chance` whose coins and draws follow `branches`.
-
-    Noise has no branches: sampling by noise raises ValueError, temperature 0 is as in `Chance`.
-    """
+    """A `Chance` whose coins and draws follow `branches`; sampling by noise raises ValueError."""
 
     branches: Branches = field(default_factory=lambda: Branches([]))
 
@@ -82,18 +72,16 @@ class EveryBranch(Chance):
         return super()._perturbed(logits, position)
 
     def _refuse_noise(self) -> None:
-        if self.sampler.temperature > 0:
-            raise ValueError(
-                "noise cannot be enumerated; use siblings without noise, or temperature 0 instead"
-                f" of {self.sampler.temperature}"
-            )
+        if (temperature := self.sampler.temperature) > 0:
+            remedy = "use siblings without noise, or temperature 0"
+            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
 
 
 def every_outcome(
     run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, which is called once per branch with the
-    `Chance` that it must use, and returns the outcome: every branch of the real code is visited.
+    """The exact probability of each outcome of `run`, which is called once per branch of the real
+    code, with the `Chance` that it must use.
     """
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []

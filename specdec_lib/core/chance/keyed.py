@@ -48,9 +48,8 @@ class Chance:
         object.__setattr__(self, "seed", int(self.seed))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token for `position`, which is the new token's own: one more than the position of the
-        token after which `logits` stand. At temperature 0 it is the argmax, else a sample of the
-        warped distribution, the same for all models that have this distribution there.
+        """The token for `position`, one more than that of the token after which `logits` stand: at
+        temperature 0 the argmax, else a sample, the same for all models of this distribution.
         """
         if self.sampler.temperature == 0 and logits.device.type == "cpu":
             exact = logits if logits.dtype == torch.float32 else logits.double()
@@ -66,10 +65,9 @@ class Chance:
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
         """The k best tokens for `position` under the same noise, of which the first is what
-        `choose` returns, and each one's gap to the best in nats.
+        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
+        temperature 0 the noise is 0, and log-probabilities are unwarped.
 
-        Fewer come back where the warped distribution has fewer tokens. Temperature 0 has noise 0,
-        and gaps of unwarped log-probabilities.
         Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
         """
         allowed, perturbed = self._perturbed(logits, position)
@@ -92,9 +90,8 @@ class Chance:
         return [highest - value for value in values]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Whether a random test of this probability succeeds, for the child at `slots` in the tree
-        whose root is at position `committed`. The same arguments always give the same answer, so
-        each child is asked for once.
+        """Whether a test of this probability succeeds, for the child at `slots` in the tree whose
+        root is at position `committed`; the same arguments give the same answer.
         """
         return self.uniform("coin", committed, slots) < probability
 
@@ -113,8 +110,8 @@ class Chance:
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
-        """A Chance for a part of a composite draft: the same Gumbel noise, but independent coins
-        and draws.
+        """A Chance for a part of a composite draft: the same noise, but independent coins and
+        draws.
 
         part, slots    any name and numbers that no other call of this generation uses; a part that
                        is asked in every round adds the root's position
@@ -141,9 +138,7 @@ class Chance:
         return _key("noise", self.seed, int(position))
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
-        """The compared values: unwarped logits at temperature 0, else log-probabilities plus noise,
-        of the tokens that the distribution allows.
-        """
+        """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
         seed, position = self.seed, int(position)
         if self.sampler.temperature == 0:
             return Candidates(None, checked_logits(logits).cpu().numpy())
@@ -182,9 +177,7 @@ def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarra
 def gumbel_noise(
     seed: int, position: int, vocabulary: int, device: str = "cpu"
 ) -> Float[Tensor, " vocab"]:
-    """Standard Gumbel noise [vocab], float64, for one position; equal on every device. The tensor
-    is cached and must not be changed in place.
-    """
+    """Standard Gumbel noise [vocab], float64, equal on every device; cached, not to be changed."""
     return torch.tensor(_whole_noise(seed, position, vocabulary), device=device)  # a copy
 
 

@@ -19,14 +19,11 @@ LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32
 @checked
 @dataclass(frozen=True)
 class Sampler:
-    """The settings that warp logits into the sampled distribution: temperature, top-k, top-p.
+    """The settings that warp logits into the sampled distribution, applied in this order.
 
-    temperature    0 is the point mass at the argmax (the lowest token of a tie)
-    top_k          keep the k largest logits and whatever ties with the last of them; None keeps all
-    top_p          keep the smallest set of most likely tokens that holds at least this mass, in (0,
-                   1]
-
-    Temperature is applied first, then top-k, then top-p; temperature 0, the default, ignores both.
+    temperature    0 is the point mass at the argmax (the lowest of a tie), whatever follows
+    top_k          keep the k largest logits and ties with the last of them; None keeps all
+    top_p          keep the smallest set of most likely tokens of at least this mass, in (0, 1]
     """
 
     temperature: float = 0.0
@@ -35,18 +32,15 @@ class Sampler:
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
-            raise ValueError(
-                f"temperature must be 0 or a finite number of at least {LEAST_TEMPERATURE}, got"
-                f" {self.temperature}"
-            )
+            wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
+            raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k must be at least 1, or None for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
     def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The log-probabilities of the warped distribution, −inf for excluded tokens: float64 if
-        the logits are, else float32.
+        """Log-probabilities, −inf for excluded tokens: float64 if the logits are, else float32.
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
@@ -65,9 +59,7 @@ class Sampler:
         return self._log_probs(logits)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The tokens that the warped distribution allows, for logits on the CPU and a temperature
-        above 0.
-        """
+        """The tokens that the distribution allows: logits on the CPU, a temperature above 0."""
         return warped(checked_logits(logits).numpy(), self.temperature, self.top_k, self.top_p)
 
     def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
@@ -104,10 +96,8 @@ def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
 def check_highest(highest: Real | Tensor | np.floating) -> None:
     """Raise ValueError unless the largest logit is finite; it is NaN if any logit is."""
     if not math.isfinite(highest):
-        raise ValueError(
-            "logits must hold no NaN or +inf and at least one finite value, their maximum is"
-            f" {float(highest)}"
-        )
+        wanted = "logits must hold no NaN or +inf and at least one finite value"
+        raise ValueError(f"{wanted}, their maximum is {float(highest)}")
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:

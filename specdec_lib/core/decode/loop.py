@@ -1,6 +1,5 @@
-"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more.
-
-Plain autoregressive decoding is the same loop with `NoDraft`.
+"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more. With
+`NoDraft` it is plain autoregressive decoding.
 """
 
 import time
@@ -11,12 +10,71 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.checks import check_arguments, check_stops, checked_tree
 from specdec_lib.core.decode.parts import models_in
-from specdec_lib.core.decode.records import Generation, Round
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
 BONUS = "target"  # the source of a token that no drafter guessed
+
+
+@dataclass(frozen=True)
+class Round:
+    """The record of one round.
+
+    tree       what was proposed, without rows
+    path       the accepted nodes, from below the root down; none after a stop token
+    emitted    the accepted tokens and one more, fewer where a stop token or a limit cuts
+    sources    the drafter of each emitted token; "target" for the correction or bonus
+    tried      depths whose guesses were tested: the accepted ones, and one where all failed
+    usage      per model
+    """
+
+    tree: TokenTree
+    path: tuple[int, ...]
+    emitted: tuple[int, ...]
+    sources: tuple[str, ...]
+    tried: int
+    usage: dict[str, Usage]
+    seconds: float
+
+    @property
+    def proposed(self) -> int:
+        """The number of guesses that the target checked, right or wrong."""
+        return self.tree.guesses
+
+    @property
+    def accepted(self) -> int:
+        """The number of accepted guesses, a stop token among them, and none after it."""
+        return len(self.path)
+
+    @property
+    def overhead_seconds(self) -> float:
+        """Seconds that no model counts: n-gram tables, copying, masks and Python."""
+        return self.seconds - sum(used.seconds for used in self.usage.values())
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A decoded continuation and its rounds.
+
+    stop       "stop token", "length" or "context"
+    prefill    per model: what reading the prompt took, before the first round
+    """
+
+    context: Context
+    rounds: tuple[Round, ...]
+    stop: str
+    prefill: dict[str, Usage]
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens that these rounds emitted."""
+        return tuple(token for played in self.rounds for token in played.emitted)
+
+    @property
+    def tokens_per_round(self) -> float:
+        """The emitted tokens, corrections and bonuses included, divided by the rounds."""
+        return len(self.tokens) / len(self.rounds)
 
 
 def decode(
@@ -33,18 +91,15 @@ def decode(
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
     distribution (`reject`), in at most as many target passes as tokens.
 
-    on_round    called with each round as soon as it is done
-
-    The other arguments, and the errors, are those of `rounds`. Every model forgets what it has read
-    before, so that the counts do not depend on what was run earlier.
+    Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
+    is done. Models first forget what they read before, so that counts do not depend on it.
     """
-    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
     context = check_arguments(target, draft, prompt, chance, **asked)
-    stops = check_stops(stop_tokens, target)
-    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
-    prefill = _read_prompt(run.models.values(), context)
+    loop = rounds(target, draft, context, chance, **asked, stop_tokens=stop_tokens)
+    prefill = read_prompt(target, draft, context)
     done, ended = [], ""
-    for played, stop in run.rounds(context, max_new_tokens):
+    for played, stop in loop:
         context, ended = context.extended(played.emitted), stop or ""
         done.append(played)
         if on_round is not None:
@@ -63,22 +118,18 @@ def rounds(
     stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
     """Yield each round as it ends, with the reason if it is the last ("stop token", "length" or
-    "context": the text has reached the positions that the target can read), else None.
-
-    Unlike `decode`, it neither clears the caches nor reads the prompt; see `read_prompt`.
+    "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
     rule           `look_up` gives the target's own tokens for the seed, and accepts most from
-                   drafts with "ranked" siblings (`TreeDraft`); `reject` gives tokens of its
-                   distribution, and accepts most from "iid" and "distinct" ones; other
-                   combinations are exact too
+                   "ranked" siblings; `reject` tokens of its distribution, and accepts most from
+                   "iid" and "distinct" ones; other combinations are exact too
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, a stop token is none of the target's, or the draft's vocabulary is not the
-    target's.
+    does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    asked = {"rule": rule, "max_new_tokens": max_new_tokens}
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
     context = check_arguments(target, draft, prompt, chance, **asked)
     stops = check_stops(stop_tokens, target)
     run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
@@ -89,10 +140,7 @@ def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[st
     """Let every model forget all else and read the source, if it has an encoder, and the prompt but
     for its last token; return the usage of each model by name.
     """
-    return _read_prompt(models_in(target, draft).values(), prompt)
-
-
-def _read_prompt(models: Iterable[LanguageModel], prompt: Context) -> dict[str, Usage]:
+    models = models_in(target, draft).values()
     before = _usage(models)
     for model in models:
         model.forget()
@@ -140,7 +188,6 @@ class _Run:
             yield played, stop
 
     def play(self, context: Context, room: int) -> Round:
-        """One round that emits at most `room` tokens."""
         before = _usage(self.models.values())
         started = time.perf_counter()
         tree = checked_tree(self.draft.propose(context, self.chance)).cut(room - 1)

@@ -10,8 +10,8 @@ PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Every draft and model reachable from `parts` through the attributes of drafts, and through
-    lists, tuples and dictionaries with names as keys; maybe more than once.
+    """Every draft and model reachable from `parts` through attributes of drafts, lists, tuples and
+    dictionaries with names as keys; maybe more than once.
     """
     for part in parts:
         if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
@@ -20,7 +20,10 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
             yield part
         elif isinstance(part, Draft):
             yield part
-            yield from parts_of(*_attributes(part))
+            state = object.__getstate__(part)  # attributes, maybe in slots, in the order of names
+            held, slots = state if isinstance(state, tuple) else (state, None)
+            named = (held or {}) | (slots or {})
+            yield from parts_of(*(named[name] for name in sorted(named)))
         elif isinstance(part, Mapping):
             if isinstance(next(iter(part), None), str):
                 yield from parts_of(*part.values())
@@ -28,19 +31,8 @@ def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
             yield from parts_of(*part)
 
 
-def _attributes(draft: Draft) -> list[object]:
-    """The values of a draft's attributes, in slots too, in the order of their names."""
-    state = object.__getstate__(draft)
-    held, slots = state if isinstance(state, tuple) else (state, None)
-    named = (held or {}) | (slots or {})
-    return [named[name] for name in sorted(named)]
-
-
 def models_in(*parts: object) -> dict[str, LanguageModel]:
-    """Every model among `parts_of` these, by name.
-
-    Raises ValueError if two different models share a name: their records would mix.
-    """
+    """Every model among `parts_of` these, by name; raises ValueError if two share a name."""
     found: dict[str, LanguageModel] = {}
     for model in parts_of(*parts):
         if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
@@ -49,9 +41,7 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
 
 
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:
-    """The name (for a draft, of its type) and the number of tokens of every part among `parts_of`
-    these; drafts that fit any vocabulary are left out.
-    """
+    """Name (or type) and number of tokens of each part that does not fit any vocabulary."""
     return [
         (part.name if isinstance(part, LanguageModel) else type(part).__name__, part.vocabulary)
         for part in parts_of(*parts)

@@ -4,14 +4,3 @@ from specdec_lib.core.tree.match import MatchTable, leading
 from specdec_lib.core.tree.nodes import TokenTree
 from specdec_lib.core.tree.parents import NO_PARENT, ROOT
 from specdec_lib.core.tree.shape import Shape, check_size, check_widths
-
-__all__ = [
-    "NO_PARENT",
-    "ROOT",
-    "MatchTable",
-    "Shape",
-    "TokenTree",
-    "check_size",
-    "check_widths",
-    "leading",
-]

@@ -4,7 +4,10 @@ import bisect
 import math
 from dataclasses import dataclass
 
+from specdec_lib.core.kinds import checked
 
+
+@checked
 @dataclass(frozen=True)
 class MatchTable:
     """The probability that a child of a rank, and optionally gap, is accepted if its parent is,
@@ -30,24 +33,18 @@ class MatchTable:
             or not all(0 <= rate <= 1 for rate in self.rates)
             or list(self.rates) != sorted(self.rates, reverse=True)
         ):
-            raise ValueError(
-                f"match rates are probabilities that never rise with the rank, got {self.rates}"
-            )
+            raise ValueError(f"match rates are probabilities that never rise, got {self.rates}")
         if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != (
             len(self.edges) + 1 if self.edges else 0
         ):
-            raise ValueError(
-                f"a match table has rising edges and one bin more than edges, got {self.edges} and"
-                f" {len(self.binned)} bins"
-            )
+            got = f"{self.edges} and {len(self.binned)} bins"
+            raise ValueError(f"a table has rising edges and one bin more than edges, got {got}")
         if not all(
             len(row) == len(self.rates) and all(0 <= rate <= 1 for rate in row)
             for row in self.binned
         ):
-            raise ValueError(
-                f"each bin of a match table holds {len(self.rates)} probabilities, one per rank,"
-                f" got {self.binned}"
-            )
+            ranks = len(self.rates)
+            raise ValueError(f"each bin holds {ranks} probabilities, got {self.binned}")
 
     def rate(self, rank: int, gap: float | None = None) -> float:
         """The rate of a child of rank 0, 1, …, whose gap in nats counts if the table has edges."""
@@ -59,8 +56,8 @@ class MatchTable:
 
 
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k ranked tokens and their gaps as `MatchTable` defines them; `Chance.rank` should
-    have been asked for at least 2, since the first token's gap is its lead over the second.
+    """The first k ranked tokens and their gaps as `MatchTable` defines them, from at least 2 of
+    `Chance.rank`: the first token's gap is its lead over the second.
     """
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

@@ -15,19 +15,16 @@ from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, childr
 
 @dataclass(frozen=True)
 class TokenTree:
-    """A tree of guesses rooted at a context's last token, which is node 0.
+    """A tree of guesses rooted at a context's last token, which is node 0; `len(tree)` counts it.
 
     root_position    absolute position of the root: len(context) − 1
     tokens           one per node
     parents          the number of each node's parent, which precedes it, and −1 for the root;
                      siblings stand in the order in which they were drawn
     sources          which drafter guessed it, "context" for the root
-    scores           the drafter's estimate that the whole path is accepted: 1 at the root, never
-                     above the parent's
+    scores           estimates that the whole path is accepted: 1 at the root, never rising
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
-
-    `len(tree)` counts the root, `tree.guesses` does not.
     """
 
     root_position: int
@@ -46,18 +43,14 @@ class TokenTree:
         columns = self.tokens, self.parents, self.sources, self.scores, self.rows
         lengths = [len(column) for column in columns]
         if len(set(lengths)) != 1 or not self.tokens:
-            raise ValueError(
-                "a tree needs one token, parent, source, score and row per node, and a root; got"
-                f" {lengths}"
-            )
+            wanted = "one token, parent, source, score and row per node, and a root"
+            raise ValueError(f"a tree needs {wanted}; got {lengths}")
         check_parents(self.parents, first)
         for node in range(max(1, first), len(self.tokens)):
-            parent = self.parents[node]
-            if not 0 <= self.scores[node] <= self.scores[parent]:
-                raise ValueError(
-                    f"a score lies between 0 and the parent's {self.scores[parent]}: node {node}"
-                    f" has {self.scores[node]}"
-                )
+            score, above = self.scores[node], self.scores[self.parents[node]]
+            if not 0 <= score <= above:
+                wanted = f"a score lies between 0 and the parent's {above}"
+                raise ValueError(f"{wanted}: node {node} has {score}")
         if min(self.tokens[first:], default=0) < 0:
             raise ValueError(f"tokens are numbers from 0 on, got {min(self.tokens[first:])}")
 
@@ -110,9 +103,7 @@ class TokenTree:
         return longer
 
     def grafted(self, node: int, guessed: "TokenTree") -> "TokenTree":
-        """This tree with the guesses of another one, rooted at `node`, appended; their scores are
-        multiplied by that of `node`.
-        """
+        """This tree with the guesses of another one below `node`, their scores times its score."""
         number = [node, *range(len(self), len(self) + guessed.guesses)]
         return self.grown(
             guessed.tokens[1:],
@@ -194,15 +185,12 @@ class TokenTree:
         return self._kept(kept), {node: new for new, node in enumerate(kept)}
 
     def cut(self, depth: int) -> "TokenTree":
-        """This tree down to `depth`, rows kept; `reject` stays exact, because the cut does not
-        depend on the drawn tokens.
-        """
+        """This tree down to `depth`, rows kept: `reject` stays exact, whatever was drawn."""
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
-        """The tree of the `budget` best-scored guesses; a tie goes to the earlier node.
-
-        Raises ValueError for a tree with rows.
+        """The tree of the `budget` best-scored guesses, a tie to the earlier; raises ValueError for
+        a tree with rows.
         """
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]

@@ -12,10 +12,8 @@ def check_parents(parents: Sequence[int], first: int = 0) -> None:
         raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {parents[:1]}")
     for node in range(max(1, first), len(parents)):
         if not 0 <= parents[node] < node:
-            raise ValueError(
-                f"a parent must precede its child: node {node} has parent {parents[node]}, allowed"
-                f" are 0…{node - 1}"
-            )
+            got = f"node {node} has parent {parents[node]}, allowed are 0…{node - 1}"
+            raise ValueError(f"a parent must precede its child: {got}")
 
 
 def depths_of(parents: Sequence[int]) -> tuple[int, ...]:

@@ -35,12 +35,10 @@ def check_widths(widths: Sequence[Integral]) -> None:
 @checked
 @dataclass(frozen=True)
 class Shape:
-    """The slots for guesses of a tree, given by the parent of each.
+    """The slots for guesses of a tree, given by the parent of each; `len(shape)` counts the root.
 
     parents    the number of each node's parent, root first with −1; a parent precedes its children,
                siblings stand in the order of their ranks
-
-    `len(shape)` counts the root, `shape.guesses` does not.
     """
 
     parents: tuple[int, ...]

@@ -1,10 +1,8 @@
-"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more.
+"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more. The
+target's own rule keeps the output exact, under `reject` because the row handed up is the
+distribution that the review really gives the token (the paper hands up the reviewer's own).
 
-What a lenient review lets through is still a guess: the target's own rule keeps the output exact,
-under `reject` because the row handed up is the distribution that the review really gives the token.
-Source: Leviathan et al. 2023, appendix (lenience); Chen et al. 2024 (cascade speculative drafting),
-section 3.1. The distribution handed up is ours: the paper hands up the reviewer's own, which is not
-what a lenient review samples from.
+Source: Leviathan et al. 2023, appendix; Chen et al. 2024 (cascade speculative drafting), 3.1.
 """
 
 from collections.abc import Sequence
@@ -22,11 +20,8 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """Each node's lenience in a review: `lenience`, but 1 (no lenience) for copies by Max-Gram that
-    no model has reviewed yet, if they are exempt.
-
-    At temperature 0 a node's score over its parent's is the probability its drafter offered; a copy
-    offered 1.
+    """Each node's lenience, 1 (none) for exempt copies by Max-Gram that no model has reviewed yet;
+    at temperature 0 its offered probability is its score over its parent's, 1 for a copy.
     """
     copied = [source in ORIGINS for source in tree.sources]
     above = [1.0, *(tree.scores[parent] for parent in tree.parents[1:])]
@@ -45,19 +40,16 @@ def reject_leniently(
     chance: Chance,
     leniences: Sequence[float],
 ) -> tuple[Verdict, tuple[Float[Tensor, " vocab"], ...]]:
-    """Run `reject` with a lenience per node. Return its verdict, and for each accepted token and
-    the bonus the distribution [vocab] that it was drawn from.
+    """Run `reject` with a lenience per node: its verdict, and for each accepted token and the bonus
+    the distribution [vocab] that it was drawn from.
 
-    Raises ValueError for a branching tree where a lenience is above 1: what such a review samples
-    from has no closed form.
+    Raises ValueError for a branching tree where a lenience is above 1, which has no closed form.
     """
     if any(lenience != 1 for lenience in leniences) and any(
         len(tree.children(node)) > 1 for node in range(len(tree))
     ):
-        raise ValueError(
-            "lenience above 1 under `reject` reviews chains only, got a branching tree of"
-            f" {tree.guesses} guesses and {max(leniences)}"
-        )
+        got = f"a branching tree of {tree.guesses} guesses and {max(leniences)}"
+        raise ValueError(f"lenience above 1 under `reject` reviews chains only, got {got}")
     events: list[Trial | FinalDraw] = []
     verdict = try_children(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}
@@ -76,14 +68,12 @@ def lenient_probs(
     row: Float[Tensor, " vocab"] | None,
     lenience: float,
 ) -> Float[Tensor, " vocab"]:
-    """The distribution of the next token under a lenient review of `token`, drawn from `row`.
+    """The distribution of the next token under a lenient review of `token`, drawn from `row` (None
+    is the point mass), by a reviewer of the distribution `wanted`.
 
     `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one drawn from the
-    residual distribution. That gives min(row, l · wanted) + leftover · residual, where leftover is
-    the probability of a rejection, the sum of max(0, row − l · wanted).
-
-    wanted    the reviewer's own distribution
-    row       None is the point mass at `token`
+    residual distribution: min(row, l · wanted) + leftover · residual, where leftover is the
+    probability of a rejection, the sum of max(0, row − l · wanted).
     """
     if lenience == 1:
         return wanted

@@ -1,8 +1,9 @@
-"""The vertical cascade: a model that reviews what a cheaper draft proposes.
+"""The vertical cascade, a model that reviews what a cheaper draft proposes, and the horizontal one,
+drafts that take turns along one path.
 
-Source: Chen et al. 2024 (cascade speculative drafting), section 3.1. Where we differ: what is
-handed up carries the distribution of each token, so that sampling stays exact with lenience too,
-and the reviewed draft may be a tree.
+Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
+we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
+tokens are counted over all drafts, as in the published code.
 """
 
 import math
@@ -20,7 +21,7 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, follow_choices
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
-from specdec_lib.drafts.trees.children import Child, add_children
+from specdec_lib.drafts.trees.slots import Child, add_children
 
 VIA = " via "
 
@@ -28,26 +29,22 @@ VIA = " via "
 @checked
 @dataclass(frozen=True)
 class Reviewed:
-    """A draft whose guesses a model reviews in one pass: those it keeps, and one more token of the
-    reviewer's own, are handed up.
+    """A draft whose guesses a model reviews in one pass: those it keeps, named "<their drafter> via
+    <reviewer>", and one more token of the reviewer's own, are handed up.
 
     lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
     exempt_max_gram    no lenience towards copies that no model has reviewed yet
-    siblings           "ranked": the reviewer follows its choices under the shared noise, and what
-                       it hands up has no rows; "iid": it accepts and draws as `reject` does, and
-                       hands up the distribution of each token
-    width              children per node of the proposed tree: the kept token, below which the tree
-                       continues, and width − 1 alternatives as leaves (a comb): the reviewer's next
-                       likeliest for "ranked", independent draws for "iid"
+    siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
+                       accepts and draws as `reject` does, and hands up rows
+    width              children per node: the kept token, and width − 1 leaves (a comb): the
+                       reviewer's next likeliest for "ranked", independent draws for "iid"
     match              turns ranks into scores; but at temperature 0 a score is the product of the
                        reviewer's probabilities
 
-    A kept guess is named "<its drafter> via <reviewer>".  Raises ValueError if a value is out of
-    range or a part has another vocabulary; `propose` does for a lenience above 1 under "iid" where
-    the draft branches.
-    Source: Chen et al. 2024, section 3.1 and appendix B (the exemption, and the comb with 8
-    children).
+    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
+    for a lenience above 1 under "iid" where the draft branches. Source: Chen et al. 2024, section
+    3.1 and appendix B (the exemption, and combs of 8 children).
     """
 
     reviewer: LanguageModel
@@ -134,21 +131,55 @@ class Reviewed:
         return found
 
 
+@checked
+@dataclass(frozen=True)
+class Relay:
+    """A horizontal cascade: part i extends one path while it is shorter than lengths[0] + … +
+    lengths[i] tokens, at the best-scored new leaf (the deeper of a tie); other branches remain.
+
+    parts      strongest first; one that guesses nothing more hands over to the next
+    lengths    tokens per part; a part may overshoot, and later ones then add less or are skipped
+    """
+
+    parts: tuple[Draft, ...]
+    lengths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.parts) != len(self.lengths) or min(self.lengths, default=0) < 0:
+            wanted = f"a relay of {len(self.parts)} drafts has as many lengths, each 0 or more"
+            raise ValueError(f"{wanted}, got {self.lengths}")
+        if not any(self.lengths):
+            raise ValueError(f"an empty cascade proposes nothing: lengths {self.lengths}")
+        check_parts(self.parts)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The tree of the path and of what branches off it."""
+        tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
+        for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
+            wanted += length
+            while (depth := tree.depths[leaf]) < wanted:
+                # what an earlier round drew here must not decide again
+                inner = chance.inner("part", (tree.root_position, number, depth))
+                guessed = part.propose(context.extended(tree.path_tokens(leaf)), inner)
+                if not guessed.guesses:
+                    break
+                before, tree = len(tree), tree.grafted(leaf, guessed)
+                added = [node for node in range(before, len(tree)) if not tree.children(node)]
+                leaf = max(added, key=lambda node: (tree.scores[node], tree.depths[node]))
+        return tree
+
+
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError unless all models and tables in these parts have one vocabulary, and no
-    model's name is a source of Max-Gram's guesses, by which a review knows them.
+    """Raise ValueError unless these parts have one vocabulary and no model is called like
+    Max-Gram's guesses, by which a review knows them.
     """
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:
-        raise ValueError(
-            "the drafts of a cascade share one vocabulary, got"
-            f" {', '.join(f'{name} with {size} tokens' for name, size in sizes)}"
-        )
-    if taken := sorted({name for name, _ in sizes} & set(ORIGINS)):
-        raise ValueError(
-            f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses; call the model {taken[0]!r}"
-            " otherwise"
-        )
+        found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
+        raise ValueError(f"the drafts of a cascade share one vocabulary, got {found}")
+    if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
+        taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
+        raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
 
 
 def check_review(lenience: float, siblings: str, width: int) -> None:
@@ -156,8 +187,6 @@ def check_review(lenience: float, siblings: str, width: int) -> None:
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
     if siblings not in ("ranked", "iid"):
-        raise ValueError(
-            f'the siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}'
-        )
+        raise ValueError(f'siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}')
     if width < 1:
         raise ValueError(f"a comb has at least 1 child per position, got width={width}")

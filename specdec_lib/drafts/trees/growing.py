@@ -12,8 +12,16 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, check_widths, leading
-from specdec_lib.drafts.trees.children import Child, ExpandNodes, add_children, grow_best
-from specdec_lib.drafts.trees.slots import SlotWidths, best_slots, check_budget, slots_of
+from specdec_lib.drafts.trees.slots import (
+    Child,
+    ExpandNodes,
+    SlotWidths,
+    add_children,
+    best_slots,
+    check_budget,
+    grow_best,
+    slots_of,
+)
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
@@ -23,8 +31,7 @@ SIBLINGS = ("ranked", "top", "iid", "distinct")
 @checked
 @dataclass(frozen=True)
 class TreeDraft:
-    """A tree grown from one model level by level; one pass per level scores the nodes that get
-    children.
+    """A tree grown from one model level by level, in one pass per level.
 
     widths      children per node at depth 0, 1, …; give this, `shape` or `budget`
     shape       any fixed shape, such as `theory.best_tree` of measured rates
@@ -38,9 +45,8 @@ class TreeDraft:
                 score is the product of probabilities
 
     A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
-    edges; else, and always for "iid" and "distinct", the shape is the same everywhere.
-    Source: Spector and Ré 2023, section 3.1; best-first by path probability as in Wang et al. 2024
-    (OPT-Tree).
+    edges; else the shape is the same everywhere. Source: Spector and Ré 2023, section 3.1;
+    best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
@@ -54,18 +60,12 @@ class TreeDraft:
 
     def __post_init__(self) -> None:
         if sum(given is not None for given in (self.widths, self.shape, self.budget)) != 1:
-            raise ValueError(
-                f"give widths, a shape or a budget, and one of them only: got {self.widths},"
-                f" {self.shape}, {self.budget}"
-            )
+            got = f"{self.widths}, {self.shape}, {self.budget}"
+            raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
         if self.shape is not None and not self.shape.guesses:
-            raise ValueError(
-                "a shape has at least 1 guess, got the root alone; to guess nothing use NoDraft"
-            )
+            raise ValueError("a shape has at least 1 guess; to guess nothing use NoDraft")
         if self.widths is not None and min(self.widths, default=0) < 1:
-            raise ValueError(
-                f"widths are at least 1 per depth, and of one depth or more, got {self.widths}"
-            )
+            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
         if not self.floor:  # which keeps a wide tree small
             check_widths(self.widths or ())
         check_budget(self.budget, self.depth)
@@ -114,20 +114,31 @@ class TreeDraft:
         )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
-        """Build the tree level by level from the children that `expand` returns; a node for which
-        it returns none stays a leaf.
+        """Build the tree level by level; a node for which `expand` returns no children stays a
+        leaf.
         """
         tree, reach = TokenTree.rooted(context), self.reach(context)
-        if self.widths is not None:
-            return self._fill_widths(tree, self.widths[:reach], expand)
-        if self.shape is not None:
-            return self._fill_slots(tree, slots_of(self.shape), reach, expand)
         drawn = self.siblings in ("iid", "distinct")
         ranked = self.siblings == "ranked" and chance.sampler.temperature > 0
-        if drawn or (ranked and not self.match.edges):
+        slots: SlotWidths = {}
+        if self.shape is not None:
+            slots = slots_of(self.shape)
+        elif self.budget is not None:
+            if not drawn and (not ranked or self.match.edges):
+                return grow_best(tree, expand, budget=self.budget, depth=reach, floor=self.floor)
             slots = best_slots(self.match, self.budget, reach, self.floor)
-            return self._fill_slots(tree, slots, reach, expand)
-        return grow_best(tree, expand, budget=self.budget, depth=reach, floor=self.floor)
+        # slots are chosen before any token is: no drawn token has to be dropped
+        for level in range(reach):
+            nodes = [node for node, its in enumerate(tree.depths) if its == level]
+            if self.widths is not None:
+                widths = dict.fromkeys(nodes, self.widths[level])
+            else:
+                known = slots.get(level, {})
+                widths = {at: width for at in nodes if (width := known.get(tree.slots(at), 0))}
+            if not widths:
+                break
+            tree = add_children(tree, expand(tree, widths), floor=self.floor)
+        return tree
 
     def reach(self, context: Context) -> int:
         """The maximum depth of a tree after `context`, within the model's positions."""
@@ -135,33 +146,6 @@ class TreeDraft:
         if self.widths is not None:
             return min(readable, len(self.widths))
         return min(readable, self.depth if self.shape is None else self.shape.depth)
-
-    def _fill_widths(
-        self, tree: TokenTree, widths: Sequence[int], expand: ExpandNodes
-    ) -> TokenTree:
-        """Every node of a level gets the same number of children."""
-        for level, width in enumerate(widths):
-            nodes = [node for node in range(len(tree)) if tree.depths[node] == level]
-            if not nodes:
-                break
-            tree = add_children(tree, expand(tree, dict.fromkeys(nodes, width)), floor=self.floor)
-        return tree
-
-    def _fill_slots(
-        self, tree: TokenTree, slots: SlotWidths, depth: int, expand: ExpandNodes
-    ) -> TokenTree:
-        """Fill slots that were chosen before any token is: no drawn token has to be dropped."""
-        for level in range(min(depth, max(slots, default=-1) + 1)):
-            widths = {
-                node: slots[level].get(tree.slots(node), 0)
-                for node in range(len(tree))
-                if tree.depths[node] == level
-            }
-            widths = {node: width for node, width in widths.items() if width}
-            if not widths:
-                break
-            tree = add_children(tree, expand(tree, widths), floor=self.floor)
-        return tree
 
     def children(
         self, tree: TokenTree, node: int, known: Known, chance: Chance, width: int
@@ -222,12 +206,7 @@ class ChainDraft:
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(
-                f"a chain has at least 1 guess, got length={self.length}; to guess nothing use"
-                " NoDraft"
-            )
-        check_size("a chain's length", self.length)
+        check_size("a chain's length", self.length, least=1)
         _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:

@@ -1,9 +1,13 @@
-"""The slots of a tree that are known before any of its tokens is."""
+"""Slots and children: places and guesses before they are in a tree."""
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from torch import Tensor
 
 from specdec_lib.core.chance import Slots
-from specdec_lib.core.tree import MatchTable, Shape, check_size
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size
 from specdec_lib.core.tree.growth import grow_best_first
 
 SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
@@ -11,9 +15,7 @@ SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its nu
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """How many children each node of a fixed shape gets, by level and by the node's ranks; cached,
-    so not to be changed.
-    """
+    """How many children each node of a fixed shape gets, by level and ranks; not to be changed."""
     places: list[Slots] = [()]
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))
@@ -37,11 +39,65 @@ def _widths(places: list[Slots]) -> SlotWidths:
 
 
 def check_budget(budget: int | None, depth: int) -> None:
-    """Raise ValueError if a budget or its depth is below 1, or more than a tree holds."""
-    if budget is not None and (budget < 1 or depth < 1):
-        raise ValueError(
-            f"a tree with a budget has at least 1 guess and depth 1, got budget={budget},"
-            f" depth={depth}"
-        )
-    check_size("a budget", budget or 1)
-    check_size("a depth", depth)
+    check_size("a budget", 1 if budget is None else budget, least=1)
+    check_size("a depth", depth, least=0 if budget is None else 1)
+
+
+class Child(NamedTuple):
+    """A guess that is not in a tree yet; `factor` is its score ÷ its parent's."""
+
+    token: int
+    factor: float
+    row: Tensor | None
+    source: str
+
+
+ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
+"""A function that gives each of some nodes up to so many children; a node that it leaves out is not
+known yet and stays a leaf.
+"""
+
+
+def add_children(
+    tree: TokenTree,
+    children: Mapping[int, Sequence[Child]],
+    *,
+    floor: float = 0.0,
+    above: float = -1.0,
+) -> TokenTree:
+    """The tree with those children at its end that score at least `floor` and more than `above`."""
+    found, scores = [], []
+    for node, its in children.items():
+        for child in its:
+            score = tree.scores[node] * min(1.0, child.factor)  # rounding may give more than 1
+            if score >= floor and score > above:
+                found.append((node, child))
+                scores.append(score)
+    return tree.grown(
+        [child.token for _, child in found],
+        [parent for parent, _ in found],
+        source=[child.source for _, child in found],
+        scores=scores,
+        rows=[child.row for _, child in found],
+    )
+
+
+def grow_best(
+    root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
+) -> TokenTree:
+    """The tree of the `budget` best guesses, a tie to the earlier node: `expand` is asked once per
+    level, for children of the nodes below which a guess could still enter the tree.
+    """
+    tree = root
+    for level in range(depth):
+        worst = min(tree.scores) if tree.guesses == budget else -1.0
+        widths = {
+            node: budget
+            for node, its in enumerate(tree.depths)
+            if its == level and tree.scores[node] > worst
+        }
+        if not widths:
+            break
+        tree = add_children(tree, expand(tree, widths), floor=floor, above=worst)
+        tree = tree.truncated(budget)
+    return tree

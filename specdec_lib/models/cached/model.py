@@ -13,25 +13,22 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.cached.path_cache import PathCache
-from specdec_lib.models.cached.path_scorer import PathScorer
+from specdec_lib.models.cached.key_values import KeyValues
+from specdec_lib.models.cached.path_memory import BranchMemory
 from specdec_lib.models.cut_head import CutHead
 
 SCRATCH = 128  # entries allocated at first beyond the prompt
+SLACK = 32  # entries of dead branches that stay in the cache
 FULL = {"full_attention", "global"}
 
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths; batch size 1.
-
-    A caller may go back to a shorter context or on to another prompt at any time; threads that call
-    it take turns.
+    """A decoder-only model behind a cache of token paths; threads that call it take turns.
 
     model         its device and dtype are used as they are
     chunk_rows    a longer prompt is read in pieces of this many tokens
 
-    Raises ValueError for a model whose attention is not full and causal with explicit positions:
-    the tree mask would be wrong.
+    Raises ValueError unless its attention is full and causal with explicit positions.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, chunk_rows: int = 256) -> None:
@@ -41,8 +38,8 @@ class CachedModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = int(model.config.get_text_config().max_position_embeddings)
         self.usage = Usage()
-        self._cache = PathCache(min(self.max_positions, 1024) + SCRATCH)
-        self._paths = PathScorer(self._cache, chunk_rows)
+        self._cache = KeyValues(min(self.max_positions, 1024) + SCRATCH)
+        self._memory = BranchMemory(chunk_rows, SLACK)
         self._scored: tuple[int, ...] | None = None  # the tokens that a cut head scored last
 
     @property
@@ -53,7 +50,7 @@ class CachedModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
-        self._paths.forget()
+        self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
@@ -63,18 +60,22 @@ class CachedModel:
         if isinstance(head, CutHead):
             head.set_prompt(context.prompt)
             if head.ids is not self._scored:  # what is kept was computed with other rows
-                self._cache.logits.clear()
+                self._memory.ready.clear()
             self._scored = head.ids
-        return self._paths.score(context.tokens, tree, self._forward)
+        return self._memory.score(context, tree, self).clone()
+
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        self._cache.move(sources, first)
 
     @torch.no_grad()
-    def _forward(
-        self, parents: Sequence[int], tokens: Sequence[int], positions: Sequence[int], keep: int
-    ) -> range:
-        """One pass over new rows; the logits of the last `keep` of them are kept."""
-        device, dtype = self.model.device, self.model.dtype
-        new = self._cache.add(parents, tokens)
-        sees = torch.from_numpy(self._cache.mask(new)).to(device)
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep vocab"]:
+        """See `Network`."""
+        device, dtype, memory = self.model.device, self.model.dtype, self._memory
+        sees = self._cache.begin(memory.used, len(memory.committed), paths)
+        sees = torch.from_numpy(sees).to(device)
         mask = torch.zeros(sees.shape, dtype=dtype, device=device).masked_fill_(
             ~sees, torch.finfo(dtype).min
         )
@@ -90,9 +91,7 @@ class CachedModel:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         self.usage += Usage(1, len(tokens), time.perf_counter() - started)
-        self._cache.commit_pass()
-        self._cache.logits |= zip(new[len(new) - keep :], logits, strict=True)
-        return new
+        return logits
 
 
 def reference_runtime(model: PreTrainedModel) -> str:
@@ -105,14 +104,11 @@ def check_attention(model: PreTrainedModel) -> None:
     kind = model.config.model_type
     for reason, found in _obstacles(model).items():
         if found:
-            raise ValueError(
-                "a token tree needs a decoder with full causal attention and explicit positions;"
-                f" {kind} {reason}"
-            )
+            wanted = "a decoder with full causal attention and explicit positions"
+            raise ValueError(f"a token tree needs {wanted}; {kind} {reason}")
 
 
 def _obstacles(model: PreTrainedModel) -> dict[str, bool]:
-    """What a token tree cannot work with, and whether the model has it."""
     kind, attention = model.config.model_type, model.config._attn_implementation
     taken = inspect.signature(model.forward).parameters
     fields = model.config.get_text_config().to_dict()

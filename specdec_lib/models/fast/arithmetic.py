@@ -54,9 +54,7 @@ def activate(x, kind):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def panel_sums(panels, together, depth, x, sums):
-    """Write x [rows, …] times so many panels of this depth to `sums`, by tiles of up to eight rows;
-    x is what `prepared` gives.
-    """
+    """Write prepared x [rows, …] times so many panels of this depth to `sums`."""
     left = len(x)
     first = 0
     tiles = (left + ROWS - 1) // ROWS
@@ -72,9 +70,7 @@ def panel_sums(panels, together, depth, x, sums):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
 def quantise(x):
-    """Rows of eight bits for panels of bytes: per 32 numbers, these as whole numbers from −127 to
-    127, their scale, and their sum times the scale.
-    """
+    """Rows of eight bits: per 32 numbers, these as −127 to 127, their scale, scale times sum."""
     count, width = x.shape
     records = np.zeros((count, (width + BLOCK - 1) // BLOCK, ROW_RECORD), np.float32)
     whole = records.view(np.int8)
@@ -99,8 +95,8 @@ def quantise(x):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def count_steps(blocks, steps, lows, numbers, same):
-    """Write the nearest whole numbers from 0 to 255 of steps above the lowest values of blocks, and
-    whether these give the very weights of a block back.
+    """Write the nearest whole numbers of steps above the lowest values of blocks, and whether these
+    give the very weights of a block back.
     """
     for row in range(blocks.shape[0]):
         for block in range(blocks.shape[1]):
@@ -131,8 +127,8 @@ def _prepared(x, panels):
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
 def linear_panels(linear, layer, number, x, y, activation, added):
-    """Write one of `pieces` of the columns of x Wᵀ + bias to y, with an activation, or add them; x
-    is prepared.
+    """Write one of `pieces` of the columns of x Wᵀ + bias, activated, to y, or add it; x is
+    prepared.
     """
     weights, biases = linear
     panel = number * TOGETHER

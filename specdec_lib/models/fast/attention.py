@@ -50,15 +50,16 @@ def attend(queries, keys, values, used, committed, paths, counts, y):
 
 @no_type_check
 @njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
-def rotate(row, heads, size, cosines, sines):
-    """Apply the rotary embedding to the first `heads` heads of a row."""
+def rotate(rows, heads, size, cosines, sines, positions):
+    """Apply the rotary embedding of these positions to the first `heads` heads of rows."""
     half = size // 2
-    for head in range(heads):
-        start = head * size
-        for one in range(half):
-            near, far = row[start + one], row[start + half + one]
-            row[start + one] = near * cosines[one] - far * sines[one]
-            row[start + half + one] = far * cosines[half + one] + near * sines[half + one]
+    for row, place in zip(rows, positions):  # noqa: B905 – compiled
+        cosine, sine = cosines[place], sines[place]
+        for head in range(0, heads * size, size):
+            for one in range(head, head + half):
+                near, far = row[one], row[one + half]
+                row[one] = near * cosine[one - head] - far * sine[one - head]
+                row[one + half] = far * cosine[one - head + half] + near * sine[one - head + half]
 
 
 @no_type_check

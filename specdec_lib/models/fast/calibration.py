@@ -1,5 +1,6 @@
 """Which runtime is fastest for a model on this machine: a measurement, kept for the next time."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -35,8 +36,7 @@ def fastest(
 
     candidates    the same model on several runtimes
     identity      of the model and of the code that runs it
-    cache         a JSON file that keeps the answer for this machine, these versions, this identity
-                  and these candidates
+    cache         a JSON file that keeps the answer for this machine, versions and candidates
 
     Raises ValueError if there is no candidate.
     """
@@ -60,7 +60,9 @@ def fastest(
     for model in candidates.values():
         model.forget()
     if cache is not None:
-        _store(cache, known | {key: found})
+        with contextlib.suppress(OSError):  # which only costs a measurement next time
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(cache, json.dumps(known | {key: found}, indent=1).encode())
     return found
 
 
@@ -70,9 +72,8 @@ def _pass_seconds(
     """Seconds of one pass over so many rows, after a context that was read before."""
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
     if size < 2:
-        raise ValueError(
-            f"a calibration needs {max(ROWS) + 2} positions, {model.name} has {model.max_positions}"
-        )
+        has = f"{model.name} has {model.max_positions}"
+        raise ValueError(f"a calibration needs {max(ROWS) + 2} positions, {has}")
     model.forget()
     start = Context.of([(place + repeat) % model.vocabulary for place in range(size - 1)])
     model.score(start, TokenTree.rooted(start))
@@ -89,7 +90,6 @@ def _pass_seconds(
 
 
 def _key(parts: Sequence[str]) -> str:
-    """A digest of everything that the answer depends on."""
     machine = (platform.machine(), processor_name(), str(os.cpu_count()))
     software = (str(torch.get_num_threads()), torch.__version__, version("numba"))
     return hashlib.sha256("\n".join((*machine, *software, *parts)).encode()).hexdigest()[:16]
@@ -102,12 +102,3 @@ def _read(cache: Path | None) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
-
-
-def _store(cache: Path, known: Mapping[str, str]) -> None:
-    """Write the answers; a folder that cannot be written to only costs a measurement next time."""
-    try:
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(cache, json.dumps(known, indent=1).encode())
-    except OSError:
-        pass

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.protocols import Ranked
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_LANES, exponential
 
@@ -37,17 +36,14 @@ def noise_keys(chance: Chance, first: int, count: int) -> np.ndarray:
 def check_finite(count: int, name: str) -> None:
     """Raise ValueError for the negative number by which compiled calls report bad logits."""
     if count < 0:
-        raise ValueError(
-            f"logits must hold no NaN or +inf and at least one finite value; those of {name} do not"
-        )
+        wanted = "logits must hold no NaN or +inf and at least one finite value"
+        raise ValueError(f"{wanted}; those of {name} do not")
 
 
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def insert(value, place, count, k, places, found):
-    """Put a value and its place behind those of `count` that are not smaller, where it is among the
-    k largest; return how many there are then.
-    """
+    """Sort a value into the `count` largest, at most k, behind equal ones; return the new count."""
     if count == k and value <= found[count - 1]:
         return count
     at = count if count < k else k - 1
@@ -61,8 +57,8 @@ def insert(value, place, count, k, places, found):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def find_largest(values, k, places, found):
-    """Write the k largest values above −inf to `found` and their places to `places`, best first, a
-    tie to the lower place; return how many there are, or −1 if one is NaN.
+    """Write the k largest values above −inf, and their places, best first, a tie to the lower
+    place; return how many there are, or −1 if one is NaN.
     """
     count = 0
     for place in range(len(values)):
@@ -97,9 +93,7 @@ def noise_bits(key, token):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_likeliest(logits, k, tokens, factors):
-    """Write the tokens of the k largest logits and their unwarped probabilities; return how many,
-    −1 if the largest is not finite.
-    """
+    """Write the k likeliest tokens and unwarped probabilities; return how many, −1 for bad ones."""
     found = np.empty(k, np.float32)
     count = find_largest(logits, k, tokens, found)
     if count < 1 or not np.isfinite(found[0]):
@@ -114,7 +108,7 @@ def choose_likeliest(logits, k, tokens, factors):
 @njit(cache=True, error_model="numpy")
 def top_k_columns(logits, top_k):
     """The columns, rising, of the k largest logits and of ties with the last, of all finite ones
-    for a k of 0; none where a logit is NaN or infinite or none is finite.
+    for a k of 0; none for bad logits.
     """
     places, found = np.empty(max(1, top_k), np.int64), np.empty(max(1, top_k), np.float32)
     count = find_largest(logits, len(places), places, found)
@@ -129,10 +123,8 @@ def top_k_columns(logits, top_k):
 @njit(cache=True, error_model="numpy")
 def find_noisiest(scaled, tokens, key, places, found):
     """Write the largest sums of a number of at most 0 and its token's noise, and their places, as
-    `find_largest` does; return how many there are.
-
-    The noise of a u in (0, 1) is −log(−log u) ≤ −log(1 − u), by which most tokens lose: only the
-    others are worth two logarithms.
+    `find_largest` does; return how many there are. As −log(−log u) ≤ −log(1 − u), most tokens lose
+    without two logarithms.
     """
     count, k, bar = 0, len(places), 0.0
     for place in range(len(scaled)):
@@ -158,10 +150,8 @@ def match_rate(edges, binned, rank, gap):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_ranked(logits, k, places, factors, sampling, key, ids):
-    """Write the columns of the k tokens that rank best with the noise, and the match table's rate
-    of each; return how many, −1 if no logit is finite.
-
-    ids    the token of each column, rising
+    """Write the columns of the k tokens that rank best with the noise, and the match table's rates;
+    return how many, −1 for bad logits. `ids` are the tokens of the columns, rising.
     """
     temperature, top_k, edges, binned = sampling
     columns = top_k_columns(logits, top_k)
@@ -182,23 +172,10 @@ def choose_ranked(logits, k, places, factors, sampling, key, ids):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def rank_row(logits, width, sampling, key, ids):
-    """Tokens and factors of the best children after a row of logits, and how many, −1 if the logits
-    are not finite.
-
-    ids    the token of each column, rising
-    """
+    """Tokens and factors of the best children after a row of logits, and how many, or −1."""
     columns, factors = np.empty(width, np.int64), np.empty(width)
     if sampling[0] == 0.0:
         count = choose_likeliest(logits, width, columns, factors)
     else:
         count = choose_ranked(logits, width, columns, factors, sampling, key, ids)
     return ids[columns[: max(count, 0)]], factors[: max(count, 0)], count
-
-
-def ranked(
-    name: str, logits: np.ndarray, width: int, sampling: Sampling, key: np.uint64, ids: np.ndarray
-) -> Ranked:
-    """The best children after a row of the logits of the model of this name."""
-    tokens, factors, count = rank_row(logits, width, sampling, key, ids)
-    check_finite(count, name)
-    return tokens.tolist(), factors.tolist()

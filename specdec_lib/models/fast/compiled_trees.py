@@ -1,15 +1,14 @@
-"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it: in Python,
-the work around a level costs more than a small draft's pass.
+"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it, because
+Python's work around a level costs more than a small draft's pass.
 """
 
-from types import FunctionType
 from typing import no_type_check
 
 import numpy as np
 from numba import njit
 
-from specdec_lib.models.fast.choices import choose_likeliest, choose_ranked
-from specdec_lib.models.fast.kernels import many_threads, one_thread
+from specdec_lib.models.fast.choices import rank_row
+from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
 
 TOKEN, PARENT, DEPTH, ENTRY = range(4)  # rows of the array of nodes
 
@@ -60,8 +59,8 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def keep_best(count, budget, nodes, scores):
-    """Keep the root and the `budget` best-scored guesses, a tie to the earlier node; return how
-    many nodes are left.
+    """Keep the root and the `budget` best-scored guesses, a tie to the earlier; return how many
+    nodes.
     """
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
     place = np.full(count, -1)
@@ -89,14 +88,11 @@ def root_alone(token, entry, most):
 @no_type_check
 def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; the logits after the root and these rows; and the passes, −1 if logits
-    were not finite.
+    rows read beyond `rest`; their logits, after the root's; and the passes, −1 for bad logits.
 
-    begun      the position and the entry of the first token of `rest`, how many entries are
-               committed, and the entries of the root's path beyond these
+    begun      position and entry of the first of `rest`, committed entries, the root's path beyond
     rest       tokens not read yet, the root last
     limits     children per node at each depth, the budget (or 0), and the lowest score
-    sampling   see `choices.Sampling`
     noise      the key of each depth's noise, and the tokens, rising, that the head scores
     sizes      the width of a row of logits; the most nodes; and the most rows with logits
     """
@@ -104,7 +100,6 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     (shape, tables, layers, head), (keys, values) = network, buffers
     nodes, scores = root_alone(rest[-1], begun[3][-1], most)
     reads, kept = np.zeros((2, longest), np.int64), np.empty((longest, columns), np.float32)
-    found, factors = np.empty(widths.max(), np.int64), np.empty(widths.max(), np.float64)
     known, count, passes = 0, 1, 0
     for level in range(len(widths)):
         worst = scores[:count].min() if budget and count - 1 == budget else -1.0
@@ -125,28 +120,18 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
         run_pass(rows, len(frontier), shape, tables, layers, head, keys, values, logits)
         passes += 1
         for row, node in enumerate(frontier):
-            line, width = logits[row, : len(ids)], widths[level]
-            if sampling[0] == 0.0:
-                chosen = choose_likeliest(line, width, found, factors)
-            else:
-                key = noise_keys[level]
-                chosen = choose_ranked(line, width, found, factors, sampling, key, ids)
+            line, key = logits[row, : len(ids)], noise_keys[level]
+            tokens, factors, chosen = rank_row(line, widths[level], sampling, key, ids)
             if chosen < 0:
                 return nodes[:2, :1], scores[:1], reads[:, :0], kept[:0], -1
             count = append_children(
-                ids[found[:chosen]], factors, node, level, floor, worst, nodes, scores, count
+                tokens, factors, node, level, floor, worst, nodes, scores, count
             )
         if budget and count - 1 > budget:
             count = keep_best(count, budget, nodes, scores)
     return nodes[:2, :count], scores[:count], reads[:, :known], kept[: known + 1], passes
 
 
-def _copy(name, run_pass):
-    """The growth with one of the passes, under a name of its own: Numba's cache goes by names."""
-    copy = FunctionType(_grow.__code__.replace(co_name=name), globals() | {"run_pass": run_pass})
-    copy.__qualname__ = name
-    return njit(cache=True, error_model="numpy")(copy)
-
-
-grow_on_one_thread = _copy("grow_on_one_thread", one_thread)
-grow_on_many_threads = _copy("grow_on_many_threads", many_threads)
+compiled = njit(cache=True, error_model="numpy")
+grow_on_one_thread = compiled(copied(_grow, "grow_on_one_thread", run_pass=one_thread))
+grow_on_many_threads = compiled(copied(_grow, "grow_on_many_threads", run_pass=many_threads))

@@ -1,7 +1,5 @@
-"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32.
-
-The order of every sum depends on its row alone, never on how many rows, cache entries or threads
-there are: a row of a tree has the very bits that it has on its own.
+"""A whole pass of a GPT-2 or Llama model in one compiled call, in float32. The order of every sum
+depends on its row alone: a row of a tree has the very bits that it has on its own.
 """
 
 from types import FunctionType
@@ -72,9 +70,7 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
         for piece in prange(pieces(mixed)):
             linear_panels(mixed, layer, piece, given, joined, NONE, False)
         if len(cosines):
-            for row in range(count):
-                place = positions[row]
-                rotate(joined[row], heads + key_heads, size, cosines[place], sines[place])
+            rotate(joined, heads + key_heads, size, cosines, sines, positions)
         store_rows(joined, heads, size, start, keys[layer], values[layer])
         for one in prange(heads):
             mine, shared = slice(one * size, one * size + size), one * key_heads // heads
@@ -101,14 +97,16 @@ def _pass(rows, keep, shape, tables, layers, head, keys, values, logits):
         linear_panels(head, 0, piece, given, logits, NONE, False)
 
 
-def _copy(name):
-    """The pass under another name: Numba's cache goes by names, and ignores `parallel`."""
-    copy = FunctionType(_pass.__code__.replace(co_name=name), globals(), name)
+def copied(function, name, **names):
+    """A function under another name, which Numba's cache goes by, and with these globals."""
+    copy = FunctionType(function.__code__.replace(co_name=name), function.__globals__ | names, name)
     copy.__qualname__ = name
     return copy
 
 
 OTHERS = ("setitem", "numpy", "reduction", "inplace_binop", "stencil", "fusion")
 ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
-one_thread = njit(cache=True, error_model="numpy")(_copy("one_thread"))
-many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(_copy("many_threads"))
+one_thread = njit(cache=True, error_model="numpy")(copied(_pass, "one_thread"))
+many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(
+    copied(_pass, "many_threads")
+)

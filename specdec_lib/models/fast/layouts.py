@@ -30,13 +30,11 @@ centred, epsilon.
 class Layout:
     """The parameters of a decoder.
 
-    tables     token embeddings, position embeddings, cosines and sines of every position; empty
-               where there are none
-    norms      [layers + 1, 4, width]: weight and bias before attention, weight and bias before the
-               MLP; the last row holds the final norm
-    linears    of every layer, each made when its turn comes: queries, keys and values in one;
-               attention's output; the MLP's up (gate and up in one where it is gated) and down
-    head       the output matrix
+    tables     token and position embeddings, cosines and sines by position; empty for none
+    norms      [layers + 1, 4, width]: weight and bias before attention and before the MLP; last
+               the final norm
+    linears    of every layer, made in turn: queries, keys and values in one; attention's output;
+               the MLP's up (gate and up in one where it is gated) and down
     """
 
     shape: Shape
@@ -114,7 +112,6 @@ def numbers(tensor: Tensor) -> Numbers:
 
 
 def _head(model: PreTrainedModel) -> Tensor:
-    """The rows of the output matrix that are scored."""
     head = model.get_output_embeddings()
     return head.rows if isinstance(head, CutHead) else head.weight
 
@@ -129,7 +126,6 @@ def _transposed(layer: nn.Module) -> Linear:
 
 
 def _joined(*parts: nn.Linear) -> Linear:
-    """Linear layers of one input as one layer."""
     weight = numbers(torch.cat([part.weight for part in parts]))
     if parts[0].bias is None:
         return weight, None
@@ -145,10 +141,7 @@ def _uneven(sizes: dict[str, int]) -> dict[str, bool]:
 
 
 def _refuse(reasons: dict[str, bool], model: PreTrainedModel) -> None:
-    """Raises ValueError with the reasons that hold, if any does."""
     found = [reason for reason, holds in reasons.items() if holds]
     if found:
-        raise ValueError(
-            f"the fast runtime does not know {' or '.join(found)} of this"
-            f" {model.config.model_type}; the reference runtime does"
-        )
+        what = f"{' or '.join(found)} of this {model.config.model_type}"
+        raise ValueError(f"the fast runtime does not know {what}; the reference runtime does")

@@ -16,9 +16,9 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast import attention, choices, tiles
-from specdec_lib.models.fast.path_memory import BranchMemory, PassPlan
+from specdec_lib.models.fast import attention, choices
 from specdec_lib.models.fast.threads import Threads
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
@@ -32,8 +32,7 @@ class FastModel:
     the very bits that it has on its own, and forgetting changes none. Threads take turns.
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
-    edition    "exact": nothing but the order of sums differs from the reference; or "int8": weights
-               and rows of eight bits in blocks of 32, which is another model
+    edition    "exact": only the order of sums differs from the reference; "int8": another model
     threads    None takes PyTorch's number for a large model and one for a small one
 
     Raises ValueError for a model that the compiled pass cannot run.
@@ -56,7 +55,7 @@ class FastModel:
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
-        self.usage, self._memory = Usage(), BranchMemory()
+        self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
         entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._buffers = self.weights.buffers(entries)
 
@@ -64,11 +63,6 @@ class FastModel:
         """Compute on so many threads, or as many as the machine has; no bit of a result changes."""
         self._calls = Threads.of(threads, self.weights.nbytes)
         self.threads = self._calls.count
-
-    @property
-    def digest(self) -> str:
-        """Of the compiled code."""
-        return tiles.DIGEST
 
     @property
     def runtime(self) -> str:
@@ -79,7 +73,7 @@ class FastModel:
     @in_turn
     def forget(self) -> None:
         """Drop everything remembered."""
-        self._memory = BranchMemory()
+        self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
@@ -102,27 +96,17 @@ class FastModel:
         width, ids = min(width, len(self._ids)), self._ids
 
         def ranked(node: int) -> Ranked:
-            return choices.ranked(self.name, scored[node], width, sampling, keys[node], ids)
+            row, key = scored[node], keys[node]
+            tokens, factors, count = choices.rank_row(row, width, sampling, key, ids)
+            choices.check_finite(count, self.name)
+            return tokens.tolist(), factors.tolist()
 
         return ranked
 
     def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
         """The logits of the tokens that the head scores, not to be changed."""
-        if self._cut is not None:
-            self._score_prompt_of(context, self._cut)
-        memory = self._memory
-        try:
-            self._commit(context)
-            tokens, positions, parents, keep, nodes = memory.plan(context, tree)
-            if tokens:
-                block = self._run(tokens, positions, memory.paths(parents, memory.used), keep)
-                memory.add(parents, tokens)
-                if nodes == [*memory.keep(block)]:
-                    return block
-            return torch.stack([block[row] for block, row in map(memory.ready.__getitem__, nodes)])
-        except BaseException:
-            self.forget()  # an interrupted pass leaves entries half filled
-            raise
+        self._score_prompt_of(context)
+        return self._memory.score(context, tree, self)
 
     @in_turn
     def grow(
@@ -145,10 +129,9 @@ class FastModel:
         if sampling is None or fixed or not short or max(most, *short) > MOST:
             return None
         check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
-        if self._cut is not None:
-            self._score_prompt_of(context, self._cut)
+        self._score_prompt_of(context)
         try:
-            self._commit(context)
+            self._memory.read(context, self)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
                 return None
@@ -170,7 +153,6 @@ class FastModel:
         keys: np.ndarray,
         sizes: tuple[int, int, int],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and parents of a tree's nodes, and their scores."""
         memory, weights = self._memory, self.weights
         start = memory.used
         self._reserve(start + len(plan.tokens) + sizes[2])
@@ -194,39 +176,24 @@ class FastModel:
         memory.keep(torch.from_numpy(logits)[:, : len(self._ids)])
         return nodes, scores
 
-    def _score_prompt_of(self, context: Context, head: CutHead) -> None:
+    def _score_prompt_of(self, context: Context) -> None:
         """Score the prompt's own tokens as well; the logits that are kept lack them."""
-        head.set_prompt(context.prompt)
-        if head.ids is not self._scored:
-            self._memory.ready.clear()
-            self.weights = replace_head(self.weights, head.rows)
-            self._scored, self._ids = head.ids, head.places.numpy()
+        head = self._cut
+        if head is not None:
+            head.set_prompt(context.prompt)
+            if head.ids is not self._scored:
+                self._memory.ready.clear()
+                self.weights = replace_head(self.weights, head.rows)
+                self._scored, self._ids = head.ids, head.places.numpy()
 
-    def _commit(self, context: Context) -> None:
-        """Make the known beginning of a context contiguous, and read a long rest in chunks."""
-        memory, tokens = self._memory, context.tokens
-        first, sources = memory.commit(context)
-        if sources:
-            attention.move_entries(*self._buffers, np.array(sources), first)
-        if len(tokens) - len(memory.committed) <= CHUNK_ROWS:
-            return
-        memory.forget_branches()
-        while len(tokens) - memory.used > CHUNK_ROWS:
-            piece = tokens[memory.used : memory.used + CHUNK_ROWS]
-            new = range(memory.used, memory.used + len(piece))
-            self._run(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
-            memory.append(piece)
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """See `Network`."""
+        attention.move_entries(*self._buffers, np.array(sources), first)
 
-    def _run(
-        self,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        paths: Sequence[Sequence[int]],
-        keep: int,
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
-        """One pass over new rows, in the next entries; the logits of the last `keep` of them for
-        the tokens that the head scores.
-        """
+        """See `Network`."""
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))
         counts = [len(path) for path in paths]

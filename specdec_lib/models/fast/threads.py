@@ -23,8 +23,8 @@ class Threads:
 
     @classmethod
     def of(cls, count: int | None, nbytes: int) -> "Threads":
-        """So many threads, or as many as the machine has; None takes PyTorch's number for weights
-        of many bytes and one for few.  Raises ValueError for fewer than one.
+        """At most so many threads; None is PyTorch's number, or one for a small model.  Raises
+        ValueError for fewer than one.
         """
         if count is None:
             count = torch.get_num_threads() if nbytes > SMALL else 1

@@ -3,13 +3,14 @@ sixteen columns, in the order of the depth whatever the number of rows.
 
 Weights lie in panels of sixteen columns: as float32, [columns ÷ 16, depth, 16]; or as bytes,
 [columns ÷ 16, depth ÷ 32, 576]: 32 × 16 numbers from 0 to 255 in groups of four, then for each
-column the step and the lowest value as float16.  Bytes are multiplied with rows of eight bits, see
-`quantise`; sums of 32 products are whole numbers, and so exact.
-Source: Van Zee and van de Geijn 2015 (BLIS), for a tile of sums in registers.
+column the step and the lowest value as float16. Bytes are multiplied with rows of eight bits, see
+`quantise`; sums of 32 products are whole numbers, and so exact. Source: Van Zee and van de Geijn
+2015 (BLIS), for a tile of sums in registers.
 """
 
 import hashlib
 import os
+from itertools import product
 from pathlib import Path
 from typing import no_type_check
 
@@ -59,19 +60,20 @@ def _splat(builder, value, kind):
     return builder.shuffle_vector(one, nothing, everywhere)
 
 
+def _call(builder, name, kind, *args):
+    """The result, of this kind, of a function of LLVM."""
+    function = ir.FunctionType(kind, [one.type for one in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args)
+
+
 def _fma(builder, x, y, total):
-    kind = ir.FunctionType(FLOATS, [FLOATS] * 3)
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v16f32")
-    return builder.call(function, [x, y, total])
+    return _call(builder, "llvm.fma.v16f32", FLOATS, x, y, total)
 
 
 def _fetch(builder, place):
-    """Ask for a place ahead of time; weights are used once per pass: the hint leaves the caches to
-    other data.
-    """
-    kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [place, *(ir.Constant(INT, one) for one in (0, 0, 1))])
+    """Ask for a place ahead of time; the hint leaves the caches to other data."""
+    how = (ir.Constant(INT, one) for one in (0, 0, 1))
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
 
 
 def _add_float32(builder, totals, places, rows):
@@ -84,9 +86,7 @@ def _add_float32(builder, totals, places, rows):
 
 
 def _add_block(builder, totals, places, rows):
-    """Each row's 32 numbers times those of the columns, times both steps, plus the row's sum times
-    the lowest values.
-    """
+    """Each row's 32 numbers times those of the columns and steps, plus its sum times the lowest."""
     found = (_whole_sums if DOT_PRODUCTS else _whole_sums_of_pairs)(builder, places, rows)
     ends = [
         [
@@ -109,8 +109,7 @@ def _add_block(builder, totals, places, rows):
 def _whole_sums(builder, places, rows):
     """The sums of 32 products, by AVX-512 VNNI: four products in one instruction."""
     found = [[ir.Constant(INTS, [0] * COLUMNS) for _ in places] for _ in rows]
-    kind, name = ir.FunctionType(INTS, [INTS, BYTES, BYTES]), "llvm.x86.avx512.vpdpbusd.512"
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    name = "llvm.x86.avx512.vpdpbusd.512"
     for one in range(0, BLOCK, 4):
         groups = [
             builder.load(_at(builder, place, COLUMNS * one, BYTES), align=1) for place in places
@@ -119,15 +118,15 @@ def _whole_sums(builder, places, rows):
             four = _splat(builder, builder.load(_at(builder, row, one, INT)), INTS)
             four = builder.bitcast(four, BYTES)
             sums[:] = [
-                builder.call(function, [total, group, four])
+                _call(builder, name, INTS, total, group, four)
                 for total, group in zip(sums, groups, strict=True)
             ]
     return found
 
 
 def _whole_sums_of_pairs(builder, places, rows):
-    """The same with 16-bit products of eight columns at a time, whose sums of pairs stay apart till
-    the end: what AVX2 has one instruction for, and registers.
+    """The same with 16-bit products of eight columns at a time, as AVX2 multiplies in one
+    instruction.
     """
     zeros = ir.Constant(PAIRS, [0] * 8)
     found = [[[] for _ in places] for _ in rows]
@@ -154,9 +153,7 @@ def _whole_sums_of_pairs(builder, places, rows):
 def _pair_products(builder, x, y):
     """The sums of two neighbouring products, of sixteen numbers of 16 bits each."""
     if AVX2:
-        kind = ir.FunctionType(PAIRS, [SHORTS, SHORTS])
-        name = "llvm.x86.avx2.pmadd.wd"
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [x, y])
+        return _call(builder, "llvm.x86.avx2.pmadd.wd", PAIRS, x, y)
     products = builder.mul(builder.sext(x, INTS), builder.sext(y, INTS))
     return _pair_sums(builder, [products])
 
@@ -180,43 +177,31 @@ and a row advance by.
 @no_type_check
 @intrinsic
 def add_products(typing, panels, together, depth, x, x_step, rows, sums, sums_step):
-    """Write the sums of so many rows over so many adjoining panels of this depth: at most `ROWS`
-    rows and `TOGETHER` panels.
-    """
-    add, size, row_size = FORMATS[panels.dtype]
+    """Write the sums of at most `ROWS` rows over at most `TOGETHER` adjoining panels."""
+    add, *sizes = FORMATS[panels.dtype]
 
     def emit(context, builder, signature, args):
         arrays = [
-            context.make_array(signature.args[one])(context, builder, args[one])
-            for one in (0, 3, 6)
+            context.make_array(signature.args[at])(context, builder, args[at]) for at in (0, 3, 6)
         ]
         given = [builder.bitcast(one.data, BYTE.as_pointer()) for one in arrays]
-        stride = cgutils.unpack_tuple(builder, arrays[0].strides)[0]
         together, depth, x_step, rows, sums_step = (args[one] for one in (1, 2, 4, 5, 7))
+        steps = cgutils.unpack_tuple(builder, arrays[0].strides)[0], x_step
         whole = depth.type
         done = builder.append_basic_block("done")
         case = builder.add(builder.mul(together, ir.Constant(whole, 16)), rows)
         switch = builder.switch(case, done)
-        for panel_count in range(1, TOGETHER + 1):
-            for row_count in range(1, ROWS + 1):
-                block = builder.append_basic_block("tile")
-                switch.add_case(ir.Constant(whole, 16 * panel_count + row_count), block)
-                builder.position_at_end(block)
-                totals = _tile(
-                    builder,
-                    add,
-                    (size, row_size),
-                    (panel_count, row_count),
-                    given[:2],
-                    (stride, x_step),
-                    depth,
-                )
-                for row, its in enumerate(totals):
-                    first = builder.gep(given[2], [builder.mul(sums_step, ir.Constant(whole, row))])
-                    for panel, total in enumerate(its):
-                        place = _at(builder, first, 4 * COLUMNS * panel, FLOATS)
-                        builder.store(builder.load(total), place, align=4)
-                builder.branch(done)
+        for counts in product(range(1, TOGETHER + 1), range(1, ROWS + 1)):
+            block = builder.append_basic_block("tile")
+            switch.add_case(ir.Constant(whole, 16 * counts[0] + counts[1]), block)
+            builder.position_at_end(block)
+            totals = _tile(builder, add, sizes, counts, given[:2], steps, depth)
+            for row, its in enumerate(totals):
+                first = builder.gep(given[2], [builder.mul(sums_step, ir.Constant(whole, row))])
+                for panel, total in enumerate(its):
+                    place = _at(builder, first, 4 * COLUMNS * panel, FLOATS)
+                    builder.store(builder.load(total), place, align=4)
+            builder.branch(done)
         builder.position_at_end(done)
         return context.get_dummy_value()
 

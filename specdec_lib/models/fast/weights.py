@@ -59,7 +59,7 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys [layers, heads, entries ÷ 16, size, 16] and values [layers, heads, size ÷ 16,
+        """Empty keys [layers, heads, entries ÷ 16, size, 16], values [layers, heads, size ÷ 16,
         entries, 16].
         """
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
@@ -69,24 +69,19 @@ class Weights:
 
 
 def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
-    """The weights of a model: "exact" in float32; or "int8", in blocks of 32 as `block_steps` has
-    them, which the pass multiplies with rows of eight bits.
-
-    Raises ValueError for a model that computes anything the compiled pass does not, and names it.
+    """The weights of a model, "exact" in float32 or "int8" in blocks of 32 as `block_steps` has
+    them; raises ValueError for a model that computes anything the compiled pass does not, and names
+    it.
     """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
     kind = model.config.model_type
     if kind not in LAYOUTS:
-        raise ValueError(
-            f"the fast runtime knows {' and '.join(LAYOUTS)} models, got {kind!r}; the reference"
-            " runtime runs any decoder"
-        )
+        known = f"the fast runtime knows {' and '.join(LAYOUTS)} models"
+        raise ValueError(f"{known}, got {kind!r}; the reference runtime runs any decoder")
     if model.dtype not in (torch.float32, torch.bfloat16) or model.device.type != "cpu":
-        raise ValueError(
-            f"the fast runtime computes in float32 on a CPU, got a model in {model.dtype} on"
-            f" {model.device}"
-        )
+        got = f"a model in {model.dtype} on {model.device}"
+        raise ValueError(f"the fast runtime computes in float32 on a CPU, got {got}")
     check_attention(model)
     with torch.no_grad():
         layout = LAYOUTS[kind](model)
@@ -136,9 +131,9 @@ def _bytes(weight: Matrix) -> np.ndarray:
 def block_steps(
     blocks: Float32[np.ndarray, "outs blocks 32"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of a
-    file in 4 bits with a lowest value or in 8 bits with a sign (Q4_1 and Q8_0 in GGUF), where they
-    give the very weights back; else 255 steps from the lowest weight to the highest.
+    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of
+    Q4_1 and Q8_0 in GGUF where they give the very weights back, else 255 steps from lowest to
+    highest.
     """
     low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
     found = _in_steps(blocks, (high - low) / 255, low)[:3]
@@ -152,9 +147,7 @@ def block_steps(
 def _in_steps(
     blocks: np.ndarray, step: np.ndarray, low: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest whole numbers of steps of these sizes, which are rounded first, and whether each
-    block comes back exactly.
-    """
+    """The nearest whole numbers of rounded steps, and whether blocks come back exactly."""
     step, low = step.astype(np.float16), low.astype(np.float16)
     numbers, same = np.empty(blocks.shape, np.uint8), np.empty(step.shape, np.bool_)
     count_steps(blocks, step.astype(np.float32), low.astype(np.float32), numbers, same)

@@ -1,5 +1,3 @@
 """An n-gram model with Katz back-off as a `LanguageModel`."""
 
 from specdec_lib.models.katz.model import Katz
-
-__all__ = ["Katz"]

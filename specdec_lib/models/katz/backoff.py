@@ -1,12 +1,10 @@
-"""Katz back-off: from counts to the probability of every seen n-gram and the back-off weight of
-every context.
+"""Katz back-off: from counts to probabilities of seen n-grams and back-off weights of contexts.
 
     P(w|h) = (c(hw) − taken) / c(h) if hw was seen, else a(h) · P(w|h′), where h′ is h without its
     oldest token
 
-Discounts are multiples of 2⁻²⁰, so that the sums over a row are exact in float64 (up to 2³³ tokens
-of text), and whether any probability is left needs no tolerance.
-Source: Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
+Discounts are multiples of 2⁻²⁰: row sums are exact in float64 (up to 2³³ tokens of text). Source:
+Katz 1987; Chen and Goodman 1999, section 2, for absolute discounting.
 """
 
 from collections.abc import Sequence
@@ -34,10 +32,9 @@ def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]
 
 
 def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
-    """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length.
-
-    Good–Turing where all its discounts lie in (0, 1] and no N_1 … N_6 is zero. Else absolute
-    discounting with D = N_1 / (N_1 + 2 N_2), and D = ½ where N_1 or N_2 is zero.
+    """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length: Good–Turing
+    where all its discounts lie in (0, 1] and no N_1 … N_6 is zero, else absolute with D = N_1 /
+    (N_1 + 2 N_2), or ½ where N_1 or N_2 is zero.
     """
     frequencies = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
     discounts = good_turing(counts)
@@ -53,11 +50,9 @@ def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"
 def back_off(
     levels: Sequence[Level], taken: Float64[np.ndarray, "lengths r"]
 ) -> tuple[list[Float64[np.ndarray, " _"]], list[Float64[np.ndarray, " _"]]]:
-    """Per level, the probability of each n-gram's last token after the others; per level but the
-    last, each n-gram's back-off weight.
-
-    Unigrams are (count + 1) / (all tokens + vocabulary). A context whose seen continuations hold
-    all that the shorter context offers has its row scaled to sum to 1.
+    """Per level, the probability of each n-gram's last token after the others, and back-off
+    weights. A context whose seen continuations hold all that is left has its row scaled to sum to
+    1.
     """
     links = suffixes(levels)
     mass = (levels[0].counts + SMOOTHING).astype(np.float64)

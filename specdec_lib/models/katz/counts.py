@@ -1,7 +1,5 @@
-"""Counts of n-grams in a compact trie with one level per n-gram length.
-
-Level 0 holds the vocabulary. An n-gram of a deeper level is a pair (number of its first n−1 tokens
-in the level above, last token), and a level is sorted by this pair.
+"""Counts of n-grams in a trie with one level per length: the vocabulary, then pairs (number of the
+first n−1 tokens in the level above, last token), sorted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,10 +55,8 @@ def count_ngrams(
 
 
 def above_thresholds(levels: Sequence[Level], thresholds: Sequence[int]) -> tuple[Level, ...]:
-    """The levels without the n-grams whose count is below their level's threshold.
-
-    thresholds    one per level from 1 on, not descending, so that the beginning and the ending of
-                  what is kept are kept
+    """The levels without n-grams whose count is below their level's threshold; thresholds, one per
+    level from 1 on, do not descend, so that beginnings and endings are kept.
     """
     masks = [np.ones(len(levels[0]), bool)] + [
         level.counts >= least for level, least in zip(levels[1:], thresholds, strict=True)
@@ -121,30 +117,20 @@ def _joined(
     streams: Iterable[np.ndarray], vocabulary: int, order: int
 ) -> tuple[Int[np.ndarray, " text"], Bool[np.ndarray, " text"]]:
     """All streams joined, and for each token whether the next one belongs to the same stream."""
-    if vocabulary < 1 or order < 1:
-        raise ValueError(
-            f"an n-gram table needs a vocabulary and an order of at least 1, got {vocabulary} and"
-            f" {order}"
-        )
-    if vocabulary > MOST_TOKENS or order > MOST_ORDER:
-        raise ValueError(
-            f"an n-gram table has at most {MOST_TOKENS:,} tokens and an order of {MOST_ORDER}, got"
-            f" {vocabulary:,} and {order:,}"
-        )
+    if not (1 <= vocabulary <= MOST_TOKENS and 1 <= order <= MOST_ORDER):
+        wanted = f"at least 1 and at most {MOST_TOKENS:,} tokens and an order of {MOST_ORDER}"
+        raise ValueError(f"an n-gram table has {wanted}, got {vocabulary:,} and {order:,}")
     parts = [np.asarray(stream) for stream in streams]
     parts = [part for part in parts if part.size]
     if not parts:
         raise ValueError("an n-gram table is counted on at least one token, the streams hold none")
     for part in parts:
         if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(
-                f"a stream is a one-dimensional array of integers, got shape {part.shape} of"
-                f" {part.dtype}"
-            )
+            got = f"shape {part.shape} of {part.dtype}"
+            raise ValueError(f"a stream is a one-dimensional array of integers, got {got}")
         if part.min() < 0 or part.max() >= vocabulary:
-            raise ValueError(
-                f"tokens must lie in 0…{vocabulary - 1}, got {part.min()}…{part.max()}"
-            )
+            got = f"{part.min()}…{part.max()}"
+            raise ValueError(f"tokens must lie in 0…{vocabulary - 1}, got {got}")
     inside = np.ones(sum(map(len, parts)), bool)
     inside[np.cumsum([len(part) for part in parts]) - 1] = False
     return np.concatenate(parts).astype(np.int32), inside

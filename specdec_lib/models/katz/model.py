@@ -4,6 +4,7 @@ import functools
 import io
 import os
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,9 +49,8 @@ class Katz:
     def fit(
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
-        """The model of token streams, with n-grams of at most `order` tokens within a stream.
-
-        Raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
+        """The model of token streams, with n-grams of at most `order` tokens within a stream;
+        raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
         1.
         """
         levels = count_ngrams(streams, vocabulary, order)
@@ -82,13 +82,9 @@ class Katz:
         return sum(map(len, self.levels[1:]))
 
     @functools.cached_property
-    def _distributions(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        return back_off(self.levels, self.taken)
-
-    @functools.cached_property
     def trie(self) -> Trie:
         """The table as compiled lookups take it."""
-        return make_trie(self.levels, *self._distributions)
+        return make_trie(self.levels, *back_off(self.levels, self.taken))
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:
         """The distribution of the next token after `tokens`, of which the last order − 1 count."""
@@ -101,8 +97,8 @@ class Katz:
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
-        """The m most likely next tokens, best first, and their probabilities: the m largest of
-        `probs`, a tie to the lower token, without the dense row; fewer where fewer are possible.
+        """The m most likely next tokens and their probabilities, best first, a tie to the lower
+        token; fewer where fewer are possible.
         """
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
@@ -135,30 +131,20 @@ class Katz:
         return likeliest
 
     def pruned(self, max_bytes: int) -> "Katz":
-        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`.
-
-        The thresholds on counts do not fall with length, and are the lowest that fit.
+        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: the
+        lowest thresholds on counts, not falling with length, that fit.
         """
         if self._file_bytes() <= max_bytes:
             return self
-        fits = (self.order - 1) * int(
-            max((level.counts.max(initial=0) for level in self.levels[1:]), default=0)
-        )
-        smallest = self._thinned(fits)._file_bytes()
+        counts = (int(level.counts.max(initial=0)) for level in self.levels[1:])
+        most = (self.order - 1) * max(counts, default=0)
+        smallest = self._thinned(most)._file_bytes()
         if smallest > max_bytes:
-            raise ValueError(
-                f"the unigrams alone take {smallest} bytes, more than the {max_bytes} allowed"
-            )
-        fails = fits // 2
-        while fails and self._thinned(fails)._file_bytes() <= max_bytes:
-            fits, fails = fails, fails // 2
-        while fits - fails > 1:
-            middle = (fits + fails) // 2
-            if self._thinned(middle)._file_bytes() <= max_bytes:
-                fits = middle
-            else:
-                fails = middle
-        return self._thinned(fits)
+            raise ValueError(f"the unigrams alone take {smallest} bytes, allowed are {max_bytes}")
+        raised = bisect_left(
+            range(most), True, key=lambda one: self._thinned(one)._file_bytes() <= max_bytes
+        )
+        return self._thinned(raised)
 
     def _thinned(self, raised: int) -> "Katz":
         """The table below thresholds raised this many times in turn, the longest n-grams' first."""

@@ -1,6 +1,4 @@
-"""An n-gram table as one compressed .npz file of small integers, stored as byte planes (all lowest
-bytes, then all second bytes, …), which compress better.
-"""
+"""An n-gram table as a compressed .npz file of small integers, as byte planes, to pack better."""
 
 import zipfile
 import zlib
@@ -63,15 +61,12 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
             and level.offsets[-1] == following
             and len(taken) == len(levels) - 1
         ):
-            raise ValueError(
-                f"the n-gram table {path} is damaged (its arrays do not fit each other at level"
-                f" {depth}): {REMEDY}"
-            )
+            damage = f"its arrays do not fit each other at level {depth}"
+            raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}")
     return levels, taken
 
 
 def _check_unpacked(arrays: "np.lib.npyio.NpzFile") -> None:
-    """Raises ValueError if the file would unpack to more than the memory should hold."""
     unpacked = sum(member.file_size for member in arrays.zip.infolist())
     if unpacked > MOST_BYTES:
         raise ValueError(f"it unpacks to {unpacked:,} bytes, allowed are {MOST_BYTES:,}")

@@ -1,8 +1,7 @@
 """Compiled lookups in an n-gram table, and trees of guesses from it in one call.
 
-All n-grams lie in one trie: those of one token first, then each length's. An n-gram continues as
-the entries from `begin` to `stop`, whose last tokens rise; beside them stands the same row with the
-most likely first.
+All n-grams lie in one trie, by length. An n-gram continues as the entries from `begin` to `stop`,
+whose last tokens rise; beside them stands the same row with the most likely first.
 """
 
 from collections.abc import Sequence
@@ -103,9 +102,7 @@ def find_contexts(trie, window):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def find_likeliest(trie, vocabulary, window, most):
-    """The most likely next tokens, best first, a tie to the lower one, and their probabilities;
-    fewer where fewer are possible.
-    """
+    """The most likely next tokens, best first, a tie to the lower one, and their probabilities."""
     contexts = find_contexts(trie, window)
     tokens, found, count = np.empty(most, np.int64), np.empty(most, np.float64), 0
     for length in range(len(contexts), -1, -1):
@@ -134,9 +131,7 @@ def find_likeliest(trie, vocabulary, window, most):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def count_allowed(scaled, top_k, top_p):
-    """How many of the first tokens top-k, with ties, and then top-p allow; `scaled` are falling
-    logarithms.
-    """
+    """How many of the first tokens top-k, with ties, and then top-p allow; `scaled` falls."""
     count = min(top_k, len(scaled))
     while count < len(scaled) and scaled[count] == scaled[count - 1]:
         count += 1
@@ -151,8 +146,8 @@ def count_allowed(scaled, top_k, top_p):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def rank_continuations(trie, vocabulary, window, k, warp, key):
-    """The k best of the max(k, 16) likeliest next tokens under the noise of a key, without noise at
-    temperature 0; and their gaps: the first's is its lead, another's how far it is behind.
+    """The k best of the max(k, 16) likeliest next tokens under the noise of a key, and their gaps:
+    the first's is its lead, another's how far it is behind.
     """
     tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
     if not len(tokens):
@@ -175,8 +170,8 @@ def rank_continuations(trie, vocabulary, window, k, warp, key):
 @no_type_check
 @njit(cache=True, error_model="numpy")
 def choose_children(trie, vocabulary, window, k, warp, match, key):
-    """The best next tokens and the factors of their scores: rates of the match table under noise,
-    else probabilities.
+    """The best next tokens and the factors of their scores: match rates under noise, or
+    probabilities.
     """
     if warp.temperature:
         tokens, factors = rank_continuations(trie, vocabulary, window, k, warp, key)

@@ -3,7 +3,7 @@
 Every figure of a table raises ValueError if the table lacks a column or a row, has a mark twice, or
 an interval does not hold its value. Colour never carries a meaning alone.
 """
-# ruff: noqa: F401, I001 - a face: what it imports is what it offers
+# ruff: noqa: I001 - two lines import from one module
 
 from specdec_lib.show.figures.bars import chain_lengths, distributions, paper_and_ours, walltime
 from specdec_lib.show.figures.cells import break_even, match_rates, speed_surface, surface

@@ -1,5 +1,5 @@
 """Sliders over figure functions, never the only way to see a result."""
-# ruff: noqa: F401, I001 - a face: what it imports is what it offers
+# ruff: noqa: I001 - two lines import from one module
 
 from specdec_lib.show.widgets.explore_acceptance import acceptance_explorer
 from specdec_lib.show.widgets.explore_cascades import cascade_explorer

@@ -3,5 +3,3 @@
 from specdec_lib.suite.hf.flags import flags
 from specdec_lib.suite.hf.generating import Speculative
 from specdec_lib.suite.hf.settings import export_setting, import_setting
-
-__all__ = ["Speculative", "export_setting", "flags", "import_setting"]

@@ -1,9 +1,6 @@
-"""The closest flags of other engines for a setting, and what is lost in translation.
-
-Names as of transformers 5.23 (`assistant_model`, `prompt_lookup_num_tokens`), vLLM 0.33
-(`--speculative-config`, one JSON object) and SGLang 0.5.23 (`--speculative-algorithm STANDALONE`
-and `NGRAM`, whose number of draft tokens counts the root). No engine has stages, cascades or match
-tables, and of these three only SGLang has trees.
+"""The closest flags of other engines for a setting, and what is lost in translation. Names as of
+transformers 5.23, vLLM 0.33 and SGLang 0.5.23, whose number of draft tokens counts the root. No
+engine has stages, cascades or match tables, and only SGLang has trees.
 """
 
 import json
@@ -20,11 +17,6 @@ from specdec_lib.suite.hf.settings import ModelEntry, model_entries
 
 WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
 DEPTH = 18  # of SGLang's trie by default
-ENCODES = (
-    "everything: the engine speculates for decoder-only models, and this is an encoder-decoder",
-)
-WIDE = (f"matches of more than {WINDOW} tokens, by which the best of several copies is found",)
-SHARED = ("copies from this text alone: the trie holds other requests' texts too",)
 
 
 @dataclass(frozen=True)
@@ -48,26 +40,26 @@ class Flags:
 def flags(
     setting: Setting, models: Mapping[str, ModelEntry] | None = None
 ) -> tuple[Flags, Flags, Flags]:
-    """For transformers, vLLM and SGLang.
-
-    models    what an exported setting says of the draft's models; None asks the models themselves
+    """For transformers, vLLM and SGLang; `models` is what an exported setting says of the draft's.
 
     Raises ValueError if the draft is not the library's own.
     """
     plain, sampler = reduce_draft(setting.draft), setting.sampler
     models = model_entries(setting.draft) if models is None else models
-    entry = models[plain.model.name] if plain.model is not None else ModelEntry("", 0, None)
-    path = entry.source or f"PATH_OF_{plain.model.name if plain.model is not None else None}"
-    encodes = entry.kind == "Seq2SeqModel"
-    copies, before = plain.kind == COPIES, ENCODES if encodes else ()
-    flat = _lost(plain, setting, trees=False)
-    flat += WIDE if copies and plain.window is None else ()
-    branched = _lost(plain, setting, trees=True) + (SHARED if copies else ())
-    after = (f"the floor of {plain.floor:g}: there is no threshold",) if plain.floor else ()
-    request = {"temperature": 0.0} | _sampling(sampler)
+    name = None if plain.model is None else plain.model.name
+    entry = ModelEntry("", 0, None) if name is None else models[name]
+    path, encodes = entry.source or f"PATH_OF_{name}", entry.kind == "Seq2SeqModel"
     vllm, sglang = _vllm(plain, path, sampled=sampler.temperature > 0), _sglang(plain, path)
     line = f"--speculative-config {shlex.quote(json.dumps(vllm))}" if vllm else ""
     words = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in sglang.items())
+    wide = f"matches of more than {WINDOW} tokens, by which the best of several copies is found"
+    flat = _lost(plain, setting, trees=False)
+    flat += _said((plain.kind == COPIES and plain.window is None, wide))
+    shared = "copies from this text alone: the trie holds other requests' texts too"
+    branched = _lost(plain, setting, trees=True) + _said((plain.kind == COPIES, shared))
+    before = _said((encodes, "everything: the engine speculates for decoder-only models"))
+    after = _said((plain.floor, f"the floor of {plain.floor:g}: there is no threshold"))
+    request = {"temperature": 0.0} | _sampling(sampler)
     return (
         _transformers(plain, path, sampler, flat, encodes=encodes),
         Flags("vLLM", vllm, request, line, before + flat + after),
@@ -78,8 +70,9 @@ def flags(
 def _transformers(
     plain: Reduced, path: str, sampler: Sampler, lost: tuple[str, ...], *, encodes: bool
 ) -> Flags:
-    hot = {"do_sample": True, "top_k": 0} | _sampling(sampler)
-    sampling = hot if sampler.temperature > 0 else {"do_sample": False}
+    sampling = {"do_sample": False}
+    if sampler.temperature > 0:
+        sampling = {"do_sample": True, "top_k": 0} | _sampling(sampler)
     options, given, assistant, before = {}, sampling, "", ""
     if plain.kind == MODEL:
         settings = {
@@ -93,41 +86,33 @@ def _transformers(
             f"assistant = {kind}.from_pretrained({path!r})\n"
             f"assistant.generation_config.update({_spelled(settings)})\n"
         )
-        each = (
-            f"a floor of {plain.floor:g} for the whole path: the threshold here is for each token"
-        )
-        lost += (each,) if plain.floor else ()
+        floor = f"a floor of {plain.floor:g} for the whole path: here it is for each token"
+        lost += _said((plain.floor, floor))
     if plain.kind == COPIES:
-        options = {
-            "prompt_lookup_num_tokens": plain.length,
-            "max_matching_ngram_size": plain.window or WINDOW,
-        }
+        window = plain.window or WINDOW
+        options = {"prompt_lookup_num_tokens": plain.length, "max_matching_ngram_size": window}
         given = options | sampling
-        if plain.least > 1:
-            lost += (f"no copies after fewer than {plain.least} equal tokens",)
+        few = f"no copies after fewer than {plain.least} equal tokens"
+        lost += _said((plain.least > 1, few))
     line = f"{before}model.generate(**inputs, {assistant}{_spelled(given)})"
     return Flags("transformers", options, sampling, line, lost)
 
 
 def _vllm(plain: Reduced, path: str, *, sampled: bool) -> dict[str, object]:
+    if plain.kind == NONE:
+        return {}
+    guesses = {"num_speculative_tokens": plain.length}
     if plain.kind == MODEL:
-        how = "probabilistic" if plain.drawn else "greedy"
-        return {
-            "method": "draft_model",
-            "model": path,
-            "num_speculative_tokens": plain.length,
-        } | ({"draft_sample_method": how} if sampled else {})
-    if plain.kind == COPIES:
-        return {
-            "method": "ngram",
-            "num_speculative_tokens": plain.length,
-            "prompt_lookup_min": plain.least,
-            "prompt_lookup_max": max(plain.least, plain.window or WINDOW),
-        }
-    return {}
+        how = {"draft_sample_method": "probabilistic" if plain.drawn else "greedy"}
+        return {"method": "draft_model", "model": path} | guesses | (how if sampled else {})
+    most = max(plain.least, plain.window or WINDOW)
+    window = {"prompt_lookup_min": plain.least, "prompt_lookup_max": most}
+    return {"method": "ngram"} | guesses | window
 
 
 def _sglang(plain: Reduced, path: str) -> dict[str, object]:
+    if plain.kind == NONE:
+        return {}
     if plain.kind == MODEL:
         return {
             "--speculative-algorithm": "STANDALONE",
@@ -136,44 +121,35 @@ def _sglang(plain: Reduced, path: str) -> dict[str, object]:
             "--speculative-eagle-topk": plain.width,
             "--speculative-num-draft-tokens": plain.length + plain.others + 1,
         }
-    if plain.kind == COPIES:
-        return {
-            "--speculative-algorithm": "NGRAM",
-            "--speculative-num-draft-tokens": plain.length + 1,
-            "--speculative-ngram-max-bfs-breadth": 1,
-            "--speculative-ngram-max-trie-depth": max(DEPTH, plain.length + (plain.window or 0)),
-        }
-    return {}
+    return {
+        "--speculative-algorithm": "NGRAM",
+        "--speculative-num-draft-tokens": plain.length + 1,
+        "--speculative-ngram-max-bfs-breadth": 1,
+        "--speculative-ngram-max-trie-depth": max(DEPTH, plain.length + (plain.window or 0)),
+    }
 
 
 def _lost(plain: Reduced, setting: Setting, *, trees: bool) -> tuple[str, ...]:
     """What all engines lose, and what those with or without trees do."""
-    lost, guesses = list(plain.lost), plain.length + plain.others
-    sampled = setting.sampler.temperature > 0
-    if plain.ranking and sampled:
-        lost.append(f"the match table {plain.ranking!r}, by which guesses are ranked")
-    if plain.kind != NONE and setting.rule is look_up and sampled:
-        lost.append(
-            "noise shared by target and draft: the distribution is the same, the text of a seed is"
-            " not, and other guesses are accepted"
-        )
-    if plain.width > 1 and not trees:
-        lost.append(
-            f"{plain.others} of {guesses} guesses: left is the chain of the {plain.length}"
-            " first-ranked ones"
-        )
-    if plain.width > 1 and trees:
-        lost.append(
-            f"unequal siblings: {plain.width} at every node, and the {guesses} best by the"
-            " draft's probability are kept"
-        )
-        if plain.drawn:
-            lost.append("siblings drawn by chance: here they are the likeliest")
-    return tuple(lost)
+    guesses, sampled = plain.length + plain.others, setting.sampler.temperature > 0
+    shared = plain.kind != NONE and setting.rule is look_up and sampled
+    branches = plain.width > 1
+    chain = f"left is the chain of the {plain.length} first-ranked ones"
+    equal = f"{plain.width} at every node, and the {guesses} best by the draft's probability"
+    return plain.lost + _said(
+        (plain.ranking and sampled, f"the match table {plain.ranking!r}, which ranks guesses"),
+        (shared, "noise shared by target and draft: other guesses are accepted, same distribution"),
+        (branches and not trees, f"{plain.others} of {guesses} guesses: {chain}"),
+        (branches and trees, f"unequal siblings: {equal}"),
+        (branches and trees and plain.drawn, "siblings drawn by chance: here the likeliest"),
+    )
+
+
+def _said(*words: tuple[object, str]) -> tuple[str, ...]:
+    return tuple(text for holds, text in words if holds)
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
-    """What a request says of it; nothing of a greedy one."""
     if sampler.temperature == 0:
         return {}
     top_k = {} if sampler.top_k is None else {"top_k": sampler.top_k}

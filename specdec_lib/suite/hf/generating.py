@@ -40,21 +40,17 @@ LEAST_POSITIONS = 512  # of an encoder-decoder model, which has no limit of its 
 @checked
 @dataclass(frozen=True)
 class Speculative:
-    """A way of decoding for `generate`: what the model itself would write, in rounds that `draft`
-    makes long.
+    """A way of decoding for `generate`: what the model itself would write, in rounds.
 
-    draft       any draft; its models share the target's vocabulary. "ranked" siblings are accepted
-                most
+    draft       any draft; its models share the target's vocabulary
     target      the model prepared before, such as a ladder's target, instead of a new `CachedModel`
                 in every call; it must hold the very model that `generate` is called on
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
-    distribution that `generate` draws from, and `torch.manual_seed` fixes the text; it is another
-    text than `generate` has for the seed, because the noise is another. Logits processors and
-    warpers, stopping criteria, stop strings, streamers, `max_new_tokens`, `max_time`,
-    `output_scores` and `output_logits` are honoured token by token. A returned dictionary has no
-    `past_key_values`. A single prompt only: what else cannot be honoured is refused with a
+    distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
+    another one. Processors, stopping criteria, streamers, `output_scores` and `output_logits` are
+    honoured token by token, for a single prompt; what cannot be honoured is refused with a
     ValueError that names it, before any work.
     """
 
@@ -116,10 +112,8 @@ class Speculative:
         rows = config.prefill_chunk_size
         if self.target is not None:
             if not isinstance(self.target, HasNetwork) or self.target.model is not model:
-                raise ValueError(
-                    f"the target {self.target.name!r} holds another model than the one that"
-                    " generate is called on"
-                )
+                wrong = f"the target {self.target.name!r} holds another model than the one"
+                raise ValueError(f"{wrong} that generate is called on")
             if rows is not None:
                 why = "None: the target that was given reads in pieces of its own"
                 raise refusal("prefill_chunk_size", rows, why)
@@ -131,7 +125,6 @@ class Speculative:
     def _speak(
         self, speech: Speech, target: LanguageModel, prompt: Context, sampler: Sampler, *, room: int
     ) -> None:
-        """Rounds until the speech has stopped."""
         seed = int(torch.randint(SEEDS, (1,))) if sampler.temperature > 0 else 0
         chance, options = Chance(seed, sampler), {"max_new_tokens": room, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)

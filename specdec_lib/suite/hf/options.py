@@ -14,22 +14,15 @@ from specdec_lib.core.context import Context
 
 PLAIN = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
 ALLOWED = {  # values of the generation config, the first of them the way to say so
-    "num_beams": (1, None),
-    "num_return_sequences": (1, None),
+    **dict.fromkeys(("num_beams", "num_return_sequences"), (1, None)),
     "guidance_scale": (None, 1, 1.0),
     "use_cache": (True, None),
     "cache_implementation": (None, "dynamic"),
-    "output_attentions": (False, None),
-    "output_hidden_states": (False, None),
-    "prompt_lookup_num_tokens": (None,),
-    "assistant_early_exit": (None,),
-    "penalty_alpha": (None,),
-    "dola_layers": (None,),
-    "constraints": (None,),
-    "force_words_ids": (None,),
-    "use_mtp": (None, False),
-    "low_memory": (None, False),
-    "token_healing": (None, False),
+    **dict.fromkeys(("output_attentions", "output_hidden_states"), (False, None)),
+    **dict.fromkeys(("prompt_lookup_num_tokens", "assistant_early_exit"), (None,)),
+    **dict.fromkeys(("penalty_alpha", "dola_layers"), (None,)),
+    **dict.fromkeys(("constraints", "force_words_ids"), (None,)),
+    **dict.fromkeys(("use_mtp", "low_memory", "token_healing"), (None, False)),
 }
 PREPARED = (  # what `generate` itself hands over, and what is honoured
     *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
@@ -42,9 +35,8 @@ def restore_dropped() -> None:
     """Give back to `generate` what transformers (5.17 to 5.23) drops when it is given a callable:
     streamer, tokenizer, assistant, synced_gpus.
 
-    It collects them, and then keeps only those arguments of a callable that `_sample` does not
-    have. While it reads the callable's signature, which is when this is called, both collections
-    are its local variables: the one is put into the other as `restored`.
+    It collects them, and then keeps only arguments that `_sample` does not have. While it reads the
+    callable's signature, both collections are its local variables: one is put into the other.
     """
     # No argument of `generate` or of its configuration reaches a callable with the streamer in it,
     # and ignoring a streamer in silence would be worse than reading the caller's frame.
@@ -64,18 +56,18 @@ def check_options(
     given: Mapping[str, object],
     restored: Mapping[str, object] | None,
 ) -> None:
-    """Raises ValueError naming the first option that speculation cannot honour, its value and what
-    is allowed.
+    """Raises ValueError naming the first option that speculation cannot honour, and what is
+    allowed.
 
     given       what `generate` hands to the model, beside the config
     restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
     """
     if restored is None:
-        raise ValueError(
-            f"transformers {version('transformers')} calls a way of decoding otherwise than 5.17 to"
-            " 5.23, which are known: streamer, synced_gpus and"
-            " assistant_model would be lost; allowed is to be called by `generate` of those"
+        other = (
+            f"transformers {version('transformers')} calls otherwise than the known 5.17 to 5.23"
         )
+        lost = "streamer, synced_gpus and assistant_model would be lost"
+        raise ValueError(f"{other}: {lost}; allowed is to be called by `generate` of those")
     for name, allowed in ALLOWED.items():
         if (value := vars(config).get(name)) not in allowed:
             raise refusal(name, value, " or ".join(map(repr, allowed)))
@@ -90,9 +82,8 @@ def check_options(
             why = "the guesses come from the draft" if name in GUESSING else only
             raise refusal(name, _brief(value), f"None: {why}")
     if model.training:
-        raise refusal(
-            "model.training", True, "False: call model.eval(), or dropout makes every pass another"
-        )
+        remedy = "False: call model.eval(), or dropout makes every pass another"
+        raise refusal("model.training", True, remedy)
 
 
 def prompt_of(
@@ -101,11 +92,8 @@ def prompt_of(
     inputs: Tensor,
     given: Mapping[str, object],
 ) -> Context:
-    """The prompt, with the source of an encoder-decoder model; padding before or after a single
-    text is left out, which changes nothing.
-
-    tokens    what the decoder has so far
-    inputs    what `generate` was called with
+    """The prompt (what the decoder has so far), with the source (what `generate` was given) of an
+    encoder-decoder model, without the padding before or after a single text.
 
     Raises ValueError for a batch, embeddings, positions of one's own or a mask with holes.
     """
@@ -128,19 +116,15 @@ def prompt_of(
 
 
 def check_length(longest: int | None, given: int, prompt: int, positions: int) -> None:
-    """Raises ValueError unless the longest text that may be asked for fits the model.
-
-    longest, given    tokens of the whole text and of what there is of it, padding included;
-                      `prompt` without padding
+    """Raises ValueError unless the longest text, of which `given` are there, padding included,
+    fits.
     """
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
-    if longest - given > positions + 1 - prompt:
-        room = (
-            f"at most {positions + 1 - prompt} new tokens after a prompt of {prompt}: the model has"
-            f" {positions} positions"
-        )
-        raise refusal("max_length", f"{longest} ({longest - given} new tokens)", room)
+    new, most = longest - given, positions + 1 - prompt
+    if new > most:
+        room = f"at most {most} new tokens after a prompt of {prompt}: {positions} positions"
+        raise refusal("max_length", f"{longest} ({new} new tokens)", room)
 
 
 def sampler_of(config: GenerationConfig) -> Sampler:
@@ -159,9 +143,7 @@ def refusal(name: str, value: object, allowed: str) -> ValueError:
 def _unpadded(
     tokens: Int[Tensor, "1 length"], mask: Num[Tensor, "1 length"] | None, *, after: bool
 ) -> list[int]:
-    """The tokens that the mask lets through, if they stand in one piece; `after` allows padding
-    behind them.
-    """
+    """The tokens that the mask lets through, in one piece; `after` allows padding behind them."""
     if mask is None:
         return tokens[0].tolist()
     seen = mask[0].nonzero().flatten().tolist()
@@ -169,14 +151,12 @@ def _unpadded(
     whole = one_piece and mask.shape == tokens.shape and bool((mask[0][seen] == 1).all())
     if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
         place = "before or after" if after else "before"
-        allowed = f"1 for every token, and 0 {place} the text only"
-        raise refusal("attention_mask", mask.tolist(), allowed)
+        rule = f"1 for every token, and 0 {place} the text only"
+        raise refusal("attention_mask", mask.tolist(), rule)
     return tokens[0, seen].tolist()
 
 
 def _brief(value: object) -> str:
-    """A value in a few words."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {list(value.shape)} and {value.dtype}"
-    plain = isinstance(value, bool | int | float | str)
-    return repr(value) if plain else f"a {type(value).__name__}"
+    return repr(value) if isinstance(value, int | float | str) else f"a {type(value).__name__}"

@@ -1,6 +1,4 @@
-"""What is left of a draft where there are neither stages nor cascades: one guesser, a shape in
-three numbers, and a list of what was lost.
-"""
+"""What is left of a draft without stages and cascades: one guesser, a shape, and what was lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +16,6 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.drafts.trees.slots import best_slots
 
 NONE, MODEL, COPIES = "none", "model", "copies"
-SCOUT = "the scout, which saves passes of the draft"
 DRAWN = ("iid", "distinct")  # siblings that are drawn by chance
 
 
@@ -28,10 +25,8 @@ class Reduced:
 
     kind       "none", "model" (a draft model guesses) or "copies" (of what stands in the text)
     length     guesses of the chain
-    others     further guesses of the tree that the chain is taken from, whose broadest node has
-               `width` children
+    others     further guesses of its tree, whose broadest node has `width` children
     window     longest ending that is looked for, None for no limit; `least` the shortest
-    floor      below which no guess scores
     ranking    the name of the match table that ranks guesses, if it is no default
     lost       what the plain draft does not do
     """
@@ -54,25 +49,46 @@ class Reduced:
 
 
 def reduce_draft(draft: Draft) -> Reduced:
-    """The nearest plain draft of a draft.
+    """The nearest plain draft: of a tree the chain of its first-ranked guesses, of several drafts
+    the one that is always asked, else the first with a model; a reviewer guesses itself.
 
-    A tree becomes the chain of its first-ranked guesses: of a tree with a budget as deep as its
-    match table would grow it. Of several drafts the one that is always asked remains, else the
-    first with a model. A reviewer guesses token by token itself.
     Raises ValueError for a draft that is not the library's own.
     """
-    for kinds, how in REDUCTIONS.items():
-        if isinstance(draft, kinds):
-            return how(draft)
-    raise ValueError(
-        "only the library's own drafts can be put in other engines' flags, got"
-        f" {type(draft).__name__}"
-    )
-
-
-def _chain(draft: ChainDraft) -> Reduced:
-    drawn = draft.siblings in DRAWN
-    return Reduced(MODEL, draft.length, draft.model, drawn=drawn, floor=draft.floor)
+    match draft:
+        case NoDraft():
+            return Reduced(NONE)
+        case ChainDraft():
+            drawn = draft.siblings in DRAWN
+            return Reduced(MODEL, draft.length, draft.model, drawn=drawn, floor=draft.floor)
+        case TreeDraft():
+            return _tree(draft)
+        case NgramDraft():
+            depth = draft.depth if draft.widths is None else len(draft.widths)
+            table = f"the n-gram table {draft.table.name!r} with its back-off: the text is copied"
+            lost = (table, "the tree of table guesses")
+            return Reduced(COPIES, depth, window=draft.table.order - 1, lost=lost)
+        case MaxGram():
+            lost = () if draft.bigrams is None else ("the bigram table that fills up the chain",)
+            return Reduced(COPIES, draft.length, window=draft.window, least=draft.least, lost=lost)
+        case StagedTree():
+            return reduce_draft(draft.draft).without("the scout, which saves passes of the draft")
+        case StagedChain():
+            drawn = draft.siblings in DRAWN
+            lost = ("the scout under which the draft decodes its chain",)
+            return Reduced(MODEL, draft.length, draft.model, drawn=drawn, lost=lost)
+        case Reviewed():
+            return _reviewed(draft)
+        case Relay():
+            asked = [(part, n) for part, n in zip(draft.parts, draft.lengths, strict=True) if n]
+            (part, length), *others = asked
+            found = replace(reduce_draft(part), length=length, others=0, width=1)
+            lost = f"the horizontal cascade: {len(others)} cheaper drafts for later positions"
+            return found.without(lost) if others else found
+        case FirstDraft():
+            return _one_of(draft.parts, len(draft.parts) - 1, "taking turns")
+        case MergedDraft():
+            return _one_of(draft.parts, 0, "in the same pass")
+    raise ValueError(f"only the library's own drafts have flags, got {type(draft).__name__}")
 
 
 def _tree(draft: TreeDraft) -> Reduced:
@@ -100,26 +116,6 @@ def _shape(draft: TreeDraft) -> tuple[int, int, int]:
     return max(1, next(ends, draft.depth)), max(widths, default=1), draft.budget
 
 
-def _ngram(draft: NgramDraft) -> Reduced:
-    depth = len(draft.widths) if draft.widths is not None else draft.depth
-    return Reduced(COPIES, depth, window=draft.table.order - 1).without(
-        f"the n-gram table {draft.table.name!r} with its back-off: what stands in the text is"
-        " copied instead",
-        "the tree of table guesses",
-    )
-
-
-def _max_gram(draft: MaxGram) -> Reduced:
-    lost = () if draft.bigrams is None else ("the bigram table that fills up the chain",)
-    return Reduced(COPIES, draft.length, window=draft.window, least=draft.least, lost=lost)
-
-
-def _staged_chain(draft: StagedChain) -> Reduced:
-    drawn = draft.siblings in DRAWN
-    lost = ("the scout under which the draft decodes its chain",)
-    return Reduced(MODEL, draft.length, draft.model, drawn=drawn, lost=lost)
-
-
 def _reviewed(draft: Reviewed) -> Reduced:
     lost = [f"the review: {draft.reviewer.name!r} guesses token by token, with a pass for each"]
     lost += [f"a lenience of {draft.lenience:g} in that review"] if draft.lenience > 1 else []
@@ -129,14 +125,6 @@ def _reviewed(draft: Reviewed) -> Reduced:
     return Reduced(MODEL, length, draft.reviewer, drawn=drawn, lost=tuple(lost))
 
 
-def _relay(draft: Relay) -> Reduced:
-    asked = [(part, n) for part, n in zip(draft.parts, draft.lengths, strict=True) if n]
-    (part, length), *others = asked
-    found = replace(reduce_draft(part), length=length, others=0, width=1)
-    lost = f"the horizontal cascade: {len(others)} cheaper drafts for later positions"
-    return found.without(lost) if others else found
-
-
 def _one_of(parts: Sequence[Draft], usual: int, words: str) -> Reduced:
     """What is left of the usual part, or of the first with a model where that has none."""
     found = [reduce_draft(part) for part in parts]
@@ -144,18 +132,3 @@ def _one_of(parts: Sequence[Draft], usual: int, words: str) -> Reduced:
     kept = usual if usual in modelled or not modelled else modelled[0]
     others = [type(part).__name__ for number, part in enumerate(parts) if number != kept]
     return found[kept].without(*(f"{words}: the guesses of {name}" for name in others))
-
-
-REDUCTIONS = {
-    NoDraft: lambda draft: Reduced(NONE),
-    ChainDraft: _chain,
-    TreeDraft: _tree,
-    NgramDraft: _ngram,
-    MaxGram: _max_gram,
-    StagedTree: lambda draft: reduce_draft(draft.draft).without(SCOUT),
-    StagedChain: _staged_chain,
-    Reviewed: _reviewed,
-    Relay: _relay,
-    FirstDraft: lambda draft: _one_of(draft.parts, len(draft.parts) - 1, "taking turns"),
-    MergedDraft: lambda draft: _one_of(draft.parts, 0, "in the same pass"),
-}

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import UnionType
-from typing import Literal, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -31,6 +29,7 @@ from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.workload import Ladder, Pair
+from specdec_lib.workload.jsonl import wrong_fields
 
 DRAFTS = (
     *(NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram),
@@ -76,15 +75,12 @@ class ExportedSetting:
 
 @checked
 def export_setting(setting: Setting) -> str:
-    """The setting as JSON.
-
-    Raises ValueError if it holds a draft or a rule that is not the library's own, or two models of
-    one name.
+    """The setting as JSON.  Raises ValueError if it holds a draft or a rule that is not the
+    library's own, or two models of one name.
     """
     if setting.rule not in RULES.values():
-        raise ValueError(
-            f"the rules that can be exported are {', '.join(RULES)}, got {setting.rule!r}"
-        )
+        known = ", ".join(RULES)
+        raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
     library, rule = f"specdec {version('specdec')}", setting.rule.__name__
     sampler, draft = _plain(setting.sampler), _plain(setting.draft)
     models = model_entries(setting.draft)
@@ -109,42 +105,36 @@ def model_entries(draft: Draft) -> dict[str, ModelEntry]:
 
 @checked
 def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> Setting:
-    """The setting that `export_setting` wrote, with these models in it.
-
-    models    a ladder or pair, or models by name, with Max-Gram's table as `bigrams`
+    """The setting that `export_setting` wrote, with models of a ladder, a pair or a mapping by
+    name, with Max-Gram's table as `bigrams`.
 
     Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    known = models if isinstance(models, Mapping) else _by_name(models)
+    known = models
+    if not isinstance(models, Mapping):
+        own = (models.draft, models.target)
+        parts = own if isinstance(models, Pair) else (*models.models, models.katz)
+        known = {part.name: part for part in parts if part is not None}
+        known |= {BIGRAMS: models.max_gram.bigrams}
     for name, entry in data.models.items():
         one = known.get(name)
         size = one.vocabulary if isinstance(one, LanguageModel) else None
         if size != entry.vocabulary:
             found = f"one with {size}" if name in known else f"there are {_listed(known)}"
             origin = f"came from {entry.source}" if entry.source else f"was a {entry.kind}"
-            raise ValueError(
-                f"models.{name}: the setting needs a model {name!r} with {entry.vocabulary}"
-                f" tokens, {found}; it {origin}"
-            )
+            needs = f"a model {name!r} with {entry.vocabulary} tokens"
+            raise ValueError(f"models.{name}: the setting needs {needs}, {found}; it {origin}")
     return build_setting(data, partial(_find, known))
 
 
 def parse_setting(text: str) -> ExportedSetting:
-    """The fields of an exported setting, checked but for what is in the draft and the sampler.
-
-    Raises ValueError as `import_setting` does.
-    """
+    """The fields of an exported setting, draft and sampler not yet checked; raises ValueError."""
     try:
         return TypeAdapter(ExportedSetting).validate_json(text)
     except ValidationError as error:
-        found = [
-            f"{'.'.join(map(str, one['loc'])) or 'the setting'}: {one['msg']}, got"
-            f" {reprlib.repr(one['input'])}"
-            for one in error.errors()
-        ]
-        raise ValueError("; ".join(found)) from error
+        raise ValueError(wrong_fields(error, "the setting")) from error
 
 
 def build_setting(data: ExportedSetting, find: Find) -> Setting:
@@ -156,7 +146,6 @@ def build_setting(data: ExportedSetting, find: Find) -> Setting:
 
 
 def _plain(value: object) -> object:
-    """As JSON has it."""
     if isinstance(value, tuple | list):
         return [_plain(one) for one in value]
     if type(value) in KINDS.values():
@@ -174,7 +163,6 @@ def _plain(value: object) -> object:
 
 
 def _build(value: object, where: str, find: Find) -> object:
-    """What a piece of the JSON stands for."""
     if isinstance(value, list):
         return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
     if not isinstance(value, dict):
@@ -184,52 +172,26 @@ def _build(value: object, where: str, find: Find) -> object:
     kind = KINDS.get(str(value.get("type")))
     if kind is None:
         raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
-    hints = get_type_hints(kind)
     made = {name: _build(one, f"{where}.{name}", find) for name, one in value.items()}
     del made["type"]
-    for name, one in made.items():
-        if name in hints and not _fits(one, hints[name]):
-            raise ValueError(f"{where}.{name}: {hints[name]} is wanted, got {value[name]!r}")
     try:
         return kind(**made)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
 
 
-def _fits(value: object, hint: object) -> bool:
-    """Whether a value has the type that a field is declared with; a whole number is a float too."""
-    inner = get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, one) for one in inner)
-    if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
-    if isinstance(value, bool):
-        return hint is bool
-    return isinstance(value, int | float if hint is float else hint)
-
-
 def _find(known: Mapping[str, object], where: str, named: Mapping[str, object]) -> object:
     if "model" in named:
         if named["model"] not in known:
-            raise ValueError(
-                f"{where}: there is no model {named['model']!r}, there are {_listed(known)}"
-            )
+            missing = f"there is no model {named['model']!r}"
+            raise ValueError(f"{where}: {missing}, there are {_listed(known)}")
         return known[named["model"]]
     table = known.get(BIGRAMS)
     if not isinstance(table, np.ndarray) or _digest(table) != named["sha256"]:
         found = f"one of {len(table)} tokens" if isinstance(table, np.ndarray) else repr(table)
-        raise ValueError(
-            f"{where}: the setting needs its table of {named['bigrams']} bigrams as"
-            f" models[{BIGRAMS!r}], there is {found}, with another content"
-        )
+        needs = f"its table of {named['bigrams']} bigrams as models[{BIGRAMS!r}]"
+        raise ValueError(f"{where}: the setting needs {needs}, there is {found}, another content")
     return table
-
-
-def _by_name(models: Ladder | Pair) -> dict[str, object]:
-    own = (models.draft, models.target)
-    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
-    named = {part.name: part for part in parts if part is not None}
-    return named | {BIGRAMS: models.max_gram.bigrams}
 
 
 def _digest(table: np.ndarray) -> str:

@@ -1,8 +1,6 @@
-"""One token after another as `generate` makes them, however many a round brings: processors,
-choice, stopping criteria, streamer.
-
-Under `look_up` a target's choice is asked for exactly once per emitted token, in the order of the
-text; all that `generate` does at a token is done there, and the text ends at the same token.
+"""One token after another as `generate` makes them, however many a round brings. Under `look_up` a
+target's choice is asked for exactly once per emitted token, in the order of the text; all that
+`generate` does at a token is done there, and the text ends at the same token.
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,11 +22,10 @@ from specdec_lib.core.verify import look_up
 class Speech:
     """What has been said, and what is done at each new token.
 
-    tokens        the whole text as `generate` knows it, padding included
-    sampled       whether a token is drawn from the processed distribution, or the likeliest
-    scores        processed logits of each new token; None where they are not wanted
-    raw_logits    the same before the processors
-    said          how many tokens of the current round
+    tokens                the whole text as `generate` knows it, padding included
+    sampled               whether tokens are drawn from the processed distribution
+    scores, raw_logits    of each new token, processed or not; None where not wanted
+    said                  how many tokens of the current round
     """
 
     tokens: Int[Tensor, "1 length"]
@@ -76,9 +73,7 @@ class Speech:
 
 @dataclass(frozen=True)
 class Speaking(Chance):
-    """A `Chance` whose choices are processed before and said after they are made, until the speech
-    has stopped; what comes after the end is not used.
-    """
+    """A `Chance` whose choices are processed before and said after, until the speech stops."""
 
     speech: Speech = field(kw_only=True)
 

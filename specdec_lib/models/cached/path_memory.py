@@ -1,24 +1,42 @@
-"""Which token paths a fast model has read: a committed context, whose entry numbers are positions,
-and speculative branches.  A context that continues the last one costs a look at its new tokens.
+"""Which token paths a model has read: a committed context, whose entry numbers are positions,
+and speculative branches. A context that continues the last one costs a look at its new tokens.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
 
-SLACK = 128  # entries of branches that are kept although a context takes none of them
+FAR = 128  # entries of branches that are not moved for a context that takes none of them
 KEPT = 16  # logits of the committed context's end, so that a caller may go back a little
 
 
+@runtime_checkable
+class Network(Protocol):
+    """What computes passes, and holds keys and values by entry."""
+
+    def run_rows(
+        self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
+    ) -> Float[Tensor, "keep scored"]:
+        """One pass over new rows, in the next entries; the logits of the last `keep` of them.
+
+        paths    per row, the entries of its path beyond the committed context, its own last
+        """
+        ...
+
+    def move_entries(self, sources: Sequence[int], first: int) -> None:
+        """Move the entries `sources` to the places `first`, first + 1, …"""
+        ...
+
+
 class PassPlan(NamedTuple):
-    """The rows of the next pass with their parent entries, how many of the last need logits, and
-    the entry of every node of the tree.
-    """
+    """The next pass: how many of the last rows need logits, and every tree node's entry."""
 
     tokens: list[int]
     positions: list[int]
@@ -31,11 +49,15 @@ class PassPlan(NamedTuple):
 class BranchMemory:
     """The path of every cache entry; empty at first.
 
+    chunk_rows   a longer context is read in pieces of this many tokens
+    slack        entries of branches that the context does not continue, which are kept at most
     committed    the tokens of the entries 0, 1, …: one path
     used         entries in use; those beyond the committed ones belong to speculative branches
     ready        where the logits after an entry are kept: a block of rows, and a row of it
     """
 
+    chunk_rows: int
+    slack: int = 0
     committed: list[int] = field(default_factory=list)
     used: int = 0
     ready: dict[int, tuple[Tensor, int]] = field(default_factory=dict)
@@ -43,9 +65,48 @@ class BranchMemory:
     _parents: dict[int, int] = field(default_factory=dict)
     _last: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.chunk_rows < 1:
+            raise ValueError(f"chunk_rows must be at least 1, got {self.chunk_rows}")
+
+    def clear(self) -> None:
+        """Forget everything."""
+        vars(self).update(vars(BranchMemory(self.chunk_rows, self.slack)))
+
+    def score(
+        self, context: Context, tree: TokenTree, network: Network
+    ) -> Float[Tensor, "nodes scored"]:
+        """The logits after each node, of unknown rows by one pass; not to be changed."""
+        try:
+            self.read(context, network)
+            tokens, positions, parents, keep, nodes = self.plan(context, tree)
+            if tokens:
+                block = network.run_rows(tokens, positions, self.paths(parents, self.used), keep)
+                self.add(parents, tokens)
+                if nodes == [*self.keep(block)]:
+                    return block
+            return torch.stack([block[row] for block, row in map(self.ready.__getitem__, nodes)])
+        except BaseException:
+            self.clear()  # an interrupted pass leaves entries half filled
+            raise
+
+    def read(self, context: Context, network: Network) -> None:
+        """Commit the known beginning of a context, and read a long rest in chunks."""
+        tokens, (first, sources) = context.tokens, self.commit(context)
+        if sources:
+            network.move_entries(sources, first)
+        if len(tokens) - len(self.committed) <= self.chunk_rows:
+            return
+        self.forget_branches()
+        while len(tokens) - self.used > self.chunk_rows:
+            piece = tokens[self.used : self.used + self.chunk_rows]
+            new = range(self.used, self.used + len(piece))
+            network.run_rows(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
+            self.append(piece)
+
     def commit(self, context: Context) -> tuple[int, list[int]]:
         """Commit the known beginning of a context, and forget branches that do not continue it;
-        returns the entries whose keys and values must be moved, rising, and where the first goes.
+        returns where the first entry to be moved goes, and these entries, rising without slack.
         """
         tokens, shared = context.tokens, self._shared(context)
         self._last = tokens
@@ -59,11 +120,13 @@ class BranchMemory:
             if entry < 0:
                 break
             found.append(entry)
-        if not found and self.used - shared > SLACK:
+        if not found and self.used - shared > FAR and not self.slack:
             self.forget_branches()
             return 0, []
         self.committed.extend(tokens[shared : shared + len(found)])
         branches = self._branches(found[-1] if found else shared - 1, set(found))
+        if self.used - len(self.committed) - len(branches) <= self.slack:
+            branches = sorted(self._parents.keys() - set(found))
         return self._renumber(shared, found, branches)
 
     def plan(self, context: Context, tree: TokenTree) -> PassPlan:
@@ -127,7 +190,6 @@ class BranchMemory:
         return found
 
     def _shared(self, context: Context) -> int:
-        """How many tokens of the context are committed."""
         tokens, known = context.tokens, self.committed
         if tokens is self._last or (context.begun is not None and context.begun is self._last):
             return len(known)  # what is committed is a beginning of the last context
@@ -164,7 +226,8 @@ class BranchMemory:
             return 0, []
         entries = [*found, *branches]
         place = {entry: shared + number for number, entry in enumerate(entries)}
-        parents = {place[entry]: place.get(self._parents[entry], end) for entry in branches}
+        above = {entry: self._parents[entry] for entry in branches}
+        parents = {place[entry]: place.get(parent, parent) for entry, parent in above.items()}
         self._children = {
             (parents[place[entry]], token): place[entry]
             for (_, token), entry in self._children.items()
