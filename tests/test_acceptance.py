@@ -14,7 +14,7 @@ from specdec_lib.core.decode import Generation, Round, decode
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.acceptance import (
     collect,
     expected_calibration_error,
@@ -188,37 +188,6 @@ def test_a_limit_cuts_the_tree_so_nothing_behind_it_is_at_risk():
     counts = per_round(done)[["deepest", "accepted", "emitted"]]
     assert counts.values.tolist() == [[5, 5, 6], [1, 1, 2]]
     assert hazards(guesses(done)).at_risk.tolist() == [2, 1, 1, 1, 1]
-
-
-DRAFTS = {
-    "look_up": (look_up, lambda model: TreeDraft(model, widths=(3, 2, 1))),
-    "reject": (reject, lambda model: TreeDraft(model, widths=(3, 2, 1), siblings="iid")),
-    "adaptive": (look_up, lambda model: TreeDraft(model, budget=7, depth=4, siblings="top")),
-}
-
-
-@pytest.mark.parametrize("rule,draft", DRAFTS.values(), ids=DRAFTS)
-def test_tables_of_real_runs_count_what_the_records_hold(rule, draft):
-    target, model = table_model(5, 1), table_model(5, 2, name="draft")
-    chances = [Chance(seed, Sampler(1.0)) for seed in range(2)]
-    limits = {"max_new_tokens": 20, "rule": rule}
-    runs = [decode(target, draft(model), PROMPT, chance, **limits) for chance in chances]
-    table, rounds = collected(*runs)
-    every = [one for run in runs for one in run.rounds]
-    for row in hazards(table).itertuples():
-        assert row.at_risk == sum(one.tried >= row.depth for one in every)
-        assert row.accepted == sum(one.accepted >= row.depth for one in every)
-    assert tokens(rounds).tokens_per_round[0] == sum(len(run.tokens) for run in runs) / len(every)
-    reached: dict[tuple[int, int], list[bool]] = {}
-    for one in every:
-        for node in range(1, len(one.tree)):
-            if one.tree.parents[node] in (ROOT, *one.path):
-                place = one.tree.depths[node], one.tree.slots(node)[-1]
-                reached.setdefault(place, []).append(node in one.path)
-    for row in rates(table, ["depth", "rank"]).itertuples():
-        found = reached.pop((row.depth, row[2]))
-        assert (row.at_risk, row.accepted) == (len(found), sum(found))
-    assert not reached
 
 
 def test_rates_of_records_hold_the_exact_distribution():

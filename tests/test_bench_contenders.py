@@ -22,10 +22,8 @@ from specdec_lib.measure.race.benchmark import SAMPLERS, BenchPlan, benchmark
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
-from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_contenders
-from specdec_lib.measure.race.lineup import Lineup
-from specdec_lib.measure.race.llama_cpp import llama_cpp
-from specdec_lib.measure.race.tuning import calibrate
+from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
+from specdec_lib.measure.race.lineup import Lineup, calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
@@ -62,12 +60,6 @@ def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender: C
 def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender) -> None:
     first, again, other = (contender.run(PROMPT, 20, seed).tokens for seed in (0, 0, 1))
     assert not contender.exact and len(first) == 20 and first == again != other
-
-
-def test_token_by_token_all_but_the_first_token_are_timed() -> None:
-    [generate] = hugging_contenders(GENERATE, network(2), network(1), GREEDY)
-    made = generate.run(PROMPT, 20, 0)
-    assert (made.timed_tokens, made.rounds) == (19, 20)
 
 
 def test_a_setting_of_the_assistant_does_not_leak_into_the_next() -> None:
@@ -141,19 +133,22 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most=1)
-HERE = ["--runtimes", "reference", "--device", "cpu"]
+HERE = ["--device", "cpu"]
 
 
 def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, small: None, unchecked: None
 ) -> None:
-    monkeypatch.setattr(command, "SMOKE", TINY)
+    monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1, 1)))
+    monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:2])
     before = stored()
     command.main(["--smoke", *HERE])
     shown = capsys.readouterr().out
     assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in (*OURS, *HF, "greedy", "T = 1, top-k 50"))
-    command.main(["--smoke", "--device", "cpu", "--edition", "int8"])
+    monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
+    monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:1])
+    command.main(["--smoke", *HERE, "--edition", "int8"])
     shown = capsys.readouterr().out
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
@@ -170,7 +165,7 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     main = pd.read_csv(place)
     assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
-    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + len(HF)
+    assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
     assert isinstance(figures.versus(main), go.Figure)
 
 
@@ -225,9 +220,3 @@ def test_llama_cpp_races_where_it_is_there(
         contender.run(PROMPT, 4, 0)
     monkeypatch.delenv("SPECDEC_TARGET_GGUF")
     assert llama_cpp(GREEDY) is None and "names no file" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("given", [("--edition", "int8", *HERE), ("--runtimes", "fast,int8")])
-def test_an_edition_is_never_timed_under_the_name_of_another(given: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="runtime of its own"):
-        command.main([*given])

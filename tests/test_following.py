@@ -81,7 +81,7 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     context, chance = Context.of(ladder.encode(prompts[2])), Chance(1, Sampler(0.0))
     draft = TreeDraft(ladder.draft, budget=6, depth=3)
     text = own_text(ladder.target, context, chance, max_new_tokens=16)
-    found = work_of(replay_draft(text, draft, chance), "target")
+    found = work_of(replay_draft(text, draft, chance).rounds, "target")
     watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
     for count in ("tokens", "rounds", "guesses", "draft_passes"):
         assert getattr(found, count) == getattr(watched, count)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from specdec_lib.measure.intervals import bootstrap, paired_bootstrap
+from specdec_lib.measure.intervals import bootstrap
 
 
 def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
@@ -58,14 +58,12 @@ def test_the_paired_interval_covers_and_is_narrower_than_an_unpaired_one():
         rounds_a, rounds_b = random.integers(10, 60, 60), random.integers(10, 60, 60)
         tokens_a = rounds_a * 2.5 * ease * np.exp(0.1 * random.standard_normal(60) - 0.005)
         tokens_b = rounds_b * 2.0 * ease * np.exp(0.1 * random.standard_normal(60) - 0.005)
-        _, low, high = paired_bootstrap(
-            tokens_a, rounds_a, tokens_b, rounds_b, resamples=400, seed=trial
-        )
+        _, low, high = bootstrap(tokens_a, rounds_a, tokens_b, rounds_b, resamples=400, seed=trial)
         hits += low <= 1.25 <= high
         narrow += abs((low + high) / 2 - 1.25) < (high - low) / 4
         paired += high - low
         other = random.permutation(60)
-        _, low, high = paired_bootstrap(
+        _, low, high = bootstrap(
             tokens_a, rounds_a, tokens_b[other], rounds_b[other], resamples=400, seed=trial
         )
         unpaired += high - low
@@ -76,8 +74,8 @@ def test_the_paired_interval_covers_and_is_narrower_than_an_unpaired_one():
 
 def test_pairing_cancels_what_two_drafts_share():
     tokens, rounds = np.array([10, 80, 30, 5]), [4, 4, 4, 4]
-    assert paired_bootstrap(2 * tokens, rounds, tokens, rounds) == (2, 2, 2)
-    ratio, low, high = paired_bootstrap([6, 4], [2, 2], [1, 3], [2, 2])
+    assert bootstrap(2 * tokens, rounds, tokens, rounds) == (2, 2, 2)
+    ratio, low, high = bootstrap([6, 4], [2, 2], [1, 3], [2, 2])
     assert ratio == 2.5 and low == pytest.approx(4 / 3) and high == 6
 
 
@@ -87,15 +85,15 @@ def test_nothing_to_divide_by_is_nan_and_a_resample_without_it_is_left_out():
     assert bootstrap([0, 3], [0, 1]) == (3, 3, 3)
     for zero in range(1, 4):
         columns = ([0, 0] if place == zero else [1, 1] for place in range(4))
-        assert all(map(math.isnan, paired_bootstrap(*columns)))
-    assert paired_bootstrap([1, 0], [1, 0], [0, 1], [0, 1], resamples=1, seed=1)[0] == 1
-    assert paired_bootstrap([0, 0], [1, 1], [1, 1], [1, 1]) == (0, 0, 0)
+        assert all(map(math.isnan, bootstrap(*columns)))
+    assert bootstrap([1, 0], [1, 0], [0, 1], [0, 1], resamples=1, seed=1)[0] == 1
+    assert bootstrap([0, 0], [1, 1], [1, 1], [1, 1]) == (0, 0, 0)
 
 
 def test_uneven_columns_and_no_resamples_are_refused():
     with pytest.raises(ValueError, match="as many numerators as denominators, got 1 and 2"):
         bootstrap([1], [1, 2])
     with pytest.raises(ValueError, match="got 2 and 2 and 2 and 1"):
-        paired_bootstrap([1, 1], [1, 1], [1, 1], [1])
+        bootstrap([1, 1], [1, 1], [1, 1], [1])
     with pytest.raises(ValueError, match="at least 1 resample, got 0"):
         bootstrap([1], [1], resamples=0)

@@ -41,7 +41,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, 
     monkeypatch.setattr(verb, "PLACE", link, raising=False)
     for name in "table_file", "text_file":
         monkeypatch.setattr(verb, name, lambda _: link, raising=False)
-    for name in "load_ladder", "held_out", "load_prompts", "known_texts":
+    for name in "load_ladder", "every_domain", "load_prompts", "known_texts":
         monkeypatch.setattr(verb, name, measured, raising=False)
     with pytest.raises(ValueError, match=r"is a link|/dev/full cannot be written to"):
         verb.main(["--out", "/dev/full"] if module == "race.command" else [])

@@ -2,7 +2,6 @@
 and the measuring of a whole domain.
 """
 
-from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import write_csv
-from specdec_lib.measure.cascades import command
 from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
 from specdec_lib.measure.cascades.walltime import paper_drafts
@@ -120,27 +118,6 @@ def test_a_whole_domain_is_measured(unchecked):
     assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
     studies = {"ablation", "ablation, relative", "lenience", "K00", "surface"}
     assert studies <= set(tables["studies"].study)
-
-
-def test_the_tables_of_a_domain_are_made_once(ladder, tmp_path, monkeypatch):
-    made = []
-
-    def make(held_out, development, lists):
-        made.append(lists)
-        return {name: pd.DataFrame({"a": [1, 2]}) for name in command.TABLES}
-
-    monkeypatch.setattr(command, "record", lambda *texts, **options: [])
-    monkeypatch.setattr(command, "domain_tables", make)
-    lists = {"measured": PRICES, "reported": PRICES}
-    given = Namespace(cache=tmp_path / "new", limit=(1, 1), tokens=4)
-    for sampling in ("greedy", "greedy", "T = 1"):
-        found = command.kept_tables(sampling, "chat", ladder, lists, given)
-        assert tuple(found) == command.TABLES
-        assert all(table.a.tolist() == [1, 2] for table in found.values())
-    assert made == [lists, {"measured": PRICES}]
-    (given.cache / "greedy-chat-studies.csv").unlink()  # as after an interruption
-    command.kept_tables("greedy", "chat", ladder, lists, given)
-    assert len(made) == 3
 
 
 def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):

@@ -1,14 +1,10 @@
-"""A sweep that is killed, damaged or grown gives the table of one that was left alone, and nothing
-kept is mistaken for something else.
+"""A sweep that is interrupted, damaged or grown gives the table of one that was left alone, and
+nothing kept is mistaken for something else.
 """
 
 import copy
 import json
-import multiprocessing
 import os
-import random
-import signal
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,50 +58,6 @@ def decoded(monkeypatch):
     return made
 
 
-def swept(threads, keep, *grid):
-    """In another process: rows belong to a number of threads, and a new process takes its own."""
-    torch.set_num_threads(threads)
-    sweep(*grid, keep=keep, **LENGTH)
-
-
-def killed(after, delay, keep, *grid):
-    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this
-    one, which PyTorch's threads would not survive.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["specdec_lib.workload"])
-    process = context.Process(target=swept, args=(torch.get_num_threads(), keep, *grid))
-    process.start()
-    deadline = time.monotonic() + 300
-    while len(files(keep)) < after and process.is_alive():
-        assert time.monotonic() < deadline, (
-            f"after five minutes {len(files(keep))} of {after} prompts are kept"
-        )
-        time.sleep(0.002)
-    time.sleep(delay)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    return process.exitcode
-
-
-def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(
-    ladder, prompts, undisturbed, tmp_path, decoded
-):
-    asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
-    recipes = (SETTINGS, prompts[:6], LADDER)
-    moments, seen = random.Random(), []
-    for after in (0, 1, 2, 3):
-        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
-        seen.append(len(files(tmp_path)))
-    assert seen == sorted(seen) and 3 <= seen[-1] < 6
-    table = sweep(*asked, keep=tmp_path, **LENGTH)
-    same(table, undisturbed)
-    assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
-    again = sweep(*asked, keep=tmp_path, **LENGTH)
-    pd.testing.assert_frame_equal(again, table)  # the seconds too: nothing was decoded
-    assert len(decoded) == 3 * (6 - seen[-1])
-
-
 def forged(text):
     """The same file with other counts and the digest that fits them."""
     rows = json.loads(text.split("\n", 1)[1])
@@ -148,7 +100,7 @@ def test_a_forged_file_would_be_seen_in_the_table(ladder, prompts, undisturbed, 
 
 
 def test_an_interrupted_write_leaves_what_was_there(prompts, tmp_path, monkeypatch):
-    kept = Kept(tmp_path / "made", 1)
+    kept = Kept(tmp_path / "made")
     assert kept.read(prompts[0]) is None and not kept.folder.exists()
     kept.write(prompts[0], [{"tokens": np.int64(3), "seconds": 0.1 + 0.2, "top_k": None}])
     assert kept.read(prompts[0]) == [{"tokens": 3, "seconds": 0.1 + 0.2, "top_k": None}]
@@ -163,7 +115,7 @@ def test_an_interrupted_write_leaves_what_was_there(prompts, tmp_path, monkeypat
     assert kept.read(prompts[1]) is None and kept.read(replace(prompts[0], text="another")) is None
 
 
-def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(
+def test_a_sweep_that_goes_on_decodes_what_is_new_and_another_order_of_prompts_nothing(
     ladder, prompts, undisturbed, tmp_path, decoded
 ):
     grid = settings(ladder)
@@ -172,6 +124,8 @@ def test_a_grown_grid_decodes_what_is_new_and_another_order_of_prompts_nothing(
     grown = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
     same(grown, undisturbed[:12])
+    again = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
+    pd.testing.assert_frame_equal(again, grown)  # the seconds too: nothing was decoded
     backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and backwards.prompt.unique().tolist() == [
         prompt.name for prompt in prompts[3::-1]

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.decode import Generation, Round, decode
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.theory import Work
 
+Prefix = Context | Sequence[int]
 AFTER_THE_END = -1  # no token: whatever is guessed after a stop token is not looked at
 
 
@@ -41,17 +42,12 @@ class OwnText:
 
     @classmethod
     def of(
-        cls,
-        target: LanguageModel,
-        prompt: Context | Sequence[int],
-        tokens: tuple[int, ...],
-        limit: int,
+        cls, model: LanguageModel, prompt: Prefix, tokens: tuple[int, ...], limit: int
     ) -> "OwnText":
         """A text that the target wrote after a prompt, cut to `limit` tokens."""
         context = prompt if isinstance(prompt, Context) else Context.of(prompt)
-        return cls(
-            target.name, target.vocabulary, target.max_positions, context, tokens[:limit], limit
-        )
+        about = (model.name, model.vocabulary, model.max_positions)
+        return cls(*about, context, tokens[:limit], limit)
 
     def forget(self) -> None:
         """Do nothing: there is no model."""
@@ -79,7 +75,7 @@ class _KnownChoices(Chance):
 
 
 def own_text(
-    target: LanguageModel, prompt: Context | Sequence[int], chance: Chance, *, max_new_tokens: int
+    target: LanguageModel, prompt: Prefix, chance: Chance, *, max_new_tokens: int
 ) -> OwnText:
     """The target's text after a prompt, past any stop token.  Raises ValueError like `decode`."""
     written = decode(target, NoDraft(), prompt, chance, max_new_tokens=max_new_tokens)
@@ -105,17 +101,15 @@ def replay_draft(
     return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
 
 
-def work_of(generation: Generation, target: str) -> Work:
-    """The work of a generation's rounds: a pass of the model named `target` over each tree, and the
-    passes of the drafts with their mean rows.
-    """
+def work_of(rounds: Sequence[Round], target: str) -> Work:
+    """A pass of the target over each round's tree, and the drafts' passes with their mean rows."""
     passes: dict[tuple[str, int, int], float] = defaultdict(float)
-    for played in generation.rounds:
+    for played in rounds:
         before = played.tree.root_position
         passes[target, len(played.tree), before] += 1
         for name, used in played.usage.items():
             if name != target and used.passes:
                 passes[name, max(1, round(used.rows / used.passes)), before] += used.passes
-    guesses = sum(played.proposed for played in generation.rounds)
-    counts = (float(len(generation.tokens)), float(len(generation.rounds)), float(guesses))
-    return Work(*counts, dict(passes), target)
+    tokens = sum(len(played.emitted) for played in rounds)
+    guesses = sum(played.proposed for played in rounds)
+    return Work(float(tokens), float(len(rounds)), float(guesses), dict(passes), target)

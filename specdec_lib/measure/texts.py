@@ -14,11 +14,12 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
 TEXTS = DATA / "measured" / "texts"
 SAMPLERS = (Sampler(0), Sampler(1.0), Sampler(1.0, top_k=50))  # of the stored texts
@@ -57,18 +58,12 @@ class Texts:
         seed: int = 0,
         max_new_tokens: int = 256,
     ) -> "Texts":
-        """The texts, written now: minutes for some hundred prompts."""
+        """The texts, written now by `write_texts`: minutes for some hundred prompts."""
         limits = {"seed": seed, "max_new_tokens": max_new_tokens}
-        found = write_texts(ladder, prompts, sampler, **limits)
-        names = [prompt.name for prompt in prompts]
-        tokens = dict(zip(names, found, strict=True))
-        return cls(
-            ladder.card.get("target", ""),
-            sampler,
-            **limits,
-            prompts=_digests(prompts),
-            tokens=tokens,
-        )
+        found, digests = write_texts(ladder, prompts, sampler, **limits), _digests(prompts)
+        tokens = {prompt.name: text for prompt, text in zip(prompts, found, strict=True)}
+        name = ladder.card.get("target", "")
+        return cls(name, sampler, **limits, prompts=digests, tokens=tokens)
 
     @classmethod
     def load(cls, path: Path) -> "Texts":
@@ -90,10 +85,9 @@ class Texts:
 
     def save(self, path: Path) -> None:
         """Write the texts as 16-bit ids, whole or not at all; raises ValueError for larger ids."""
-        largest = max(id for text in self.tokens.values() for id in text)
-        if largest >= 1 << 16:
-            raise ValueError(f"texts are kept as ids of 16 bits, got {largest}")
         ids = torch.tensor([id for text in self.tokens.values() for id in text], dtype=torch.int32)
+        if ids.max() >= 1 << 16:
+            raise ValueError(f"texts are kept as ids of 16 bits, got {ids.max()}")
         ends = torch.tensor([*accumulate(map(len, self.tokens.values()))], dtype=torch.int32)
         about = asdict(self)
         del about["tokens"]
@@ -106,9 +100,7 @@ class Texts:
         return _digests([prompt]).items() <= self.prompts.items()
 
     def of(self, prompt: Prompt) -> tuple[int, ...]:
-        """The text after a prompt.  Raises ValueError if there is none, or the prompt is another
-        one of this name.
-        """
+        """The text after a prompt; raises ValueError if there is none of this name and content."""
         if self.holds(prompt):
             return self.tokens[prompt.name]
         raise ValueError(
@@ -124,17 +116,11 @@ def known_texts(
     prompts: Sequence[Prompt] = (),
     max_new_tokens: int = 1,
 ) -> tuple[Texts, ...]:
-    """The stored texts of those samplers that have some, where they were written with this seed,
-    hold all these prompts and are long enough; often none: what has no text is decoded.
-    """
+    """The stored texts of those samplers that have this seed, all these prompts and the length."""
     found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
-    return tuple(
-        texts
-        for texts in found
-        if (texts.sampler in samplers and texts.seed == seed)
-        and max_new_tokens <= texts.max_new_tokens
-        and all(map(texts.holds, prompts))
-    )
+    same = (one for one in found if one.sampler in samplers and one.seed == seed)
+    long = (one for one in same if max_new_tokens <= one.max_new_tokens)
+    return tuple(one for one in long if all(map(one.holds, prompts)))
 
 
 def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
@@ -147,13 +133,18 @@ def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
             )
 
 
+def every_domain(split: str, limit: int | None = None) -> list[Prompt]:
+    """The first so many prompts of every embedded domain."""
+    return [one for domain in DOMAINS for one in load_prompts(domain, split, limit)]
+
+
 def _digests(prompts: Sequence[Prompt]) -> dict[str, str]:
     return {one.name: hashlib.sha256(one.text.encode()).hexdigest() for one in prompts}
 
 
 @dataclass
 class _Text:
-    """A text that is being written: the prompt's tokens, then the target's."""
+    """A text that is being written: the prompt's tokens, then the target's; `fed` of them read."""
 
     number: int
     tokens: list[int]
@@ -175,13 +166,10 @@ def write_texts(
 
     These are the tokens of plain decoding but for near-ties: sums are in another order here.
     """
-    from tqdm.auto import tqdm
-
     given = [ladder.encode(prompt) for prompt in prompts]
-    chances = [Chance(one, sampler) for one in seeds(prompts, seed)]
     waiting = deque(
-        _Text(number, list(tokens), chance, len(tokens) + max_new_tokens)
-        for number, (tokens, chance) in enumerate(zip(given, chances, strict=True))
+        _Text(number, list(tokens), Chance(one, sampler), len(tokens) + max_new_tokens)
+        for number, (tokens, one) in enumerate(zip(given, seeds(prompts, seed), strict=True))
     )
     found: list[tuple[int, ...]] = [()] * len(prompts)
     rows = min(sequences, len(prompts))
@@ -203,7 +191,7 @@ def _advance(
     active: dict[int, _Text], passes: BatchedPasses, rows: int, stop_tokens: Sequence[int]
 ) -> list[int]:
     """One pass; the rows whose texts have ended."""
-    tokens, positions = torch.zeros(rows, dtype=torch.long), torch.zeros(rows, dtype=torch.long)
+    tokens, positions = torch.zeros(2, rows, dtype=torch.long)
     for row, one in active.items():
         tokens[row], positions[row] = one.tokens[one.fed], one.fed
     logits, ended = passes.logits(tokens, positions), []

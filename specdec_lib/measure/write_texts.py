@@ -1,7 +1,5 @@
-"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler.
-
-Written to data/measured/texts. Under `look_up` a text does not depend on the draft: tables and
-notebooks count every method along these texts.
+"""`specdec measure texts`: what the target writes after every stored prompt, once per sampler, into
+data/measured/texts: tables and notebooks count every method along these texts.
 """
 
 from collections.abc import Sequence
@@ -9,17 +7,14 @@ from collections.abc import Sequence
 import torch
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.measure.texts import SAMPLERS, Texts, text_file
-from specdec_lib.workload import DOMAINS, WHOLE, load_ladder, load_prompts
+from specdec_lib.measure.texts import SAMPLERS, Texts, every_domain, text_file
+from specdec_lib.workload import WHOLE, load_ladder
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a sampler's file that is there is not written again."""
-    parser = Parser(
-        "measure texts",
-        __doc__.partition(": ")[2].partition("\n\n")[0],
-        writes=[text_file(one) for one in SAMPLERS],
-    )
+    places = [text_file(one) for one in SAMPLERS]
+    parser = Parser("measure texts", __doc__.partition(": ")[2], writes=places)
     parser.add_common("--max-new-tokens", 256)
     given = parser.parse_args(arguments)
     missing = [sampler for sampler in SAMPLERS if not text_file(sampler).is_file()]
@@ -28,7 +23,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu")
-    prompts = [one for domain in DOMAINS for one in load_prompts(domain, WHOLE)]
+    limit, prompts = {"max_new_tokens": given.max_new_tokens}, every_domain(WHOLE)
     for sampler in missing:
-        texts = Texts.written(ladder, prompts, sampler, max_new_tokens=given.max_new_tokens)
-        texts.save(text_file(sampler))
+        Texts.written(ladder, prompts, sampler, **limit).save(text_file(sampler))

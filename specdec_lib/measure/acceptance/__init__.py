@@ -4,6 +4,7 @@ A guess is at risk only where its parent was reached, so a rate stands beside ho
 limit cuts off a tree was never at risk; guesses after a stop token were verified and count.
 Intervals are 95 %, by bootstrap over prompts; one prompt alone has none (NaN).
 """
+# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.acceptance.prediction import (
     compare_predictions,
@@ -23,21 +24,3 @@ from specdec_lib.measure.acceptance.rates import (
 )
 from specdec_lib.measure.acceptance.records import collect, with_gaps
 from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature
-
-__all__ = [
-    "collect",
-    "compare_predictions",
-    "errors",
-    "expected_calibration_error",
-    "hazards",
-    "position_rates",
-    "predict_tokens",
-    "predicted_shapes",
-    "rank_rates",
-    "ranks_by_temperature",
-    "rates",
-    "rates_by_confidence",
-    "replayed_tokens",
-    "tokens",
-    "with_gaps",
-]

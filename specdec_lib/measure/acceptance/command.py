@@ -5,6 +5,7 @@ held-out ones, into data/measured/predicted.csv. Ranks along the target's stored
 round of every fixed tree (see `replay.shape_rounds`).
 """
 
+import pandas as pd
 import torch
 
 from specdec_lib.core.chance import Sampler
@@ -22,8 +23,8 @@ from specdec_lib.measure.acceptance.prediction import (
 )
 from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature
 from specdec_lib.measure.sweep.grid import Setting, generations
-from specdec_lib.measure.texts import known_texts
-from specdec_lib.workload import DOMAINS, SPLITS, load_ladder, load_prompts
+from specdec_lib.measure.texts import every_domain, known_texts
+from specdec_lib.workload import SPLITS, load_ladder
 
 PLACE = DATA / "measured" / "predicted.csv"
 QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)
@@ -32,11 +33,8 @@ COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    import pandas as pd
-
-    parser = Parser(
-        "measure acceptance", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE]
-    )
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    parser = Parser("measure acceptance", about, writes=[PLACE])
     parser.add_common("--limit", 30, "of each domain and split")
     limit = parser.parse_args(arguments).limit
     torch.set_num_threads(1)
@@ -44,18 +42,10 @@ def main(arguments: list[str] | None = None) -> None:
     draft = TreeDraft(ladder.draft, widths=QUICK)
     settings = [Setting("", draft, Sampler(temperature)) for temperature in (0.0, 1.0)]
     texts = known_texts([one.sampler for one in settings], seed=0)
-    known, unseen = (
-        ranks_by_temperature(
-            generations(
-                settings,
-                [one for domain in DOMAINS for one in load_prompts(domain, split, limit)],
-                ladder,
-                texts=texts,
-            ),
-            draft,
-        )
-        for split in SPLITS
+    played = (
+        generations(settings, every_domain(split, limit), ladder, texts=texts) for split in SPLITS
     )
+    known, unseen = (ranks_by_temperature(one, draft) for one in played)
     tables = []
     for temperature, texts in known.items():
         trees = predicted_shapes(texts)

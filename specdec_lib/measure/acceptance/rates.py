@@ -2,20 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 OF_A_GUESS = ("rank", "source", "confidence", "tried")  # siblings differ in them
 DIGITS = 12  # a confidence is a quotient of products: equal ones differ in the last digits
 
 
-def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess") -> "DataFrame":
+def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") -> pd.DataFrame:
     """How often a guess is accepted, per group of the rows of guesses: the columns of `by`,
     at_risk, accepted, rate, low, high, prompts.
 
@@ -27,8 +24,6 @@ def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess") -> 
     Per node the table must hold whole nodes, and `by` nothing in which siblings differ.
     Raises ValueError for an empty table, a column that is unknown or named twice, or another `per`.
     """
-    import pandas as pd
-
     if per not in ("node", "guess"):
         raise ValueError(f'per is "node" or "guess", got {per!r}')
     if per == "node" and (differing := [name for name in by if name in OF_A_GUESS]):
@@ -40,7 +35,7 @@ def rates(table: "DataFrame", by: Sequence[str] = (), *, per: str = "guess") -> 
     return pd.DataFrame([group | _rate(sums) for group, sums in groups])
 
 
-def hazards(table: "DataFrame", by: Sequence[str] = ()) -> "DataFrame":
+def hazards(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """`rates` per node by depth: P(a guess at this depth is accepted | there was one to look at),
     and `survival`, their product so far.
 
@@ -54,16 +49,14 @@ def hazards(table: "DataFrame", by: Sequence[str] = ()) -> "DataFrame":
 
 
 def rates_by_confidence(
-    table: "DataFrame", *, bins: int = 10, by: Sequence[str] = ()
-) -> "DataFrame":
+    table: pd.DataFrame, *, bins: int = 10, by: Sequence[str] = ()
+) -> pd.DataFrame:
     """Acceptance rates of guesses of similar confidence: `by`, low_edge, high_edge, the mean
     confidence, and the columns of `rates` per guess.
 
     bins    how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both;
             an empty one has no row
     """
-    import pandas as pd
-
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
     confidence = table["confidence"].astype(float).round(DIGITS)
@@ -72,34 +65,30 @@ def rates_by_confidence(
     place = np.searchsorted(lows, confidence, side="right") - 1
     edges = {"low_edge": lows[place], "high_edge": highs[place]}
     counted = table.assign(at_risk=True, confidence=confidence, **edges)
-    rows = []
-    for group, sums in _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"]):
-        mean = {"confidence": sums.confidence.sum() / sums.at_risk.sum()}
-        rows.append(group | mean | _rate(sums))
-    return pd.DataFrame(rows)
+    groups = _by_prompt(counted, [*by, *edges], ["at_risk", "accepted", "confidence"])
+    return pd.DataFrame(
+        group | {"confidence": sums.confidence.sum() / sums.at_risk.sum()} | _rate(sums)
+        for group, sums in groups
+    )
 
 
-def expected_calibration_error(table: "DataFrame", *, bins: int = 10) -> float:
-    """The mean distance of confidence and acceptance rate over the bins of `rates_by_confidence`,
-    weighted by how many guesses they hold.
-
+def expected_calibration_error(table: pd.DataFrame, *, bins: int = 10) -> float:
+    """The mean distance of confidence and acceptance rate over the bins, weighted by their guesses.
     Source: Guo et al. 2017, equation 3.
     """
     found = rates_by_confidence(table, bins=bins)
     return float(np.average(abs(found.confidence - found.rate), weights=found.at_risk))
 
 
-def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
+def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
     """P(the child at a rank is accepted | its parent was reached and had one there): [depth −
     1][rank].
 
     by_depth    False: all depths are counted as one
     least       the first depth with fewer reached nodes, and all below it, are counted with the
-                last that had enough; the first rank that was there less often ends its list, rank 0
-                apart
+                last that had enough; the first rank that was there less often ends its list
 
-    Where nodes of one depth have different numbers of children, each rank has nodes of its own, and
-    a depth's rates may sum above 1.
+    Where nodes of one depth have different numbers of children, its rates may sum above 1.
     """
     _check(table, ())
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
@@ -114,24 +103,22 @@ def rank_rates(table: "DataFrame", *, by_depth: bool = True, least: int = 30) ->
     return counted
 
 
-def tokens(table: "DataFrame", by: Sequence[str] = ()) -> "DataFrame":
+def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from
     the rows of rounds: `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with
     _low and _high.
     """
-    import pandas as pd
-
-    rows = []
-    for group, sums in _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"]):
-        row = group | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
-        for name, counts in {"tokens": sums.emitted, "accepted": sums.accepted}.items():
-            ratio = bootstrap_of_many(counts, sums.rounds)
-            row |= named_interval(f"{name}_per_round", ratio)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    groups = _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"])
+    return pd.DataFrame(
+        group
+        | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
+        | named_interval("tokens_per_round", bootstrap_of_many(sums.emitted, sums.rounds))
+        | named_interval("accepted_per_round", bootstrap_of_many(sums.accepted, sums.rounds))
+        for group, sums in groups
+    )
 
 
-def _check(table: "DataFrame", by: Sequence[str]) -> None:
+def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
     known = [name for name in table.columns if name != "accepted"]
     if len(set(by)) < len(by) or not set(by) <= set(known):
         raise ValueError(f"by holds different columns of {', '.join(known)}; got {', '.join(by)}")
@@ -140,8 +127,8 @@ def _check(table: "DataFrame", by: Sequence[str]) -> None:
 
 
 def _by_prompt(
-    table: "DataFrame", by: Sequence[str], counts: list[str]
-) -> "Iterator[tuple[dict, DataFrame]]":
+    table: pd.DataFrame, by: Sequence[str], counts: list[str]
+) -> Iterator[tuple[dict, pd.DataFrame]]:
     """Per group of `by` its columns, and the sums of `counts` per prompt."""
     _check(table, by)
     keys = list(dict.fromkeys([*by, "prompt"]))
@@ -154,16 +141,14 @@ def _by_prompt(
         yield dict(zip(by, key, strict=True)), group
 
 
-def _order(column: "Series") -> "Series":
+def _order(column: pd.Series) -> pd.Series:
     """What to sort a column by: numbers by size, all else by when it first came."""
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(column):
         return column
     return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
 
 
-def _rate(sums: "DataFrame") -> dict[str, float]:
+def _rate(sums: pd.DataFrame) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
     rate, low, high = bootstrap_of_many(at_risk.accepted, at_risk.at_risk)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}

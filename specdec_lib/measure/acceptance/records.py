@@ -3,16 +3,14 @@
 import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.workload import Prompt
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 LABELS = "draft temperature top_k rule domain repetition prompt".split()
 GUESS = "round depth rank parent_rank siblings source confidence accepted tried".split()
@@ -22,7 +20,7 @@ SAME = 1e-6  # a confidence is a quotient of products: equal ones differ in the 
 
 def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
-) -> "tuple[DataFrame, DataFrame]":
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
     row per round, of what `sweep.grid.generations` yields.
 
@@ -35,8 +33,6 @@ def collect(
     emitted (with the bonus), as in `Round`; source, who guessed the first emitted token; stop, why
     the generation ended, "" before its last round.
     """
-    import pandas as pd
-
     looked_at, played = [], []
     for setting, prompt, generation in generations:
         sampler, share = setting.sampler, repetition(generation.tokens)
@@ -73,12 +69,10 @@ def _round_rows(generation: Generation) -> Iterator[tuple]:
         yield (number, *sizes, *counts, played.sources[0], stop)
 
 
-def with_gaps(guesses: "DataFrame", match: MatchTable) -> "DataFrame":
-    """The guesses whose confidence this match table gave, with a column `gap`, the name of their
-    bin in nats: "0.5–1".
-
-    Where two bins of a rank have the same rate, the first of them is named.  Raises ValueError if
-    the table does not look at gaps, or gave no guess its confidence.
+def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
+    """The guesses that this match table scored, with a column `gap`, their bin in nats: "0.5–1"; of
+    bins of a rank with the same rate the first is named.  Raises ValueError if the table does not
+    look at gaps, or gave no guess its confidence.
     """
     if not match.edges:
         raise ValueError(f"match table {match.name!r} does not look at gaps")

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from specdec_lib.measure.intervals import Interval, bootstrap, paired_bootstrap
+import pandas as pd
+
+from specdec_lib.measure.intervals import Interval, bootstrap
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
 from specdec_lib.measure.replay.tuning import Tuned, costs_of, tune
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
@@ -20,9 +18,7 @@ def tune_stacks(
     recordings: Sequence[Recording], prices: Mapping[str, float], *, progress: bool = True
 ) -> dict[tuple[str, ...], Tuned]:
     """The best setting of each drafter alone and of each cascade on these texts; that of three is
-    also looked for around those of two.
-
-    Raises ValueError as `tune` does.
+    also looked for around those of two.  Raises ValueError as `tune` does.
     """
     found = {
         drafters: tune(recordings, drafters, prices, progress=progress)
@@ -35,16 +31,11 @@ def tune_stacks(
 
 
 def _among_three(setting: CascadeSetting) -> CascadeSetting:
-    """A cascade of one model as one of both, in which the other contributes one token where it
-    fits.
-    """
+    """A cascade of one model as one of both: the other contributes one token where it fits."""
     (own, tail), (_, below) = setting.matrix
-    first = setting.drafters[0] == "middle"
-    matrix = (
-        ((own, 0, tail), (0, 1, below), (0, 0, below))
-        if first
-        else ((1, own, tail), (0, 0, below), (0, 0, below))
-    )
+    matrix = ((1, own, tail), (0, 0, below), (0, 0, below))
+    if setting.drafters[0] == "middle":
+        matrix = ((own, 0, tail), (0, 1, below), (0, 0, below))
     return replace(setting, drafters=CASCADES[-1], matrix=matrix)
 
 
@@ -59,10 +50,10 @@ def swi_ratio(
         costs_of([replay_cascade(recording, one) for recording in recordings], prices)
         for one in (setting, other)
     )
-    return paired_bootstrap(*ours, *theirs)
+    return bootstrap(*ours, *theirs)
 
 
-def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> "DataFrame":
+def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30) -> pd.DataFrame:
     """P(a draft of `length` tokens is accepted up to and including a position), by position from 1:
     position, at_risk, rate, low, high.
 
@@ -70,8 +61,6 @@ def survival(recordings: Sequence[Recording], drafter: str, *, length: int = 30)
     Raises ValueError as `replay_cascade` does.
     Source: Chen et al. 2024, figure 2.
     """
-    import pandas as pd
-
     setting, found = CascadeSetting((drafter,), ((length,),)), []
     for recording in recordings:
         start, accepted, tried = 0, [0] * length, [0] * length
@@ -98,29 +87,23 @@ def ablations(setting: CascadeSetting) -> dict[str, CascadeSetting]:
     model takes its place at the bottom.
     Raises ValueError if there is no model above Max-Gram, or none proposes to the target.
     """
-    if (
-        len(setting.drafters) < 2
-        or setting.drafters[-1] != MAX_GRAM
-        or not any(setting.matrix[0][:-1])
-    ):
+    *models, last = setting.drafters
+    if not models or last != MAX_GRAM or not any(setting.matrix[0][:-1]):
         raise ValueError(
             f"an ablation needs a cascade of models above {MAX_GRAM}, got"
             f" {', '.join(setting.drafters)} and {setting.matrix[0]}"
         )
-    matrix, size = setting.matrix, len(setting.drafters)
-    first = [next((column for column, length in enumerate(row) if length), 0) for row in matrix]
+    matrix = setting.matrix
     alone = tuple(
-        tuple(length if column == first[number] else 0 for column, length in enumerate(row))
-        for number, row in enumerate(matrix)
+        tuple(0 if any(row[:column]) else length for column, length in enumerate(row))
+        for row in matrix
     )
+    idle = (matrix[0], *((0,) * len(row) for row in matrix[1:]))
+    fewer = tuple(row[:-1] for row in matrix[:-1])
     return {
         "full": setting,
         "no horizontal": replace(setting, matrix=alone),
-        "no vertical": replace(
-            setting, matrix=(matrix[0], *((0,) * size for _ in range(size - 1)))
-        ),
-        "no Max-Gram": replace(
-            setting, drafters=setting.drafters[:-1], matrix=tuple(row[:-1] for row in matrix[:-1])
-        ),
+        "no vertical": replace(setting, matrix=idle),
+        "no Max-Gram": replace(setting, drafters=tuple(models), matrix=fewer),
         "no lenience": replace(setting, lenience=1.0),
     }

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.measure.cascades.studies import (
@@ -16,8 +17,8 @@ from specdec_lib.measure.cascades.studies import (
     tune_stacks,
 )
 from specdec_lib.measure.own_text import OwnText, replay_draft
-from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Recording, record, replay_cascade
-from specdec_lib.measure.replay.recording import TARGET, format_matrix
+from specdec_lib.measure.replay import CascadeSetting, Recording, record, replay_cascade
+from specdec_lib.measure.replay.recording import TARGET
 from specdec_lib.measure.replay.replays import swi_table
 from specdec_lib.measure.replay.tuning import Tuned
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
@@ -25,39 +26,23 @@ from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, load_prompts, seeds
 from specdec_lib.workload.published import price_list
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 SAMPLERS = {"greedy": Sampler(0), "T = 1": Sampler(1.0)}
 THREE = CASCADES[-1]
 LENIENCES = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0)
-ACROSS, DOWN = (
-    tuple(range(9)),
-    (0, 1, 2, 3, 4, 6, 8, 10, 12, 16),
-)  # tokens of the weaker model, and of Max-Gram, that the target verifies
+# tokens of the weaker model, and of Max-Gram, that the target verifies
+ACROSS, DOWN = range(9), (0, 1, 2, 3, 4, 6, 8, 10, 12, 16)
+OUTER = ((5, 14, 10), (2, 2, 4), (1, 0, 8))
 INNER = ((0, 0, 0), (0, 1, 4), (0, 3, 0), (0, 1, 10))
-CHECKED = tuple(  # K matrices of all kinds; lenience and exemption go round
-    CascadeSetting(drafters, matrix, (1.0, 3.0, 5.0)[number % 3], bool(number % 2))
-    for number, (drafters, matrix) in enumerate(
-        [
-            (THREE, (row, inner, (0, 0, 6)))
-            for row in ((5, 14, 10), (2, 2, 4), (1, 0, 8))
-            for inner in INNER
-        ]
-        + [
-            (stack, ((k1, k2), (0, k3)))
-            for stack in CASCADES[:-1]
-            for k1, k2, k3 in ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
-        ]
-        + [
-            (("middle", "draft"), ((k1, k2), (0, k3)))
-            for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))
-        ]
-        + [
-            ((name,), ((length,),))
-            for name, length in (("middle", 3), ("draft", 6), (MAX_GRAM, 20))
-        ]
-    )
+PAIRS = ((1, 10, 10), (2, 10, 4), (4, 0, 6), (6, 2, 3), (3, 5, 0), (1, 24, 2))
+MATRICES = [  # of all kinds, by drafters
+    *((THREE, (row, inner, (0, 0, 6))) for row, inner in product(OUTER, INNER)),
+    *((stack, ((k1, k2), (0, k3))) for stack in CASCADES[:-1] for k1, k2, k3 in PAIRS),
+    *((THREE[:2], ((k1, k2), (0, k3))) for k1, k2, k3 in ((4, 0, 2), (1, 3, 0), (2, 2, 3))),
+    *(((name,), ((length,),)) for name, length in zip(THREE, (3, 6, 20), strict=True)),
+]
+CHECKED = tuple(  # lenience and exemption go round
+    CascadeSetting(*one, (1.0, 3.0, 5.0)[number % 3], bool(number % 2))
+    for number, one in enumerate(MATRICES)
 )
 CHECKED_DOMAINS = ("chat", "code")
 ENTRY = 10  # the tail of copies that the paper always adds
@@ -67,25 +52,16 @@ RATIOS = ("ratio", "low", "high", "ratio_kept", "low_kept", "high_kept")
 Best = Mapping[tuple[str, ...], Tuned]
 Costs = Mapping[str, float]
 Prices = Mapping[str, Costs]
-Tables = dict[str, "DataFrame"]
+Tables = dict[str, pd.DataFrame]
 
 
-def price_lists(ladder: Ladder, seconds: "DataFrame") -> Prices:
-    """What a pass of each model costs: by the paper's times for models of that place, by
-    parameters, and by what was measured here.
-
-    seconds    as `latency.prices` makes it
-    """
-    reported = price_list("pw")
+def price_lists(ladder: Ladder, seconds: pd.DataFrame) -> Prices:
+    """What a pass of each model costs: by the paper's times, by parameters, as measured here."""
+    names, reported = (TARGET, "middle", "draft"), price_list("pw")
+    theirs = zip(names, ("t5-xxl", "t5-base", "t5-small"), strict=True)
     return {
-        "parameters": {
-            name: ladder.card["models"][name]["parameters"] for name in (TARGET, "middle", "draft")
-        },
-        "reported": {
-            TARGET: reported["t5-xxl"],
-            "middle": reported["t5-base"],
-            "draft": reported["t5-small"],
-        },
+        "parameters": {name: ladder.card["models"][name]["parameters"] for name in names},
+        "reported": {name: reported[model] for name, model in theirs},
         "measured": dict(zip(seconds.model, seconds.price, strict=True)),
     }
 
@@ -99,14 +75,15 @@ def domain_tables(
     `repetition` is the share of all tokens that loop; columns that end in `kept` are of the texts
     that loop less than 0.3.
     """
-    import pandas as pd
-
-    calm = [recording for recording in held_out if repetition(recording.tokens) < LOOPING]
+    calm = [one for one in held_out if repetition(one.tokens) < LOOPING]
     best = {name: tune_stacks(development, costs, progress=False) for name, costs in lists.items()}
     swi, against = [], []
     for name, costs in lists.items():
         rows = _swi(held_out, calm, best[name], costs)
-        swi.append(rows.assign(prices=name, texts_kept=len(calm), **_tuning(best[name])))
+        tuned = best[name].values()
+        reached = {"development_swi": [one.swi for one in tuned]}
+        reached["tried"] = [one.tried for one in tuned]
+        swi.append(rows.assign(prices=name, texts_kept=len(calm), **reached))
         against += [{"prices": name} | row for row in _versus(held_out, calm, best[name], costs)]
     three, two = (best["measured"][drafters].setting for drafters in (THREE, CASCADES[1]))
     position = [survival(held_out, name).assign(drafter=name) for (name,) in ALONE]
@@ -120,7 +97,7 @@ def domain_tables(
 
 def _swi(
     held_out: Sequence[Recording], calm: Sequence[Recording], best: Best, costs: Costs
-) -> "DataFrame":
+) -> pd.DataFrame:
     """A row per stack of drafters at its best setting, on all texts and on the calm ones."""
     settings = {" + ".join(drafters): one.setting for drafters, one in best.items()}
     tokens = sum(len(one.tokens) for one in held_out)
@@ -129,12 +106,6 @@ def _swi(
     if calm:
         rows["swi_kept"] = swi_table(calm, settings, costs).swi
     return rows
-
-
-def _tuning(best: Best) -> dict[str, list]:
-    """What each setting reached on the development texts, and how many were tried."""
-    tuned = best.values()
-    return {"development_swi": [one.swi for one in tuned], "tried": [one.tried for one in tuned]}
 
 
 def _versus(
@@ -147,33 +118,27 @@ def _versus(
     rows = []
     for drafters in CASCADES:
         pair = best[drafters].setting, best[alone].setting
-        ratios = swi_ratio(held_out, *pair, costs)
         kept = swi_ratio(calm, *pair, costs) if calm else (math.nan,) * 3
+        ratios = dict(zip(RATIOS, (*swi_ratio(held_out, *pair, costs), *kept), strict=True))
         labels = {"cascade": " + ".join(drafters), "alone": " + ".join(alone)}
-        labels |= {"chosen": drafters == chosen}
-        rows.append(labels | dict(zip(RATIOS, (*ratios, *kept), strict=True)))
+        rows.append(labels | {"chosen": drafters == chosen} | ratios)
     return rows
 
 
 def study(
     recordings: Sequence[Recording], three: CascadeSetting, two: CascadeSetting, costs: Costs
-) -> "DataFrame":
-    """Ablations and lenience of the cascade of three, the paper's K00, and a surface over the
-    target's row of the cascade of two.
-    """
-    import pandas as pd
-
+) -> pd.DataFrame:
+    """Ablations and lenience of three, the paper's K00, and a surface over the first row of two."""
     parts = _studied(three, two)
     tables = [
         swi_table(recordings, settings, costs).assign(study=name)
         for name, settings in parts.items()
     ]
-    ratios = {
-        name: swi_ratio(recordings, setting, three, costs)
+    rows = [
+        ("ablation, relative", name, *swi_ratio(recordings, setting, three, costs))
         for name, setting in parts["ablation"].items()
         if name != "full"
-    }
-    rows = [("ablation, relative", name, *ratio) for name, ratio in ratios.items()]
+    ]
     tables.append(pd.DataFrame(rows, columns=["study", "name", "swi", "low", "high"]))
     return pd.concat(tables, ignore_index=True)
 
@@ -199,12 +164,8 @@ def _studied(three: CascadeSetting, two: CascadeSetting) -> dict[str, dict[str, 
     }
 
 
-def check_replays(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
-    """Replays beside runs of the drafters themselves, of `CHECKED` settings on a held-out prompt
-    per sampler and domain of CHECKED_DOMAINS: whether every round is equal, and passes.
-    """
-    import pandas as pd
-
+def check_replays(ladder: Ladder, *, max_new_tokens: int = 128) -> pd.DataFrame:
+    """`CHECKED` settings, replayed and really run: whether every round is equal, and passes."""
     rows = []
     for (sampling, sampler), domain in product(SAMPLERS.items(), CHECKED_DOMAINS):
         [prompt], (texts,) = load_prompts(domain, "held-out", 1), Texts.stored((sampler,))
@@ -217,15 +178,10 @@ def check_replays(ladder: Ladder, *, max_new_tokens: int = 128) -> "DataFrame":
             run = replay_draft(text, setting.draft(ladder), chance, stop_tokens=ladder.stop_tokens)
             rounds = run.rounds
             played = replay_cascade(recording, setting)
-            labels = {"sampling": sampling, "domain": domain}
-            labels |= {"drafters": " + ".join(setting.drafters)}
-            labels |= {"matrix": format_matrix(setting.matrix), "lenience": setting.lenience}
-            labels |= {"exempt": setting.exempt_max_gram, "rounds": len(rounds)}
-            counts = {"equal": played.emitted == tuple(len(one.emitted) for one in rounds)}
-            for name, replayed_passes in played.passes.items():
-                real = sum(
-                    one.usage[name].passes for one in rounds if name in one.usage
-                )  # who is never asked is in no record
-                counts |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed_passes}
-            rows.append(labels | counts)
+            row = {"sampling": sampling, "domain": domain, **setting.labels, "rounds": len(rounds)}
+            row["equal"] = played.emitted == tuple(len(one.emitted) for one in rounds)
+            for name, replayed in played.passes.items():  # who is never asked is in no record
+                real = sum(one.usage[name].passes for one in rounds if name in one.usage)
+                row |= {f"{name}_passes": real, f"replayed_{name}_passes": replayed}
+            rows.append(row)
     return pd.DataFrame(rows)

@@ -7,8 +7,8 @@ little.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 
 from specdec_lib.core.chance import Sampler
@@ -18,29 +18,22 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.race.contenders import ours
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race, target_texts
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.workload import Ladder, load_ladder, load_prompts
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 DOMAINS = ("chat", "code")
-GREEDY = Sampler(0)
+COLUMNS = """draft prompt tokens rounds target_passes draft_passes seconds repetition
+    domain""".split()
 
 
 def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
-    """The paper's methods with our draft: Table 3's, Table 4's K00 and the ablation, and
-    speculative decoding at lengths of its own.
-    """
+    """The methods of the paper's tables 3 and 4 with our draft, and speculative decoding."""
     parts = (ladder.draft, ladder.max_gram)
     return {
         "autoregressive": NoDraft(),
-        **{
-            f"speculative, chain of {length}": ChainDraft(ladder.draft, length) for length in (2, 4)
-        },
+        **{f"speculative, chain of {k}": ChainDraft(ladder.draft, k) for k in (2, 4)},
         "Max-Gram alone": ladder.max_gram,
         **{f"cascade, K00 = {k00}": from_matrix(parts, ((k00, 10), (0, 10))) for k00 in (1, 2, 3)},
         "cascade, K00 = 1, no horizontal": from_matrix(parts, ((1, 0), (0, 10))),
@@ -49,26 +42,16 @@ def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
     }
 
 
-def time_cascades(ladder: Ladder, prompts: int, *, max_new_tokens: int = 128) -> "DataFrame":
+def time_cascades(ladder: Ladder, prompts: int) -> pd.DataFrame:
     """A row per domain, prompt and method: tokens, passes and seconds."""
-    import pandas as pd
-
-    found = []
-    contenders = [
-        ours(ladder.target, draft, GREEDY, method="cascade", setting=name)
-        for name, draft in paper_drafts(ladder).items()
-    ]
-    for domain in DOMAINS:
-        chosen = load_prompts(domain, "held-out", prompts)
-        texts = target_texts(ladder, chosen, GREEDY, tokens=max_new_tokens, seed=0)
-        for timings in race(contenders, texts, ladder.target):
-            for one in timings:
-                row = {"draft": one.setting, "prompt": one.prompt, "tokens": one.tokens}
-                row |= {"rounds": one.rounds}
-                row |= {f"{name}_passes": one.passes.get(name) for name in ("target", "draft")}
-                row |= {"seconds": one.seconds, "repetition": one.repetition}
-                found.append(row | {"domain": domain})
-    return pd.DataFrame(found)
+    drafts = {name: ("cascade", draft) for name, draft in paper_drafts(ladder).items()}
+    chosen = [one for domain in DOMAINS for one in load_prompts(domain, "held-out", prompts)]
+    raced = race_drafts(ladder, drafts, Sampler(0), chosen, tokens=128)
+    table = pd.DataFrame(vars(one) for made in raced for one in made)
+    for name in ("target", "draft"):
+        table[f"{name}_passes"] = [passes.get(name) for passes in table.passes]
+    table["domain"] = table.prompt.str.partition("/")[0]
+    return table.rename(columns={"setting": "draft"})[COLUMNS]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,9 +6,8 @@ Without --target and --draft it takes the embedded models. Run it where nothing 
 import math
 import sys
 from argparse import Namespace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from transformers.utils.logging import set_verbosity_error
 
@@ -18,25 +17,28 @@ from specdec_lib.measure.compare.timing import compare_methods
 from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.loading import DTYPES, RUNTIMES
-from specdec_lib.workload import DOMAINS, WHOLE, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+USUAL = {"--temperature": 0.0, "--top-k": None, "--seed": 0, "--csv": None}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
-    given = _parser().parse_args(arguments)
+    parser = Parser("compare", __doc__.partition(": ")[2])
+    add_models(parser, "float32", limit=6, max_new_tokens=40)
+    add = parser.add_argument
+    add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
+    add("--threads", type=int, help="of torch; by default torch's own choice")
+    for name, default in USUAL.items():
+        parser.add_common(name, default)
+    given = parser.parse_args(arguments)
     set_verbosity_error()  # assisted generation warns about the calls that it makes itself
     if given.threads is not None:
         torch.set_num_threads(given.threads)
     sampler = Sampler(given.temperature, top_k=given.top_k)
-    split = "held-out" if given.prompts in DOMAINS else WHOLE
-    prompts = load_prompts(given.prompts, split, given.limit)
-    options = {name: vars(given)[name] for name in ("tokenizer", "device", "dtype", "runtime")}
-    ladder = load_ladder(given.target, given.draft, **options)
+    prompts, ladder = load_given(given)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
-    limits = {name: vars(given)[name] for name in ("max_new_tokens", "seed", "repeats", "keep")}
+    limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
     rows = compare_methods(ladder, prompts, sampler, progress=sys.stderr.isatty(), **limits)
     table = method_summary(rows, seed=given.seed)
     print(_format(table))
@@ -45,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         write_csv(table, given.csv, 6)
 
 
-def _format(table: "DataFrame") -> str:
+def _format(table: pd.DataFrame) -> str:
     width = max(map(len, table.method))
     lines = [
         f"{'method':{width}}  tokens per round  acceptance  ms per token  times as fast as plain"
@@ -81,23 +83,23 @@ def _heading(ladder: Ladder, sampler: Sampler, given: Namespace, prompts: int) -
     return "\n".join(lines)
 
 
-def _parser() -> Parser:
-    parser = Parser("compare", __doc__.partition(": ")[2])
+def add_models(parser: Parser, dtype: str, limit: int, max_new_tokens: int) -> None:
+    """The options that name a pair of models and the prompts that it continues."""
     add = parser.add_argument
     add("--target", help="a folder in hub format, or a hub name (default: the embedded target)")
     add("--draft", help="the same, of the draft")
     add("--tokenizer", help="the folder of the tokenizer, where the target's has none")
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
-    add("--dtype", default="float32", choices=DTYPES)
-    add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
-    add("--threads", type=int, help="of torch; by default torch's own choice")
+    add("--dtype", default=dtype, choices=DTYPES)
     parser.add_common("--prompts", "chat")
-    for name, default in {"--limit": 6, "--max-new-tokens": 40, "--temperature": 0.0}.items():
-        parser.add_common(name, default)
-    parser.add_common("--top-k")
-    parser.add_common("--seed", 0)
-    add("--repeats", type=int, default=1, help="of every method on each prompt; the fastest counts")
-    keep = "a folder for finished prompts: an interrupted comparison goes on from there"
-    add("--keep", type=Path, help=keep)
-    parser.add_common("--csv")
-    return parser
+    parser.add_common("--limit", limit)
+    parser.add_common("--max-new-tokens", max_new_tokens)
+
+
+def load_given(given: Namespace) -> tuple[list[Prompt], Ladder]:
+    """The prompts and the models that the options name."""
+    split = "held-out" if given.prompts in DOMAINS else WHOLE
+    prompts = load_prompts(given.prompts, split, given.limit)
+    named = ("tokenizer", "device", "dtype", "runtime")
+    options = {name: one for name, one in vars(given).items() if name in named}
+    return prompts, load_ladder(given.target, given.draft, **options)

@@ -1,12 +1,10 @@
-"""All methods race on a person's own prompts; the rows of a finished prompt may be kept, so that an
-interrupted comparison goes on.
-"""
+"""All methods race on a person's own prompts."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+
+import pandas as pd
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.kinds import checked
@@ -14,14 +12,9 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts, trees
-from specdec_lib.measure.race.harness import Timing, race, target_texts
+from specdec_lib.measure.race.harness import race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
-from specdec_lib.measure.sweep.identity import code, fingerprint
-from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.workload import Ladder, Prompt, neutral
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 COLUMNS = """method prompt tokens timed_tokens seconds rounds accepted tried same margin rounding
     loops""".split()
@@ -52,19 +45,14 @@ def usual_drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     built_on = {EIGHT: trees(ladder, sampler)[EIGHT]}
     methods = {method for method, _ in USUAL.values()}
     grids = {method: drafts(ladder, sampler, method, built_on) for method in methods}
-    return {
-        name: grids[method][setting]
-        for name, (method, setting) in USUAL.items()
-        if setting in grids[method]
-    }
+    found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
+    return {name: draft for name, draft in found.items() if draft is not None}
 
 
 def compared_contenders(
     ladder: Ladder, drafts: Mapping[str, Draft], sampler: Sampler
 ) -> list[Contender]:
-    """Our loop with each of these drafts, and Hugging Face's `generate`: plain, with prompt lookup,
-    and assisted by the same draft; each is its own method.
-    """
+    """Our loop with each of these drafts, and Hugging Face's three ways; each is a method."""
     found = [
         ours(ladder.target, draft, sampler, method=name, runtime="ours", setting="untuned")
         for name, draft in drafts.items()
@@ -87,17 +75,12 @@ def compare_methods(
     own: Mapping[str, Draft] | None = None,
     max_new_tokens: int = 40,
     seed: int = 0,
-    repeats: int = 1,
-    keep: str | Path | None = None,
     progress: bool = True,
-) -> "DataFrame":
+) -> pd.DataFrame:
     """A row per method and prompt: tokens, those that were timed, seconds, rounds, accepted, tried,
     whether the text is the target's own.
 
-    own        drafts of your own, by name, that are tried beside the usual ones
-    repeats    of every method on each prompt; the fastest counts
-    keep       a folder where the rows of finished prompts are kept, and taken from when the same
-               comparison is made again
+    own    drafts of your own, by name, that are tried beside the usual ones
 
     Every method continues a prompt by as many tokens as the target itself does, up to a stop token
     or `max_new_tokens`.  `margin` is, where a text is not the target's own, by how many nats the
@@ -106,52 +89,27 @@ def compare_methods(
     Raises ValueError if there is no prompt, one with its continuation does not fit into every
     model, or a draft has a name that is taken.
     """
-    import pandas as pd
-    from tqdm.auto import tqdm
-
-    _check(ladder, prompts, max_new_tokens, repeats)
-    tried = _all_drafts(usual_drafts(ladder, sampler), own or {})
-    what = (ladder.target, tried, sampler, seed, max_new_tokens, repeats, code(race, _row))
-    kept = None
-    if keep:
-        folder = Path(keep) / f"compared-{fingerprint(*what)}"
-        kept = Kept(folder, len(tried) + len(HUGGING))
-    found = [kept and kept.read(prompt) for prompt in prompts]
-    places = [place for place, rows in enumerate(found) if rows is None]
-    missing = [prompts[place] for place in places]
-    with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
-        contenders = compared_contenders(ladder, tried, sampler)
-        texts = target_texts(ladder, missing, sampler, tokens=max_new_tokens, seed=seed)
-        timings = race(contenders, texts, ladder.target, seed=seed, repeats=repeats, strict=False)
-        bar = tqdm(places, desc="compare", disable=not progress)
-        for place, made in zip(bar, timings, strict=True):
-            found[place] = list(map(_row, made))
-            if kept:
-                kept.write(prompts[place], found[place])
-    table = pd.DataFrame(row for rows in found for row in rows)
-    return table.astype({"margin": float, "rounding": object, "same": object})
-
-
-def _all_drafts(usual: Mapping[str, Draft], own: Mapping[str, Draft]) -> dict[str, Draft]:
-    """The usual drafts and one's own, by name."""
-    if taken := own.keys() & {*usual, *HUGGING}:
+    _check(ladder, prompts, max_new_tokens)
+    usual = usual_drafts(ladder, sampler)
+    if taken := (own or {}).keys() & {*usual, *HUGGING}:
         raise ValueError(
             f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
         )
-    return {**usual, **own}
+    with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
+        contenders = compared_contenders(ladder, usual | dict(own or {}), sampler)
+        texts = target_texts(ladder, prompts, sampler, tokens=max_new_tokens, seed=seed)
+        timings = race(contenders, texts, ladder.target, seed=seed, strict=False)
+        bar = tqdm(timings, "compare", len(prompts), disable=not progress)
+        rows = [asdict(one) for made in bar for one in made]
+    kinds = {"margin": float, "rounding": object, "same": object}
+    return pd.DataFrame(rows)[COLUMNS].astype(kinds)
 
 
-def _row(timing: Timing) -> Row:
-    margin = None if math.isnan(timing.margin) else timing.margin
-    row = {name: vars(timing)[name] for name in COLUMNS}
-    return row | {"seconds": timing.least_seconds, "margin": margin}
-
-
-def _check(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int, repeats: int) -> None:
-    if not prompts or max_new_tokens < 1 or repeats < 1:
+def _check(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int) -> None:
+    if not prompts or max_new_tokens < 1:
         raise ValueError(
-            f"a comparison needs prompts, and at least 1 new token and 1 repeat; got {len(prompts)}"
-            f" prompts, max_new_tokens={max_new_tokens}, repeats={repeats}"
+            f"a comparison needs prompts, and at least 1 new token; got {len(prompts)} prompts,"
+            f" max_new_tokens={max_new_tokens}"
         )
     for prompt in prompts:
         length = len(ladder.encode(prompt))

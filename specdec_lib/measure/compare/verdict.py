@@ -1,12 +1,10 @@
 """Rows in, a table with intervals out, and what it comes to in words: speculate, or do not."""
 
 import math
-from typing import TYPE_CHECKING
 
-from specdec_lib.measure.intervals import named_interval, paired_bootstrap
+import pandas as pd
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+from specdec_lib.measure.intervals import bootstrap, named_interval
 
 PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 LEAST = 4  # prompts below which an interval says nothing, and is not printed
@@ -14,7 +12,7 @@ LEAST = 4  # prompts below which an interval says nothing, and is not printed
 HARDLY = 1.02
 
 
-def method_summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
+def method_summary(rows: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Per method: tokens per round, acceptance rate, milliseconds per token, and how many times
     less that is than plain decoding's.
 
@@ -26,8 +24,6 @@ def method_summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
     own: "yes", "no", "near ties" where they part at rounding alone, "–" where noise differs.
     `looping` counts the prompts whose text repeats itself.
     """
-    import pandas as pd
-
     by_name = dict(list(rows.groupby("method", sort=False)))
     fastest = min((PLAIN, HUGGING_PLAIN), key=lambda name: _per_token(by_name[name]))
     return pd.DataFrame(
@@ -47,20 +43,20 @@ def method_summary(rows: "DataFrame", *, seed: int = 0) -> "DataFrame":
     )
 
 
-def _share(part: "Series", whole: "Series") -> float:
+def _share(part: pd.Series, whole: pd.Series) -> float:
     return part.sum() / whole.sum() if whole.any() else math.nan
 
 
-def _per_token(rows: "DataFrame") -> float:
+def _per_token(rows: pd.DataFrame) -> float:
     return rows.seconds.sum() / rows.timed_tokens.sum() if rows.timed_tokens.sum() else math.inf
 
 
-def _ratio(name: str, plain: "DataFrame", own: "DataFrame", seed: int) -> dict[str, float]:
+def _ratio(name: str, plain: pd.DataFrame, own: pd.DataFrame, seed: int) -> dict[str, float]:
     columns = (plain.seconds, plain.timed_tokens, own.seconds, own.timed_tokens)
-    return named_interval(name, paired_bootstrap(*columns, seed=seed))
+    return named_interval(name, bootstrap(*columns, seed=seed))
 
 
-def _same(rows: "DataFrame") -> str:
+def _same(rows: pd.DataFrame) -> str:
     if rows.same.isna().any():
         return "–"
     if rows.same.all():
@@ -68,12 +64,11 @@ def _same(rows: "DataFrame") -> str:
     return "near ties" if rows.rounding[~rows.same.astype(bool)].all() else "no"
 
 
-def verdict(table: "DataFrame") -> str:
+def verdict(table: pd.DataFrame) -> str:
     """What a table of `method_summary` comes to, in words.
 
-    The faster of both plain decoders is what a method has to beat. Methods whose text is not the
-    target's own are passed over, and so are those with hardly an accepted guess: what they
-    gain is the clock's noise.
+    The faster of both plain decoders has to be beaten. Methods whose text is not the target's own
+    are passed over, and those with hardly an accepted guess, whose gain is the clock's noise.
     """
     wrong = table.method[table.same == "no"].tolist()
     fair = table[
@@ -101,7 +96,7 @@ def verdict(table: "DataFrame") -> str:
     return " ".join(said)
 
 
-def _advice(best: "Series") -> str:
+def _advice(best: pd.Series) -> str:
     against = (
         "plain decoding"
         if best.baseline == PLAIN

@@ -1,23 +1,10 @@
 """Seconds per pass as a function of rows and context, measured; the overhead ledger; tokens per
 second predicted from both. `specdec measure latency` measures all of it into data/measured.
 """
+# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.latency.curves import curves, fit_lines, pass_tables
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.latency.measuring import Ranges, measure_all, stored_tables
 from specdec_lib.measure.latency.passes import prices, time_passes
 from specdec_lib.measure.latency.speeds import few, grid
-
-__all__ = [
-    "Ranges",
-    "curves",
-    "few",
-    "fit_lines",
-    "grid",
-    "machine_name",
-    "measure_all",
-    "pass_tables",
-    "prices",
-    "stored_tables",
-    "time_passes",
-]

@@ -3,29 +3,22 @@ as theory reads it.
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from specdec_lib.measure.latency.passes import QUARTILES
 from specdec_lib.theory import PassTable
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MODEL = ["model", "runtime"]
 PLACE = ["rows", "context_tokens"]
 
 
-def curves(passes: "DataFrame") -> "DataFrame":
-    """The passes of `time_passes` as medians, a row per model, runtime, number of rows and context.
-
-    The columns are: model, runtime, rows, context_tokens; seconds, low_seconds, high_seconds of
-    `score` (median and quartiles); network_seconds, which the model itself counts (NaN if it counts
-    nothing); repeats.
+def curves(passes: pd.DataFrame) -> pd.DataFrame:
+    """The passes of `time_passes` as medians: model, runtime, rows, context_tokens; seconds,
+    low_seconds, high_seconds of `score` (median and quartiles); network_seconds, which the model
+    itself counts (or NaN); repeats.
     """
-    import pandas as pd
-
     low, high = QUARTILES
     medians = [
         group.groupby([*MODEL, *PLACE]).agg(
@@ -40,15 +33,13 @@ def curves(passes: "DataFrame") -> "DataFrame":
     return pd.concat(medians).reset_index()
 
 
-def fit_lines(table: "DataFrame") -> "DataFrame":
+def fit_lines(table: pd.DataFrame) -> pd.DataFrame:
     """A line through the table of `curves`, per model and runtime: seconds = fixed_seconds +
-    row_seconds · rows + context_seconds · context_tokens.
+    row_seconds · rows + context_seconds · context_tokens; median_error and largest_error are
+    shares.
 
-    median_error and largest_error are shares of what was measured: what the line is worth.
-    Least squares of the relative error.  A number that never varies has slope 0.
+    Least squares of the relative error. A number that never varies has slope 0.
     """
-    import pandas as pd
-
     found = []
     for key, group in table.groupby(MODEL, sort=False):
         seconds = group.seconds.to_numpy(float)
@@ -64,15 +55,14 @@ def fit_lines(table: "DataFrame") -> "DataFrame":
 
 
 def pass_tables(
-    table: "DataFrame", runtime: str | None = None, *, column: str = "network_seconds"
+    table: pd.DataFrame, runtime: str | None = None, *, column: str = "network_seconds"
 ) -> dict[str, PassTable]:
     """Per model the seconds of `curves` as `theory` reads them.
 
     runtime    which one; None where every model has only one
     column     "network_seconds", or "seconds" of the whole `score`
 
-    Raises ValueError if no row is of that runtime, or a model has several, a place of its grid is
-    missing, or it counts no seconds.
+    Raises ValueError unless each model has one number of seconds at each place of its grid.
     """
     rows = table if runtime is None else table[table.runtime.fillna("") == runtime]
     if rows.empty:

@@ -4,11 +4,11 @@ nothing else bounded it.
 
 import re
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from functools import partial
-from numbers import Integral
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 
 from specdec_lib.core.processor import processor_name
@@ -18,26 +18,19 @@ from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 COPIED = 64 * 2**20  # numbers: 256 MB in float32, far more than any cache
 MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
 
 
 def machine_name(device: str = "cpu") -> str:
-    """A name for file names: of the GPU if the models are on one, else of the processor, with
-    torch's threads: "amd-epyc-avx2-2-threads".
-    """
-    words = (
-        torch.cuda.get_device_name(device)
-        if device.startswith("cuda")
-        else f"{processor_name()} {torch.get_num_threads()} threads"
-    )
+    """For file names: the GPU, or processor and torch's threads: "amd-epyc-avx2-2-threads"."""
+    words = f"{processor_name()} {torch.get_num_threads()} threads"
+    if device.startswith("cuda"):
+        words = torch.cuda.get_device_name(device)
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-def measure_machine(*, repeats: Integral = 7, clock: Clock = time.perf_counter) -> Machine:
+def measure_machine(*, repeats: int = 7, clock: Clock = time.perf_counter) -> Machine:
     """This machine, with the threads that torch has now: bytes read and written per second by the
     fastest copy of a tensor that fits into no cache, and operations per second of the fastest
     product of two large matrices in float32.
@@ -46,35 +39,27 @@ def measure_machine(*, repeats: Integral = 7, clock: Clock = time.perf_counter) 
     copied = partial(torch.empty_like(source).copy_, source)
     matrix = torch.ones(MULTIPLIED, MULTIPLIED)
     multiplied = partial(torch.matmul, matrix, matrix, out=torch.empty_like(matrix))
-    moved = 2 * source.nbytes / _least_seconds(copied, int(repeats), clock)
-    computed = 2 * MULTIPLIED**3 / _least_seconds(multiplied, int(repeats), clock)
+    moved = 2 * source.nbytes / _least_seconds(copied, repeats, clock)
+    computed = 2 * MULTIPLIED**3 / _least_seconds(multiplied, repeats, clock)
     return Machine(machine_name(), moved, computed)
 
 
 def _least_seconds(run: Callable[[], object], repeats: int, clock: Clock) -> float:
     run()
-    found = []
-    for _ in range(repeats):
-        started = clock()
-        run()
-        found.append(clock() - started)
-    return min(found)
+    return min(timeit.repeat(run, timer=clock, repeat=repeats, number=1))
 
 
 def with_roofline(
-    table: "DataFrame", models: Sequence[CachedModel | FastModel], machine: Machine
-) -> "DataFrame":
-    """The table of `curves` of these models with `roofline_seconds`: weights, keys and values, and
-    activations over the bandwidth, or operations over the peak.
-
-    A number has as many bytes as in the model's weights, packed ones where it has them.
+    table: pd.DataFrame, models: Sequence[CachedModel | FastModel], machine: Machine
+) -> pd.DataFrame:
+    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations over
+    the bandwidth, or operations over the peak; packed weights have fewer bytes.
     """
     shapes = {(model.name, model.runtime): _shape(model) for model in models}
+    places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)
     seconds = [
-        roofline_seconds(
-            shapes[row.model, row.runtime], machine, rows=row.rows, context=row.context_tokens
-        )
-        for row in table.itertuples()
+        roofline_seconds(shapes[model, runtime], machine, rows=rows, context=context)
+        for model, runtime, rows, context in places
     ]
     return table.assign(roofline_seconds=seconds)
 

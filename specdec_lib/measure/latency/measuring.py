@@ -6,8 +6,10 @@ What is compared is timed in turn, so that a slow machine slows all of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import DATA, write_whole
@@ -25,9 +27,6 @@ from specdec_lib.measure.latency.speeds import (
     race_predictions,
 )
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 PLACE = DATA / "measured"
 GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
@@ -58,13 +57,15 @@ class Ranges:
     seed: int = 0
     samplers: Sequence[Sampler] = GREEDY_AND_SAMPLED
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Of what is decoded."""
+        return {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
+
 
 def measure_all(
-    ladders: Mapping[str, Ladder],
-    ranges: Ranges = Ranges(),
-    *,
-    progress: bool = True,
-) -> "dict[str, DataFrame]":
+    ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
+) -> dict[str, pd.DataFrame]:
     """The tables "latency", "ledger", "speeds" and "sweeps".
 
     ladders    by the name of their runtime; the last one's speeds are measured and swept
@@ -72,10 +73,8 @@ def measure_all(
     return {name: measure(ladders, ranges, progress) for name, measure in MEASURES.items()}
 
 
-def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
-    """`curves` of every model of every ladder, with the roofline: `runtime` is the ladder's name,
-    `ran` what that was in the model's words.
-    """
+def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """`curves` of every model with the roofline; `ran` is the runtime in the model's own words."""
     models = [(name, model) for name, ladder in ladders.items() for model in ladder.models]
     names = {(model.name, model.runtime): name for name, model in models}
     every, machine = [model for _, model in models], measure_machine()
@@ -83,41 +82,29 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     table = curves(time_passes(every, ranges.rows, ranges.contexts, **options))
     table = with_roofline(table, every, machine).assign(ran=table.runtime)
     table["runtime"] = [names[key] for key in zip(table.model, table.ran, strict=True)]
-    return table.assign(
-        bytes_per_second=machine.bytes_per_second,
-        flops_per_second=machine.flops_per_second,
-        machine=machine.name,
-    )
+    speeds = {name: getattr(machine, name) for name in ("bytes_per_second", "flops_per_second")}
+    return table.assign(**speeds, machine=machine.name)
 
 
-def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
+def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
     """`shares` of one setting of each kind on development prompts, per runtime."""
-    import pandas as pd
-
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
     found = []
-    for name, ladder in ladders.items():
+    for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
         texts = [ladder.encode(prompt) for prompt in prompts]
         limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        for sampler in ranges.samplers:
-            chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
-            drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-            table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
-            found.append(shares(table).assign(runtime=name))
+        chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
+        drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
+        table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
+        found.append(shares(table).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
-def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
-    """Predicted and measured tokens per second of every setting under each sampler, in the last
-    runtime.
-    """
-    import pandas as pd
-
+def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """Tokens per second of every setting, predicted and measured, in the last runtime."""
     runtime, ladder = list(ladders.items())[-1]
     splits = [load_prompts(ranges.domains[0], name, ranges.prompts) for name in SPLITS]
-    limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
-    limits["rows"] = ranges.rows
-    found = []
+    limits, found = ranges.limits | {"rows": ranges.rows, "progress": progress}, []
     for sampler in ranges.samplers:
         drafts = ranges.settings(ladder, sampler)
         table = beside_predictions(*race_predictions(ladder, drafts, sampler, *splits, **limits))
@@ -125,22 +112,15 @@ def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     return pd.concat(found, ignore_index=True)
 
 
-def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> "DataFrame":
-    """Speed-ups of one setting of each kind at every temperature in every domain, on held-out
-    prompts, in the last runtime.
-    """
-    import pandas as pd
-
+def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
+    """Speed-ups of `few` by temperature and domain, on held-out prompts, in the last runtime."""
     runtime, ladder = list(ladders.items())[-1]
-    limits = {"seed": ranges.seed, "max_new_tokens": ranges.max_new_tokens, "progress": progress}
     found = []
-    for domain in ranges.domains:
+    for domain, temperature in product(ranges.domains, ranges.temperatures):
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
-        for temperature in ranges.temperatures:
-            sampler = Sampler(temperature)
-            rows = measure_speeds(ladder, few(ladder, sampler), sampler, prompts, **limits)
-            labels = {"temperature": temperature, "domain": domain, "runtime": runtime}
-            found.append(measured_speed_ups(rows).assign(**labels))
+        asked = (ladder, few(ladder, Sampler(temperature)), Sampler(temperature), prompts)
+        table = measured_speed_ups(measure_speeds(*asked, **ranges.limits, progress=progress))
+        found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 
 
@@ -157,7 +137,7 @@ def table_file(name: str, *, folder: Path = PLACE) -> Path:
     return folder / f"{name}_{machine_name()}.csv"
 
 
-def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
+def store_table(table: pd.DataFrame, name: str, *, folder: Path = PLACE) -> Path:
     """Write the table under its name and this machine's, whole or not at all."""
     place = table_file(name, folder=folder)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -165,14 +145,11 @@ def store_table(table: "DataFrame", name: str, *, folder: Path = PLACE) -> Path:
     return place
 
 
-def stored_tables(machine: str = "", *, folder: Path = PLACE) -> "dict[str, DataFrame]":
-    """The four tables of a machine as they were stored; "" takes the first machine by name that has
-    all four.
+def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
+    """The four tables of a machine as they were stored; "" takes the first that has all four.
 
-    Raises ValueError if a table of that machine is missing, or no machine has all.
+    Raises ValueError if there is none, or a table of that machine is missing.
     """
-    import pandas as pd
-
     having = [
         {path.stem.partition("_")[2] for path in folder.glob(f"{name}_*.csv")} for name in MEASURES
     ]

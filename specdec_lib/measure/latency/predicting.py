@@ -1,40 +1,29 @@
 """Tokens per second, predicted from what development prompts say and from measured pass times."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.measure.latency.stopwatch import Stopwatch, timed_parts
+from specdec_lib.measure.own_text import work_of
 from specdec_lib.measure.race.contenders import time_rounds
 from specdec_lib.theory import Overhead, PassTable, Work
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a draft did on some prompts: the work of all rounds, their seconds by the clock, the
-    reading of prompts apart, and how many of these lie outside the models.
-    """
+    """The work of a draft's rounds on some prompts, and their seconds outside the models."""
 
     work: Work
-    seconds: float
     overhead_seconds: float
 
     def __add__(self, other: "Observation") -> "Observation":
-        return Observation(
-            self.work + other.work,
-            self.seconds + other.seconds,
-            self.overhead_seconds + other.overhead_seconds,
-        )
+        overhead = self.overhead_seconds + other.overhead_seconds
+        return Observation(self.work + other.work, overhead)
 
 
 def observe(
@@ -43,29 +32,19 @@ def observe(
     prompt: Context | Sequence[int],
     chance: Chance,
     *,
-    max_new_tokens: Integral = 64,
+    max_new_tokens: int = 64,
     stop_tokens: Sequence[int] = (),
 ) -> Observation:
-    """Decode a prompt and count every pass by model, rows and context."""
-    watch, passes = Stopwatch(), Counter()
-    limits = {"max_new_tokens": int(max_new_tokens), "stop_tokens": stop_tokens}
-    timed = (*timed_parts(target, draft, watch), prompt, chance)
-    done, wall = time_rounds(*timed, **limits, on_start=watch.lap)
-    lap, verified = watch.lap(), 0
-    for model, spent, before in lap.passes:
-        rows = max(1, round(spent.rows / spent.passes))
-        passes[model, rows, before] += spent.passes
-        verified += spent.passes * rows if model == target.name else 0
-    tokens, guesses = sum(len(one.emitted) for one in done), max(0, verified - len(done))
-    work = Work(tokens, len(done), guesses, dict(passes), target.name)
-    return Observation(work, wall, wall - sum(spent.seconds for _, spent, _ in lap.passes))
+    """Decode a prompt and count every round's passes by model, mean rows and context."""
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
+    done, wall = time_rounds(target, draft, prompt, chance, **limits)
+    inside = sum(used.seconds for one in done for used in one.usage.values())
+    return Observation(work_of(done, target.name), wall - inside)
 
 
 def fit_overhead(observations: Sequence[Observation]) -> Overhead:
-    """Seconds outside the models as a linear function of rounds, guesses and draft passes: least
-    squares of the relative error, none below 0.
-
-    observations    of drafts of one kind, which do the same things more or less often; 1 or more
+    """Seconds outside the models, of drafts of one kind, linear in rounds, guesses, draft passes:
+    least squares of the relative error, none below 0.
     """
     counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
     seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
@@ -85,7 +64,7 @@ def predict_speeds(
     development: Mapping[str, Observation],
     kinds: Mapping[str, str],
     tables: Mapping[str, PassTable],
-) -> "DataFrame":
+) -> pd.DataFrame:
     """Tokens per second of each draft, from its passes and tokens on development prompts.
 
     The columns are: draft, kind, predicted, tokens_per_round, host_share (of the seconds, outside
@@ -95,25 +74,14 @@ def predict_speeds(
     kinds          the kind of each draft: the overhead is fitted to all drafts of a kind together
     tables         pass seconds by model, as the models count them themselves
     """
-    import pandas as pd
-
-    overheads = {
-        kind: fit_overhead([one for name, one in development.items() if kinds[name] == kind])
-        for kind in set(map(kinds.get, development))
-    }
     rows = []
     for name, one in development.items():
-        overhead = overheads[kinds[name]]
-        seconds = one.work.seconds(tables, overhead)
-        found = {
-            "draft": name,
-            "kind": kinds[name],
-            "predicted": one.work.tokens / seconds,
-            "tokens_per_round": one.work.tokens_per_round,
-            "host_share": 1 - one.work.model_seconds(tables) / seconds,
-            "round_overhead": overhead.round,
-            "guess_overhead": overhead.guess,
-            "pass_overhead": overhead.draft_pass,
-        }
-        rows.append(found)
+        alike = [other for its, other in development.items() if kinds[its] == kinds[name]]
+        overhead, work = fit_overhead(alike), one.work
+        seconds = work.seconds(tables, overhead)
+        found = {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
+        found |= {"tokens_per_round": work.tokens_per_round}
+        found |= {"host_share": 1 - work.model_seconds(tables) / seconds}
+        found |= {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
+        rows.append(found | {"pass_overhead": overhead.draft_pass})
     return pd.DataFrame(rows)

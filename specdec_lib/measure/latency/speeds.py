@@ -2,9 +2,11 @@
 latency tables said of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Draft
@@ -13,18 +15,15 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.intervals import bootstrap, named_interval, paired_bootstrap
 from specdec_lib.measure.latency.curves import curves, pass_tables
 from specdec_lib.measure.latency.passes import ROWS, one_repeat
 from specdec_lib.measure.latency.predicting import Observation, observe, predict_speeds
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
-from specdec_lib.measure.race.harness import race, target_texts
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.harness import Timing, race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
+from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
 from specdec_lib.workload import Ladder, Prompt, seeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
@@ -46,39 +45,32 @@ class Kinded(NamedTuple):
 
 
 def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
-    """Plain decoding, chains, trees, staged trees and cascades of the ladder's models, by name;
-    small and large ones, good and bad.
-    """
+    """Plain decoding, chains, trees, staged trees and cascades, by name; small and large ones."""
     match, middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
-    chains = {
-        f"chain of {length}": ChainDraft(ladder.draft, length, match=match)
-        for length in (1, 2, 3, 4, 6, 8)
-    } | {
-        f"chain of {length}, middle": ChainDraft(ladder.middle, length, match=middle)
-        for length in (2, 4)
-    }
-    trees = {
-        f"tree of {budget}, depth {depth}": TreeDraft(
-            ladder.draft, budget=budget, depth=depth, match=match
-        )
-        for budget, depth in TREES
-    }
+    found = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
+
+    def add(kind: str, name: str, draft: Draft) -> None:
+        found[name] = Kinded(kind, draft)
+
+    for length in (1, 2, 3, 4, 6, 8):
+        add("chain", f"chain of {length}", ChainDraft(ladder.draft, length, match=match))
+    for length in (2, 4):
+        chain = ChainDraft(ladder.middle, length, match=middle)
+        add("chain", f"chain of {length}, middle", chain)
+    for budget, depth in TREES:
+        tree = TreeDraft(ladder.draft, budget=budget, depth=depth, match=match)
+        add("tree", f"tree of {budget}, depth {depth}", tree)
     small, large = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
-    staged = {name: StagedTree(trees[name], small, guided=1) for name in [*trees][2:5]}
-    staged["chain of 4"] = StagedTree(chains["chain of 4"], large, guided=1)
+    fed = {f"tree of {budget}, depth {depth}": small for budget, depth in TREES[2:5]}
+    for name, guide in (fed | {"chain of 4": large}).items():
+        add("staged", f"staged {name}", StagedTree(found[name].draft, guide, guided=1))
     copies = MaxGram(None, 4)
-    cascades = {one: from_matrix((ladder.draft, copies), one, match=match) for one in MATRICES}
-    cascades[DEEPER] = from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
-    named = {"chain": chains, "tree": trees}
-    named["staged"] = {f"staged {name}": draft for name, draft in staged.items()}
-    named["cascade"] = {
-        f"cascade {format_matrix(matrix)}": draft for matrix, draft in cascades.items()
-    }
-    return {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())} | {
-        name: Kinded(kind, draft)
-        for kind, drafts in named.items()
-        for name, draft in drafts.items()
-    }
+    for matrix in MATRICES:
+        cascade = from_matrix((ladder.draft, copies), matrix, match=match)
+        add("cascade", f"cascade {format_matrix(matrix)}", cascade)
+    deeper = from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
+    add("cascade", f"cascade {format_matrix(DEEPER)}", deeper)
+    return found
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
@@ -94,16 +86,14 @@ def measure_speeds(
     prompts: Sequence[Prompt],
     *,
     seed: int = 0,
-    max_new_tokens: Integral = 64,
+    max_new_tokens: int = 64,
     progress: bool = True,
-) -> "DataFrame":
+) -> pd.DataFrame:
     """All drafts race on every prompt: draft, kind, prompt, tokens, rounds, seconds."""
-    import pandas as pd
-    from tqdm.auto import tqdm
-
-    timings = _race(ladder, drafts, sampler, prompts, seed, max_new_tokens)
-    bar = tqdm(timings, total=len(prompts), desc="clock", disable=not progress, mininterval=1)
-    return pd.DataFrame(row for rows in bar for row in rows)
+    limits = {"seed": seed, "tokens": max_new_tokens}
+    timings = race_drafts(ladder, drafts, sampler, prompts, **limits)
+    bar = tqdm(timings, "clock", len(prompts), disable=not progress, mininterval=1)
+    return _rows(one for made in bar for one in made)
 
 
 def race_predictions(
@@ -113,26 +103,22 @@ def race_predictions(
     development: Sequence[Prompt],
     held_out: Sequence[Prompt],
     *,
-    rows: Sequence[Integral] = ROWS,
-    contexts: Sequence[Integral] = (64, 256),
+    rows: Sequence[int] = ROWS,
+    contexts: Sequence[int] = (64, 256),
     seed: int = 0,
-    max_new_tokens: Integral = 64,
+    max_new_tokens: int = 64,
     progress: bool = True,
-) -> "tuple[DataFrame, DataFrame]":
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What development prompts and pass times say of every draft (`predict_speeds`), and what the
     clock says on held-out ones (`measure_speeds`).
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
-    all models, a held-out prompt, and so on, as many of each as there are held-out prompts;
-    development prompts begin anew where there are fewer. The prediction knows nothing of the
-    held-out ones.
+    all models, a held-out prompt, and so on, as often as there are held-out prompts.
     """
-    import pandas as pd
-    from tqdm.auto import tqdm
-
     found, passes = [], []
     observations: dict[str, Observation] = {}
-    timings = _race(ladder, drafts, sampler, held_out, seed, max_new_tokens)
+    asked = (ladder, drafts, sampler, held_out)
+    timings = race_drafts(*asked, tokens=max_new_tokens, seed=seed)
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
@@ -145,10 +131,10 @@ def race_predictions(
         found += next(timings)
     kinds = {name: one.kind for name, one in drafts.items()}
     prediction = predict_speeds(observations, kinds, pass_tables(curves(pd.DataFrame(passes))))
-    return prediction, pd.DataFrame(found)
+    return prediction, _rows(found)
 
 
-def beside_predictions(prediction: "DataFrame", rows: "DataFrame") -> "DataFrame":
+def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """A row per draft: what was predicted, and by the clock tokens per second and the speed-up over
     plain decoding, with intervals over prompts.
 
@@ -168,51 +154,19 @@ def beside_predictions(prediction: "DataFrame", rows: "DataFrame") -> "DataFrame
     return both[first + [name for name in found if name not in first]]
 
 
-def measured_speed_ups(rows: "DataFrame") -> "DataFrame":
+def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     """Per draft of `measure_speeds`: draft, kind, measured tokens per second, low, high; speed_up
     over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
-
-    Intervals are 95 %, by bootstrap over prompts.
     """
-    import pandas as pd
-
-    plain = rows[rows.draft == AUTOREGRESSIVE].set_index("prompt")
-    found = []
-    for (name, kind), group in rows.groupby(["draft", "kind"], sort=False):
-        own = group.set_index("prompt")
-        base = plain.loc[own.index]
-        row = {"draft": name, "kind": kind}
-        row["measured"], row["low"], row["high"] = bootstrap(own.tokens, own.seconds)
-        gain = paired_bootstrap(own.tokens, own.seconds, base.tokens, base.seconds)
-        row |= named_interval("speed_up", gain)
-        row["tokens_per_round"] = own.tokens.sum() / own["rounds"].sum()
-        found.append(row | {"prompts": len(own)})
-    return pd.DataFrame(found)
+    by, sides = ("draft", "kind"), ("tokens", "seconds")
+    found = ratios(rows, *sides, by=by).rename(columns={"value": "measured"})
+    gain = ratios(rows.assign(sampling=""), *sides, by=by, baseline=AUTOREGRESSIVE)
+    found[["speed_up", "speed_up_low", "speed_up_high"]] = gain[["value", "low", "high"]]
+    found["tokens_per_round"] = ratios(rows, "tokens", "rounds", by=by).value
+    return found[[name for name in found if name != "prompts"] + ["prompts"]]
 
 
-def _race(
-    ladder: Ladder,
-    drafts: Mapping[str, Kinded],
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    seed: int,
-    max_new_tokens: Integral,
-) -> Iterator[list[dict[str, object]]]:
-    """The rows of each prompt, in the order of the drafts."""
-    contenders = [
-        ours(ladder.target, one.draft, sampler, method=one.kind, setting=name)
-        for name, one in drafts.items()
-    ]
-    texts = target_texts(ladder, prompts, sampler, tokens=int(max_new_tokens), seed=seed)
-    for timings in race(contenders, texts, ladder.target, seed=seed):
-        yield [
-            {
-                "draft": one.setting,
-                "kind": one.method,
-                "prompt": one.prompt,
-                "tokens": one.tokens,
-                "rounds": one.rounds,
-                "seconds": one.seconds,
-            }
-            for one in timings
-        ]
+def _rows(timings: Iterable[Timing]) -> pd.DataFrame:
+    names = {"setting": "draft", "method": "kind"}
+    table = pd.DataFrame(map(vars, timings)).rename(columns=names)
+    return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]

@@ -6,28 +6,15 @@ Times are self-times on one stack: what a draft does while a model runs inside i
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from typing import NamedTuple
-
-from jaxtyping import Float
-from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.protocols import (
-    Draft,
-    LanguageModel,
-    Ranked,
-    Rule,
-    SourceReader,
-    TreeGrower,
-    Usage,
-    Verdict,
-)
-from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.protocols import Draft, LanguageModel, SourceReader, TreeGrower, Usage
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.measure.race.contenders import Clock
@@ -45,21 +32,13 @@ Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
 CHOOSING = (CHOICE, "")
 
 
-class Lap(NamedTuple):
-    """What was spent since the last lap."""
-
-    seconds: dict[Part, float]
-    passes: list[tuple[str, Usage, int]]  # model, what a call used, and the context before it
-
-
 class Stopwatch:
     """Self-times of nested parts; what happens outside every part is the host's."""
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
-        self._clock = clock
+        self._clock, self._since = clock, clock()
         self._stack: list[Part] = [(HOST, "")]
-        self._since = clock()
-        self._lap = Lap(defaultdict(float), [])
+        self._seconds: dict[Part, float] = defaultdict(float)
 
     @contextmanager
     def part(self, part: Part) -> Iterator[None]:
@@ -72,91 +51,64 @@ class Stopwatch:
             self._charge()
             self._stack.pop()
 
-    def note_pass(self, model: str, spent: Usage, context: int, around: Part, to: Part) -> None:
-        """Note a call of a model, of one pass as a rule, whose seconds move from the part around it
-        to its own.
-        """
-        self._lap.seconds[around] -= spent.seconds
-        self._lap.seconds[to] += spent.seconds
-        self._lap.passes.append((model, spent, context))
+    def timed(self, function: Callable, part: Part) -> Callable:
+        """The same function, whose time is this part's."""
 
-    def lap(self) -> Lap:
-        """What was spent since the last lap."""
+        @wraps(function)
+        def timed(*given: object, **named: object) -> object:
+            with self.part(part):
+                return function(*given, **named)
+
+        return timed
+
+    def move(self, seconds: float, around: Part, to: Part) -> None:
+        """Seconds of the part around a pass become another's."""
+        self._seconds[around] -= seconds
+        self._seconds[to] += seconds
+
+    def lap(self) -> dict[Part, float]:
+        """The seconds by part since the last lap."""
         self._charge()
-        done, self._lap = self._lap, Lap(defaultdict(float), [])
+        done, self._seconds = self._seconds, defaultdict(float)
         return done
 
     def _charge(self) -> None:
         now = self._clock()
-        self._lap.seconds[self._stack[-1]] += now - self._since
+        self._seconds[self._stack[-1]] += now - self._since
         self._since = now
 
 
 class TimedModel:
     """A model under a stopwatch: its own passes are one part, what `score` does around them the KV
-    moves; a model that counts no seconds is all passes.
+    moves, what `grow` and `rank` do the tree's; a model that counts no seconds is all passes.
     """
 
     def __init__(self, model: LanguageModel, part: Part, watch: Stopwatch) -> None:
-        self.name, self.vocabulary = model.name, model.vocabulary
-        self.max_positions = model.max_positions
+        self.name, self.vocabulary, self.runtime = model.name, model.vocabulary, model.runtime
+        self.max_positions, self.forget = model.max_positions, model.forget
         self._model, self._part, self._watch = model, part, watch
-
-    @property
-    def runtime(self) -> str:
-        return self._model.runtime
+        self.score = self._timed(model.score, part if model.usage is None else (MOVES, model.name))
+        if isinstance(model, SourceReader):
+            self.read_source = model.read_source
+        if isinstance(model, TreeGrower):
+            self.grow = self._timed(model.grow, (TREE, ""))
+            self.rank = self._timed(model.rank, (TREE, ""))
 
     @property
     def usage(self) -> Usage | None:
         return self._model.usage
 
-    def forget(self) -> None:
-        self._model.forget()
+    def _timed(self, method: Callable, around: Part) -> Callable:
+        watched = self._watch.timed(method, around)
 
-    def read_source(self, context: Context) -> None:
-        if isinstance(self._model, SourceReader):
-            self._model.read_source(context)
+        def timed(*given: object, **named: object) -> object:
+            before = self.usage
+            found = watched(*given, **named)
+            if before is not None and (spent := self.usage - before).passes:
+                self._watch.move(spent.seconds, around, self._part)
+            return found
 
-    def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        around = self._part if self.usage is None else (MOVES, self.name)
-        with self._timed(around, context):
-            return self._model.score(context, tree)
-
-    def grow(
-        self,
-        context: Context,
-        chance: Chance,
-        *,
-        widths: Sequence[int],
-        budget: int | None,
-        floor: float,
-        match: MatchTable,
-    ) -> TokenTree | None:
-        """As the model's, None if it grows none; what it does around its passes is the tree's."""
-        if not isinstance(self._model, TreeGrower):
-            return None
-        with self._timed((TREE, ""), context):
-            return self._model.grow(
-                context, chance, widths=widths, budget=budget, floor=floor, match=match
-            )
-
-    def rank(
-        self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
-    ) -> Callable[[int], Ranked] | None:
-        """As the model's, None if it ranks none."""
-        if not isinstance(self._model, TreeGrower):
-            return None
-        with self._timed((TREE, ""), context):
-            return self._model.rank(context, tree, chance, width=width, match=match)
-
-    @contextmanager
-    def _timed(self, around: Part, context: Context) -> Iterator[None]:
-        """Within it, time is this model's where it counts passes, else that of the part around."""
-        before = self._model.usage
-        with self._watch.part(around):
-            yield
-        if before is not None and (spent := self._model.usage - before).passes:
-            self._watch.note_pass(self.name, spent, len(context) - 1, around, self._part)
+        return timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +125,6 @@ class TimedDraft:
 
 
 def _timed(method: Callable) -> Callable:
-    @wraps(method)
     def timed(self: "TimedChance", *given: object) -> object:
         with self.watch.part(CHOOSING):
             return method(self, *given)
@@ -187,14 +138,9 @@ class TimedChance(Chance):
 
     watch: Stopwatch | None = field(default=None, compare=False, repr=False)
 
-    choose = _timed(Chance.choose)
-    rank = _timed(Chance.rank)
-    gaps = _timed(Chance.gaps)
-    coin = _timed(Chance.coin)
-    draw = _timed(Chance.draw)
-    noise = _timed(Chance.noise)
-    uniform = _timed(Chance.uniform)
-    noise_key = _timed(Chance.noise_key)
+
+for _name in "choose rank gaps coin draw noise uniform noise_key".split():
+    setattr(TimedChance, _name, _timed(getattr(Chance, _name)))
 
 
 def timed_parts(
@@ -230,13 +176,3 @@ def timed_parts(
 def timed_chance(chance: Chance, watch: Stopwatch) -> TimedChance:
     """The same decisions under the stopwatch."""
     return TimedChance(chance.seed, chance.sampler, chance.nesting, watch)
-
-
-def timed_rule(rule: Rule, watch: Stopwatch) -> Rule:
-    """The same rule; its walk counts as choice."""
-
-    def timed(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        with watch.part(CHOOSING):
-            return rule(tree, target_logits, chance)
-
-    return timed

@@ -6,9 +6,8 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 
 from specdec_lib.core.commandline import Parser
@@ -25,25 +24,22 @@ from specdec_lib.measure.race.table import (
     where,
     write_table,
 )
-from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import load_ladder
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+SHOWN = """temperature top_k domain prompts method runtime ms_per_token tokens_per_round baseline
+    ratio ratio_low ratio_high chosen""".split()
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, measure, write the tables and print the main one."""
-    import pandas as pd
-
     given = _parsed(arguments)
     started = time.perf_counter()
     if given.threads:
         torch.set_num_threads(given.threads)
-    runtimes = given.runtimes.split(",") if given.runtimes else _runtimes(given)
+    runtimes = _runtimes(given)
     ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
     ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
-    plan = SMOKE if given.smoke else BenchPlan(repeats=given.repeats, seed=given.seed)
+    plan = SMOKE if given.smoke else BenchPlan(seed=given.seed)
     plan = replace(
         plan,
         hugging=given.edition == "exact",
@@ -52,40 +48,31 @@ def main(arguments: list[str] | None = None) -> None:
         prompts=tuple(given.limit or plan.prompts),
         others=plan.others if given.others is None else given.others,
     )
-    keep = None if given.smoke else cache_folder() / "race"
     name = machine_name(str(ladders[runtimes[0]].target.model.device))
-    places = _places(given, name)
+    places = [given.out / f"race_{name}{end}.csv" for end in ("", "_prompts")]
+    for place in (*places, MARKS[given.edition][1]):
+        check_output(place)
+    keep = None if given.smoke else cache_folder() / "race"
     found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
     timings = [timing for own, _ in found for timing in own]
-    chosen = {
-        (own[0].temperature, own[0].top_k): lineup.chosen for own, lineup in found if lineup.chosen
-    }
+    chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup in found}
     table = ratio_table(timings, chosen)
     table = table.assign(machine=name, edition=given.edition, **where())
-    _show(table)
+    print(table[SHOWN].round(2).to_string(index=False))
     if not given.smoke:
         write_table(places[0], table, COLUMNS)
         if given.out == MEASURED:
             for mark, page, raced in shown_races(given.edition):
                 replace_marked(mark, speeds(raced), page)
         per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
+        per_prompt["least_seconds"] = per_prompt.seconds
         write_table(places[1], per_prompt, PER_PROMPT)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
 
 
-def _places(given: Namespace, machine: str) -> list[Path]:
-    """The files of the table and of every prompt; raises ValueError for a place that cannot be
-    written to.
-    """
-    places = [given.out / f"race_{machine}{end}.csv" for end in ("", "_prompts")]
-    for place in (*places, MARKS[given.edition][1]):
-        check_output(place)
-    return places
-
-
 def _runtimes(given: Namespace) -> Sequence[str]:
-    """Our runtimes of an edition on a device, the reference first."""
+    """Our runtimes of an edition on a device, the reference first; the last is tuned on."""
     if given.edition == "int8":
         return ("int8",)
     on_cpu = given.device == "cpu" or (given.device == "auto" and not torch.cuda.is_available())
@@ -100,39 +87,11 @@ def _parsed(arguments: list[str] | None) -> Namespace:
     told = "of the models: exact beside Hugging Face, or int8, which is another model"
     add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
     add("--device", default="auto", help='"auto", "cpu", "cuda", …')
-    runtimes = "ours, with commas, the reference first (default: all that run on the device)"
-    add("--runtimes", help=f"{runtimes}; methods are tuned on the last")
     limits = "held-out prompts of each domain: greedy, T = 1 with top-k 50, T = 1 (the best only)"
     add("--limit", type=int, nargs=3, metavar=("GREEDY", "TOP_K", "FREE"), help=limits)
     add("--others", type=int, help="of these prompts, those that the slower baselines run too")
-    told = "of each method, tried on development prompts (default: all)"
-    add("--settings", type=int, help=told)
+    add("--settings", type=int, help="of each method, tried on development prompts (default: all)")
     parser.add_common("--max-new-tokens")
-    add("--repeats", type=int, default=1, help="of every method on each prompt")
     parser.add_common("--seed", 0)
     parser.add_common("--out", MEASURED)
-    given = parser.parse_args(arguments)
-    if given.runtimes and (given.edition == "int8" or "int8" in given.runtimes.split(",")):
-        parser.error("--edition int8 races on a runtime of its own: give it without --runtimes")
-    return given
-
-
-def _show(table: "DataFrame") -> None:
-    """Print a line per method, runtime, sampler and prompt set: ms per token, and the ratio to each
-    baseline.
-    """
-    conditions = ["temperature", "top_k", "domain"]
-    for (temperature, top_k, name), own in table.groupby(conditions, sort=False):
-        sampling = sampling_of(temperature, top_k or None)
-        print(f"\n{sampling}, {own.prompts.iloc[0]} prompts ({name})")
-        for (method, runtime), rows in own.groupby(["method", "runtime"], sort=False):
-            first = rows.iloc[0]
-            ratios = "  ".join(
-                f"÷ {row.baseline} {row.ratio:.2f} ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
-                for row in rows.itertuples()
-            )
-            print(
-                f"{'*' if first.chosen else ' '}{method:16} {runtime:22}"
-                f" {first.ms_per_token:6.2f} ms  {first.tokens_per_round:4.2f} tokens per round "
-                f" {ratios}"
-            )
+    return parser.parse_args(arguments)

@@ -43,8 +43,7 @@ class Contender:
 
     method     its kind, such as "chain" or "hf_generate"
     setting    what was chosen within the method, in words
-    run        from a prompt, a number of new tokens and a seed to a continuation by exactly so
-               many tokens: a stop token among them ends nothing
+    run        from a prompt, a number of new tokens and a seed to exactly so many tokens
     exact      its tokens must be the target's own for the seed, but for rounding
     told       it tells its tokens
     """
@@ -104,9 +103,7 @@ def time_rounds(
     on_start: Callable[[], object] = lambda: None,
 ) -> tuple[list[Round], float]:
     """The rounds of one generation, and the seconds from the start of the first to the end of the
-    last, with what lies between them.
-
-    on_start    called when the prompt has been read, just before the clock starts
+    last; `on_start` is called when the prompt has been read, just before.
     """
     context = prompt if isinstance(prompt, Context) else Context.of(prompt)
     read_prompt(target, draft, context)

@@ -4,6 +4,7 @@ takes a handful. Those of a middle model or an n-gram table need a ladder that h
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 from specdec_lib.core.chance import Sampler
@@ -23,7 +24,6 @@ from specdec_lib.workload import Ladder
 
 Drafts = Mapping[str, Draft]
 
-OURS = ("n-gram", "chain", "tree", "staged chain", "staged", "cascade", "comb", "copies first")
 ON_TREES = ("staged", "copies first")  # built on the best trees
 TOKEN_BY_TOKEN = "token by token"
 TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # budget and depth
@@ -31,15 +31,8 @@ TREES = ((2, 2), (3, 3), (4, 4), (6, 4), (8, 4), (8, 6), (12, 6), (16, 6))  # bu
 WISER = ((3, 3), (4, 4), (6, 5), (8, 6))
 FLOORS = (0.0, 0.05, 0.15)
 CHAINS = ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))  # length and floor
-MATRICES = (
-    ((1, 4), (0, 4)),
-    ((1, 8), (0, 4)),
-    ((2, 4), (0, 4)),
-    ((1, 0), (0, 4)),
-    ((2, 0), (0, 8)),
-    ((3, 4), (0, 4)),
-    ((1, 12), (0, 8)),
-)
+SIZES = ((1, 4, 4), (1, 8, 4), (2, 4, 4), (1, 0, 4), (2, 0, 8), (3, 4, 4), (1, 12, 8))
+MATRICES = tuple(((to_target, copies), (0, reviewed)) for to_target, copies, reviewed in SIZES)
 DEEPER = (
     ((1, 1, 4), (0, 1, 4), (0, 0, 4)),
     ((1, 0, 4), (0, 1, 4), (0, 0, 4)),
@@ -48,9 +41,7 @@ DEEPER = (
 
 
 def with_int8_drafts(ladder: Ladder) -> Ladder:
-    """The same ladder with its drafts in the int8 edition, which is quicker: they have no say in
-    the output.  Those that the fast runtime does not know stay as they are.
-    """
+    """The same ladder with quicker drafts, in the int8 edition where the runtime knows it."""
     found = {}
     for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
         if isinstance(model, FastModel) and model.edition == "exact":
@@ -67,17 +58,13 @@ def drafts(
 
     Raises ValueError for another method.
     """
-    if method not in (AUTOREGRESSIVE, *OURS):
-        raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}
+    if method not in OURS:
+        raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
     if method in ON_TREES:
-        built_on = trees(ladder, sampler) if best is None else best
-        return {"staged": _staged, "copies first": _copies_first}[method](ladder, sampler, built_on)
-    if method in ("cascade", "comb"):
-        return _cascades(ladder, sampler, width=3 if method == "comb" else 1)
-    makers = {"n-gram": _ngrams, "chain": _chains, "tree": trees, "staged chain": _staged_chains}
-    return makers[method](ladder, sampler)
+        return MAKERS[method](ladder, sampler, trees(ladder, sampler) if best is None else best)
+    return MAKERS[method](ladder, sampler)
 
 
 def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
@@ -95,15 +82,15 @@ def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
 def _ngrams(ladder: Ladder, sampler: Sampler) -> Drafts:
     """No network but the target: copies of the text so far, the n-gram table, both in one tree."""
     found: dict[str, Draft] = {
-        f"Max-Gram, {length} tokens": MaxGram(None, length) for length in (2, 4, 8, 16)
+        f"Max-Gram, {length} tokens{after}": MaxGram(None, length, least=least)
+        for lengths, after, least in (((2, 4, 8, 16), "", 1), ((4, 8), " after 2 or more", 2))
+        for length in lengths
     }
-    for length in (4, 8):
-        found[f"Max-Gram, {length} tokens after 2 or more"] = MaxGram(None, length, least=2)
     if ladder.katz is None:
         return found
     for size in (2, 4, 8):
-        table = scout(ladder, sampler, obeyed="target", budget=size, depth=4)
-        found[f"n-gram tree of {size}"] = table
+        name = f"n-gram tree of {size}"
+        found[name] = scout(ladder, sampler, obeyed="target", budget=size, depth=4)
     for size, length in ((2, 4), (4, 4), (4, 8)):
         both = (MaxGram(None, length, least=2), found[f"n-gram tree of {size}"])
         found[f"n-gram tree of {size} and Max-Gram, {length} tokens"] = MergedDraft(both)
@@ -156,7 +143,7 @@ def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
     }
 
 
-def _cascades(ladder: Ladder, sampler: Sampler, *, width: int) -> Drafts:
+def _cascades(ladder: Ladder, sampler: Sampler, *, width: int = 1) -> Drafts:
     """K matrices whose models review what Max-Gram, or a smaller model over it, guesses."""
     copies = MaxGram(None, 4)
     comb = f", combs of {width}" if width > 1 else ""
@@ -173,9 +160,7 @@ def _cascades(ladder: Ladder, sampler: Sampler, *, width: int) -> Drafts:
 
 
 def _copies_first(ladder: Ladder, sampler: Sampler, best: Mapping[str, TreeDraft]) -> Drafts:
-    """Horizontal cascades over the best trees: copies first, and a tree where there are none; or a
-    tree with a tail of copies.
-    """
+    """Copies first, and one of the best trees where there are none; or a tree, then copies."""
     found: dict[str, Draft] = {}
     for (name, tree), length, least in product(best.items(), (4, 8), (2, 3)):
         first = FirstDraft((MaxGram(None, length, least=least), tree), 2)
@@ -193,3 +178,16 @@ def _guessers(ladder: Ladder) -> dict[str, CachedModel | FastModel]:
 
 def _above(floor: float) -> str:
     return f", floor {floor:g}" if floor else ""
+
+
+MAKERS = {
+    "n-gram": _ngrams,
+    "chain": _chains,
+    "tree": trees,
+    "staged chain": _staged_chains,
+    "staged": _staged,
+    "cascade": _cascades,
+    "comb": partial(_cascades, width=3),
+    "copies first": _copies_first,
+}
+OURS = tuple(MAKERS)

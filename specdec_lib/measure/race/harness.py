@@ -4,7 +4,6 @@ machine for a while slows all of them.
 
 import math
 import random
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,9 +11,9 @@ import psutil
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.measure.race.contenders import Contender, Continuation
+from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, NearTie, near_tie
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -39,13 +38,11 @@ class TargetText:
 
 @dataclass(frozen=True)
 class Timing:
-    """One contender on one text; its counts are those of the fastest repeat.
+    """One contender on one text.
 
-    seconds         the median of the repeats
-    least_seconds   the fastest repeat
     repetition      of the tokens it wrote; NaN where it does not tell them
     loops           whether the target's own text repeats itself
-    same            whether its text is the target's own in every repeat; None if it need not be
+    same            whether its text is the target's own; None if it need not be
     margin          nats by which the target prefers its own token at the first other one, else NaN
     rounding        whether that is rounding; None where there is no other token
     load            processes that wanted to run, averaged over a minute by the system
@@ -60,7 +57,6 @@ class Timing:
     tokens: int
     timed_tokens: int
     seconds: float
-    least_seconds: float
     rounds: int
     accepted: int = 0
     tried: int = 0
@@ -90,113 +86,93 @@ def race(
     target: LanguageModel,
     *,
     seed: int = 0,
-    repeats: int = 1,
     warm_up: TargetText | int = WARM_UP,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
     """Per text the timings of all contenders, in their order; a text is run when its timings are
     taken.
 
-    repeats    of every contender on each text, in a new order each time
     warm_up    what each contender first writes, untimed and, where `strict`, checked: another text,
                or so many tokens of the first
     strict     refuse a text that is not the target's own by more than rounding, or by more than
                `TWO_PROGRAMS` nats
 
-    Raises ValueError if there is no repeat, a contender writes another number of tokens, or, where
-    `strict`, an exact one another text: it would be timed for other work.
+    Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
+    one another text: it would be timed for other work.
     """
-    if repeats < 1:
-        raise ValueError(f"at least 1 repeat is needed, got {repeats}")
     places = range(len(contenders))
     for number, text in enumerate(texts):
         if number == 0:
-            _warm(contenders, text, warm_up, target, strict)
-        order = random.Random(f"{seed}/{text.name}")
-        made: list[list[Continuation]] = [[] for _ in places]
-        for _ in range(repeats):
-            for place in order.sample(places, len(places)):
-                run = contenders[place].run
-                made[place].append(run(text.prompt, len(text.tokens), text.seed))
+            first = warm_up
+            if isinstance(warm_up, int):
+                first = replace(text, tokens=text.tokens[:warm_up])
+            for contender in contenders if first.tokens else ():
+                found = contender.run(first.prompt, len(first.tokens), first.seed)
+                if strict:
+                    _difference(contender, first, found, target, strict)
+        made: dict[int, Continuation] = {}
+        for place in random.Random(f"{seed}/{text.name}").sample(places, len(places)):
+            made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
         yield [
-            _timing(contender, text, found, _difference(contender, text, found, target, strict))
-            for contender, found in zip(contenders, made, strict=True)
+            _timing(one, text, made[place], _difference(one, text, made[place], target, strict))
+            for place, one in enumerate(contenders)
         ]
 
 
-def _warm(
-    contenders: Sequence[Contender],
-    first: TargetText,
-    warm_up: TargetText | int,
-    target: LanguageModel,
-    strict: bool,
-) -> None:
-    if isinstance(warm_up, int):
-        warm_up = replace(first, tokens=first.tokens[:warm_up])
-    for contender in contenders if warm_up.tokens else ():
-        found = contender.run(warm_up.prompt, len(warm_up.tokens), warm_up.seed)
-        if strict:
-            _difference(contender, warm_up, [found], target, strict)
+def race_drafts(
+    ladder: Ladder,
+    drafts: Mapping[str, tuple[str, Draft]],
+    sampler: Sampler,
+    prompts: Sequence[Prompt],
+    *,
+    tokens: int,
+    seed: int = 0,
+) -> Iterator[list[Timing]]:
+    """The timings of our loop with each draft: by setting, its method and itself."""
+    contenders = [
+        ours(ladder.target, draft, sampler, method=method, setting=name)
+        for name, (method, draft) in drafts.items()
+    ]
+    texts = target_texts(ladder, prompts, sampler, tokens=tokens, seed=seed)
+    return race(contenders, texts, ladder.target, seed=seed)
 
 
 def _difference(
-    contender: Contender,
-    text: TargetText,
-    found: Sequence[Continuation],
-    target: LanguageModel,
-    strict: bool,
+    contender: Contender, text: TargetText, found: Continuation, target: LanguageModel, strict: bool
 ) -> NearTie | None:
-    """The worst difference from the target's text among the repeats: one that is no rounding before
-    one that is, then the widest; None where there is none, or none is to be found.
-    """
-    for one in found:
-        if contender.told and len(one.tokens) != len(text.tokens):
-            raise ValueError(
-                f"{contender.name} wrote {len(one.tokens)} tokens of {text.name},"
-                f" {len(text.tokens)} were asked for"
-            )
-    chance, written = Chance(text.seed, contender.sampler), dict.fromkeys(o.tokens for o in found)
-    ties = [
-        near_tie(target, text.prompt, text.tokens, tokens, chance, floor=TWO_PROGRAMS)
-        for tokens in (written if contender.exact else ())
-    ]
-    worst = max(
-        filter(None, ties), key=lambda tie: (tie.verdict != ROUNDING, tie.margin), default=None
-    )
-    if strict and worst and (worst.verdict != ROUNDING or worst.margin > TWO_PROGRAMS):
+    """The difference from the target's text; None where there is none, or none is to be found."""
+    if contender.told and len(found.tokens) != len(text.tokens):
         raise ValueError(
-            f"{contender.name} does not write what the target does: token {worst.place} of"
-            f" {text.name} lies {worst.margin:.3g} nats below the best"
+            f"{contender.name} wrote {len(found.tokens)} tokens of {text.name},"
+            f" {len(text.tokens)} were asked for"
         )
-    return worst
+    if not contender.exact:
+        return None
+    both, chance = (text.tokens, found.tokens), Chance(text.seed, contender.sampler)
+    tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
+    if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
+        raise ValueError(
+            f"{contender.name} does not write what the target does: token {tie.place} of"
+            f" {text.name} lies {tie.margin:.3g} nats below the best"
+        )
+    return tie
 
 
 def _timing(
-    contender: Contender,
-    text: TargetText,
-    found: Sequence[Continuation],
-    difference: NearTie | None,
+    contender: Contender, text: TargetText, found: Continuation, difference: NearTie | None
 ) -> Timing:
-    fastest = min(found, key=lambda one: one.seconds)
+    counted = ("timed_tokens", "seconds", "rounds", "accepted", "tried", "passes")
     return Timing(
-        method=contender.method,
-        runtime=contender.runtime,
-        setting=contender.setting,
+        **{name: vars(contender)[name] for name in ("method", "runtime", "setting")},
+        **{name: vars(found)[name] for name in counted},
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
         prompt=text.name,
-        tokens=len(fastest.tokens) if contender.told else fastest.timed_tokens,
-        timed_tokens=fastest.timed_tokens,
-        seconds=statistics.median(one.seconds for one in found),
-        least_seconds=fastest.seconds,
-        rounds=fastest.rounds,
-        accepted=fastest.accepted,
-        tried=fastest.tried,
-        repetition=repetition(fastest.tokens) if contender.told else math.nan,
+        tokens=len(found.tokens) if contender.told else found.timed_tokens,
+        repetition=repetition(found.tokens) if contender.told else math.nan,
         loops=text.loops,
         same=difference is None if contender.exact else None,
         margin=difference.margin if difference else math.nan,
         rounding=difference.verdict == ROUNDING if difference else None,
         load=psutil.getloadavg()[0],
-        passes=fastest.passes,
     )

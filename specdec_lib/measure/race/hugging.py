@@ -1,10 +1,15 @@
-"""What a user of Hugging Face would pick instead: `generate`, assisted generation with the same
-draft, prompt lookup.
+"""What a user would pick instead: `generate` of Hugging Face, its assisted generation with the same
+draft, its prompt lookup; and llama.cpp on the file that the target is from.
 """
 
 import copy
+import json
+import os
+import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from transformers import PreTrainedModel
@@ -15,6 +20,7 @@ from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
 from specdec_lib.models.cut_head import CutHead
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
+LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"
 DRAFT = "assistant_model"
 ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
     (2, "constant", 0.0),
@@ -41,21 +47,19 @@ class Portions:
         self.times: list[float] = []
         self.sizes: list[int] = []
 
-    def put(self, tokens: object) -> None:
+    def put(self, tokens: torch.Tensor) -> None:
         """Note a portion; `generate` calls this."""
-        self.times.append(self.clock())
-        self.sizes.append(int(tokens.numel()))
+        self.end()
+        self.sizes.append(tokens.numel())
 
     def end(self) -> None:
-        """Note the end; `generate` calls this."""
+        """Note the time, at last that of the end; `generate` calls this."""
         self.times.append(self.clock())
 
     def continuation(self, tokens: tuple[int, ...]) -> Continuation:
-        """The generation, timed without its first portion of new tokens: the pass that made it also
-        read the prompt.
+        """The generation, timed without its first portion of new tokens, made while reading.
 
-        Raises ValueError unless the portions add up to the tokens and all but the first hold one or
-        more.
+        Raises ValueError unless the portions add up to the tokens and all but the first hold some.
         """
         new = self.sizes[1:]
         complete = len(self.times) == len(self.sizes) + 1 and sum(new) == len(tokens)
@@ -72,41 +76,27 @@ def hugging_contenders(
     method: str, model: PreTrainedModel, draft: PreTrainedModel, sampler: Sampler
 ) -> list[Contender]:
     """One of the methods `HF`, a contender per setting."""
-    if method == GENERATE:
-        return [_contender(method, model, sampler, TOKEN_BY_TOKEN, dict)]
-    if method == LOOKUP:
-        return [
-            _contender(
-                method,
-                model,
-                sampler,
-                f"{count} tokens, endings of up to {longest}",
-                {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}.copy,
-            )
-            for count, longest in LOOKED_UP
-        ]
     plain = copy.deepcopy(draft.generation_config)
 
-    def prepared(count: int, schedule: str, confidence: float) -> Callable[[], Mapping]:
-        def options() -> Mapping:
-            # anew each time: the heuristic schedule leaves its last value in the draft's
-            config = copy.deepcopy(plain)
-            config.num_assistant_tokens, config.num_assistant_tokens_schedule = count, schedule
-            config.assistant_confidence_threshold = confidence
-            draft.generation_config = config
-            return {DRAFT: draft}
+    def assisted(count: int, schedule: str, confidence: float) -> Mapping:
+        # anew each time: the heuristic schedule leaves its last value in the draft's
+        config = copy.deepcopy(plain)
+        config.num_assistant_tokens, config.num_assistant_tokens_schedule = count, schedule
+        config.assistant_confidence_threshold = confidence
+        draft.generation_config = config
+        return {DRAFT: draft}
 
-        return options
+    def looked_up(count: int, longest: int) -> Mapping:
+        return {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
 
+    words, options, settings = {
+        GENERATE: (TOKEN_BY_TOKEN, dict, [()]),
+        LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
+        ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
+    }[method]
     return [
-        _contender(
-            method,
-            model,
-            sampler,
-            f"{count} tokens, {schedule}, confidence {confidence:g}",
-            prepared(count, schedule, confidence),
-        )
-        for count, schedule, confidence in ASSISTED
+        _contender(method, model, sampler, words.format(*one), partial(options, *one))
+        for one in settings
     ]
 
 
@@ -127,13 +117,8 @@ def _contender(
         given = torch.tensor([prompt], device=model.device)
         torch.manual_seed(seed)
         portions = Portions()
-        fixed = {
-            "attention_mask": torch.ones_like(given),
-            "max_new_tokens": count,
-            "eos_token_id": None,
-            "pad_token_id": 0,
-            "streamer": portions,
-        }
+        fixed = {"attention_mask": torch.ones_like(given), "max_new_tokens": count}
+        fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
         chosen = options()
         head = chosen[DRAFT].get_output_embeddings() if DRAFT in chosen else None
         if isinstance(head, CutHead):
@@ -144,3 +129,30 @@ def _contender(
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
     runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
     return Contender(method, runtime, setting, sampler, run, exact)
+
+
+def llama_cpp(sampler: Sampler) -> Contender | None:
+    """Plain decoding by llama.cpp; None, said in a line, where its program or the file is absent.
+
+    `llama-bench` times tokens after a prompt of the same length, one at a time.  It tells no
+    tokens: what they cost does not depend on which they are, nor on how they are chosen.
+    """
+    program, file = shutil.which(PROGRAM), os.environ.get(FILE)
+    if program is None or file is None:
+        lacking = f"{PROGRAM} is not on the PATH" if program is None else f"{FILE} names no file"
+        print(f"{LLAMA_CPP} does not race: {lacking}")
+        return None
+    threads = str(torch.get_num_threads())
+
+    def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+        shape = {"-m": file, "-p": "0", "-n": str(count), "-d": str(len(prompt)), "-t": threads}
+        options = shape | {"-r": "1", "-ngl": "0", "-o": "json"}
+        command = [program, *(word for option in options.items() for word in option)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise ValueError(f"{PROGRAM} failed on {file}: {last}")
+        [found] = json.loads(done.stdout)
+        return Continuation((), count, sum(found["samples_ns"]) / 1e9, count)
+
+    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False, told=False)

@@ -1,19 +1,33 @@
 """Who races: every method at the setting that is fastest on development prompts."""
 
+import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import torch
+from transformers import PreTrainedModel
+
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import ON_TREES, OURS, TOKEN_BY_TOKEN, drafts, trees
-from specdec_lib.measure.race.harness import TargetText
-from specdec_lib.measure.race.hugging import ASSIST, HF, LOOKUP, hugging_contenders
-from specdec_lib.measure.race.llama_cpp import llama_cpp
-from specdec_lib.measure.race.tuning import as_precise, calibrate, tune_contenders
+from specdec_lib.measure.race.harness import WARM_UP, TargetText, race
+from specdec_lib.measure.race.hugging import (
+    ASSIST,
+    GENERATE,
+    HF,
+    LOOKUP,
+    hugging_contenders,
+    llama_cpp,
+)
 from specdec_lib.workload import Ladder
 
 BUILT_ON = 3  # of the best trees
 FINALISTS = ("staged", "cascade", "copies first")
+KEPT = 1 / 3  # of the settings, from stage to stage; two at the least
+CALIBRATION = 12  # tokens that settle which precision Hugging Face is faster in
+REPEATS = 2
 Say = Callable[[str], None]
 
 
@@ -64,18 +78,17 @@ def tune_lineup(
     (runtime, ladder), lineup = list(ladders.items())[-1], Lineup()
     found: dict[str, Contender] = {}
 
-    def settle(method: str, grid: Sequence[Contender]) -> list[str]:
-        tried = spread(grid, most)
+    def settle(method: str, grid: Mapping[str, Contender]) -> list[str]:
+        tried = spread([*grid.values()], most)
         left = tune_contenders(tried, texts, ladder.target, stages=stages, seed=seed)
-        found[method] = left[0].contender
-        choice = TunedSetting(found[method].setting, left[0].ms_per_token, left[0].tried)
+        found[method], milliseconds = left[0]
+        choice = TunedSetting(found[method].setting, milliseconds, len(tried))
         lineup.best[method] = choice
         say(f"  {method}: {choice.setting}: {_told(choice)}")
-        return [one.contender.setting for one in left]
+        return [one.setting for one, _ in left]
 
     for method in methods:
-        grid = _grid(ladder, runtime, sampler, method, lineup.built_on)
-        left = settle(method, list(grid.values()))
+        left = settle(method, _grid(ladder, runtime, sampler, method, lineup.built_on))
         if method == "tree":
             lineup = replace(lineup, built_on=tuple(left[:BUILT_ON]))
     if hugging:
@@ -83,11 +96,11 @@ def tune_lineup(
         precision = str(network.dtype).removeprefix("torch.")
         lineup = replace(lineup, precision=precision, note=note)
         for method in (ASSIST, LOOKUP):
-            settle(method, [*_hugging(ladders, sampler, method, network).values()])
+            settle(method, _hugging(ladders, sampler, method, network))
     finalists = [found[method] for method in FINALISTS if method in found]
     if len(finalists) > 1:
         final = tune_contenders(finalists, texts, ladder.target, stages=[sum(stages)], seed=seed)
-        lineup = replace(lineup, chosen=final[0].contender.method)
+        lineup = replace(lineup, chosen=final[0][0].method)
     return lineup
 
 
@@ -97,66 +110,118 @@ def spread(grid: Sequence[Contender], most: int | None) -> list[Contender]:
     return [grid[at * len(grid) // size] for at in range(size)]
 
 
+def tune_contenders(
+    contenders: Sequence[Contender],
+    texts: Sequence[TargetText],
+    target: LanguageModel,
+    *,
+    stages: Sequence[int],
+    seed: int = 0,
+) -> list[tuple[Contender, float]]:
+    """The contenders left after the last stage, the fastest first, with their milliseconds per
+    token: all race on a few texts, and the better ones on more; those of earlier stages count too.
+
+    Texts that loop are passed over as long as there are others.  Raises ValueError if there is no
+    contender, or there are fewer texts than stages.
+    """
+    if not contenders or len(texts) < len(stages):
+        raise ValueError(
+            f"tuning needs contenders and at least {len(stages)} texts, got {len(contenders)} and"
+            f" {len(texts)}"
+        )
+    ordered, used = sorted(texts, key=lambda text: text.loops), 0
+    left, seconds, tokens = list(contenders), {}, {}
+
+    def per_token(one: Contender) -> float:
+        return 1000 * seconds[one] / max(1, tokens[one])
+
+    for number, added in enumerate(stages):
+        share = ordered[used : used + added] or ordered[-1:]
+        used += added
+        warm_up = 0 if number else WARM_UP
+        for timings in race(left, share, target, seed=seed, warm_up=warm_up):
+            for one, timing in zip(left, timings, strict=True):
+                seconds[one] = seconds.get(one, 0.0) + timing.seconds
+                tokens[one] = tokens.get(one, 0) + timing.timed_tokens
+        left.sort(key=per_token)
+        if number + 1 < len(stages):
+            left = left[: max(2, math.ceil(KEPT * len(left)))]
+    return [(one, per_token(one)) for one in left]
+
+
+def calibrate(ladder: Ladder, sampler: Sampler, text: TargetText) -> tuple[PreTrainedModel, str]:
+    """The target in the precision in which `generate` is faster; what the other took, in words."""
+    plain, count = ladder.target.model, min(CALIBRATION, len(text.tokens))
+    models = {"float32": plain, "bfloat16": _as_precise(plain, torch.bfloat16)}
+    seconds = dict.fromkeys(models, math.inf)
+    for repeat in range(1 + REPEATS):  # the first is not counted
+        for name, model in models.items():
+            [generate] = hugging_contenders(GENERATE, model, model, sampler)
+            made = generate.run(text.prompt, count, repeat)
+            if repeat:
+                seconds[name] = min(seconds[name], made.seconds / max(1, made.timed_tokens))
+    faster, slower = sorted(models, key=seconds.__getitem__)
+    ratio = seconds[slower] / seconds[faster]
+    return models[faster], f"{slower} took {ratio:.1f} times as long on {count} tokens"
+
+
 def contenders(
     ladders: Mapping[str, Ladder], sampler: Sampler, lineup: Lineup
 ) -> tuple[list[Contender], list[Contender]]:
-    """Our methods beside plain decoding on the last runtime, and the others: plain decoding on
-    every other runtime, Hugging Face's ways where it races, and llama.cpp where it runs the same
-    edition of the target.
+    """Our methods beside plain decoding on the last runtime; and the others: plain decoding on
+    every other runtime, Hugging Face's ways where it races, llama.cpp where it runs the same
+    edition.
     """
-    *slower, (runtime, ladder) = list(ladders.items())
-    main, others = [_plain(ladder, runtime, sampler)], [_plain(b, a, sampler) for a, b in slower]
+    *others, main = (
+        [*_grid(ladder, runtime, sampler, AUTOREGRESSIVE, ()).values()]
+        for runtime, ladder in ladders.items()
+    )
+    others, (runtime, ladder) = [one for [one] in others], list(ladders.items())[-1]
     for method, choice in lineup.best.items():
         if method not in HF:
             grid = _grid(ladder, runtime, sampler, method, lineup.built_on)
-            main.append(_noted(grid[choice.setting], f"{_told(choice)} on development prompts"))
+            main.append(_noted(grid[choice.setting], _told(choice)))
     if lineup.precision:
         plain = next(iter(ladders.values())).target.model
-        network = as_precise(plain, lineup.precision)
+        network = _as_precise(plain, getattr(torch, lineup.precision))
         for method in HF:
-            grid = _hugging(ladders, sampler, method, network)
-            choice = lineup.best.get(method)
+            grid, choice = _hugging(ladders, sampler, method, network), lineup.best.get(method)
             setting = choice.setting if choice else TOKEN_BY_TOKEN
-            note = f"{_told(choice)} on development prompts" if choice else lineup.note
-            others.append(_noted(grid[setting], note))
+            others.append(_noted(grid[setting], _told(choice) if choice else lineup.note))
     elif runtime == "int8" and (there := llama_cpp(sampler)):
         others.append(there)
     return main, others
-
-
-def needed_for(method: str) -> tuple[str, ...]:
-    """The methods to tune so that this one can be."""
-    return ("tree", method) if method in ON_TREES else (method,)
 
 
 def _grid(
     ladder: Ladder, runtime: str, sampler: Sampler, method: str, built_on: Sequence[str]
 ) -> dict[str, Contender]:
     """The contenders of one of our methods, by setting."""
-    best = None
-    if built_on and method in ON_TREES:
-        every = trees(ladder, sampler)
-        best = {name: every[name] for name in built_on}
-    grid = drafts(ladder, sampler, method, best)
-    labels = {"method": method, "runtime": runtime}
-    return {n: ours(ladder.target, grid[n], sampler, setting=n, **labels) for n in grid}
+    every = trees(ladder, sampler) if built_on and method in ON_TREES else {}
+    best = {name: every[name] for name in built_on} if every else None
+    return {
+        name: ours(ladder.target, one, sampler, method=method, setting=name, runtime=runtime)
+        for name, one in drafts(ladder, sampler, method, best).items()
+    }
 
 
 def _hugging(
-    ladders: Mapping[str, Ladder], sampler: Sampler, method: str, network: object
+    ladders: Mapping[str, Ladder], sampler: Sampler, method: str, network: PreTrainedModel
 ) -> dict[str, Contender]:
     """The contenders of one of Hugging Face's ways, by setting."""
-    draft = as_precise(next(iter(ladders.values())).draft.model, network.dtype)
+    draft = _as_precise(next(iter(ladders.values())).draft.model, network.dtype)
     return {one.setting: one for one in hugging_contenders(method, network, draft, sampler)}
 
 
-def _plain(ladder: Ladder, runtime: str, sampler: Sampler) -> Contender:
-    [plain] = _grid(ladder, runtime, sampler, AUTOREGRESSIVE, ()).values()
-    return plain
+def _as_precise(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """The model itself if it has this precision, else a copy that has."""
+    return model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
 
 
 def _told(choice: TunedSetting) -> str:
-    return f"{choice.ms_per_token:.2f} ms per token, the best of {choice.tried}"
+    return (
+        f"{choice.ms_per_token:.2f} ms per token, the best of {choice.tried} on development prompts"
+    )
 
 
 def _noted(contender: Contender, note: str) -> Contender:

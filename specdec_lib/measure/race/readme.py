@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from specdec_lib.core.files import README
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.table import stored_race
+from specdec_lib.measure.race.table import ALL, stored_race
 from specdec_lib.measure.sweep.ratios import sampling_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 HF = "Hugging Face"  # a runtime, followed by its precision
 GUIDE = README.parent / "docs" / "guide.md"
@@ -33,50 +31,41 @@ NAMES = {  # of the methods of `ratio_table`
 }
 
 
-def shown_races(edition: str) -> Iterator[tuple[str, Path, "DataFrame"]]:
+def shown_races(edition: str) -> Iterator[tuple[str, Path, pd.DataFrame]]:
     """The stored races of an edition that pages show: mark, page and table."""
     yield *MARKS[edition], stored_race(edition=edition)
     for mark, machine in OTHERS[edition].items():
         yield mark, GUIDE, stored_race(machine, edition=edition)
 
 
-def speeds(table: "DataFrame") -> str:
+def speeds(table: pd.DataFrame) -> str:
     """Milliseconds per token of every method, and its speed ÷ plain decoding's in the fastest
-    runtime, by sampler.
-
-    table    as `ratio_table` makes it, of one edition
+    runtime, by sampler, from the `ratio_table` of one edition.
     """
-    whole = table[(table.domain == "all") & (table.baseline == AUTOREGRESSIVE)]
+    whole = table[(table.domain == ALL) & (table.baseline == AUTOREGRESSIVE)]
     sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
     whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
     arithmetic, foreign = _arithmetic(whole), whole.runtime.str.startswith(HF)
     whole = whole.assign(runtime=whole.runtime.mask(foreign, HF))
-    samplers = dict.fromkeys(zip(whole.temperature, whole.top_k, strict=True))
     parts = {
-        sampling_of(heat, k or None): whole[(whole.temperature == heat) & (whole.top_k == k)]
-        for heat, k in samplers
+        sampling_of(heat, k or None): part
+        for (heat, k), part in whole.groupby(["temperature", "top_k"], sort=False)
     }
     heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
-    lines = [
-        f"{_conditions(whole, parts)} {arithmetic}",
-        "",
-        f"| method | {' | '.join(heads)} |",
-        f"|---|{'---|---|---|' * len(parts)}",
-    ]
+    lines = [f"{_conditions(whole, parts)} {arithmetic}", "", f"| method | {' | '.join(heads)} |"]
+    lines.append(f"|---|{'---|---|---|' * len(parts)}")
+    by_method = [part.set_index(["method", "runtime"]) for part in parts.values()]
     for method, name in NAMES.items():
         runtimes = dict.fromkeys(whole[whole.method == method].runtime)
         for runtime in runtimes:
-            own = [
-                part[(part.method == method) & (part.runtime == runtime)] for part in parts.values()
-            ]
-            if all(map(len, own)):
-                cells = " | ".join(_cells(one.iloc[0]) for one in own)
+            if all((method, runtime) in part.index for part in by_method):
+                cells = " | ".join(_cells(part.loc[method, runtime]) for part in by_method)
                 said = f", {runtime} runtime" if len(runtimes) > 1 else ""
                 lines.append(f"| {name}{said} | {cells} |")
     return "\n".join(lines)
 
 
-def _conditions(whole: "DataFrame", parts: "dict[str, DataFrame]") -> str:
+def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
     """Where and on what it was measured, in words."""
     first, fewer = whole.iloc[0], whole.prompts.min()
     most = {name: part.loc[part.prompts.idxmax()] for name, part in parts.items()}
@@ -90,13 +79,12 @@ def _conditions(whole: "DataFrame", parts: "dict[str, DataFrame]") -> str:
         f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
         " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
     )
-    if fewer == whole.prompts.max():
-        return said
-    others = f"Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
-    return f"{said} {others}"
+    if fewer < whole.prompts.max():
+        said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
+    return said
 
 
-def _arithmetic(table: "DataFrame") -> str:
+def _arithmetic(table: pd.DataFrame) -> str:
     """What the target and its drafts compute in."""
     if "int8" in set(table.runtime):
         return (
@@ -104,13 +92,12 @@ def _arithmetic(table: "DataFrame") -> str:
         )
     own = "The target is in float32, and our drafts are in the int8 edition."
     foreign = table.runtime[table.runtime.str.startswith(HF)]
-    if foreign.empty:
-        return own
-    precision = foreign.iloc[0].removeprefix(HF).strip()
-    return f"{own} Hugging Face runs in {precision}, which is its faster one here."
+    precisions = foreign.str.removeprefix(HF).str.strip().head(1)
+    named = [f" Hugging Face runs in {one}, which is its faster one here." for one in precisions]
+    return own + "".join(named)
 
 
-def _cells(row: "Series") -> str:
+def _cells(row: pd.Series) -> str:
     ratio = f"{row.ratio:.2f} ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
     setting = row.setting.partition(" [")[0]
     return f"{row.ms_per_token:.2f} | {ratio} | {setting}"

@@ -7,21 +7,17 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.intervals import paired_bootstrap
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
-from specdec_lib.measure.race.hugging import HF
-from specdec_lib.measure.race.llama_cpp import METHOD as LLAMA_CPP
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from specdec_lib.measure.race.hugging import HF, LLAMA_CPP
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
@@ -34,7 +30,7 @@ PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tok
 KEY = ["method", "runtime"]
 
 
-def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> "DataFrame":
+def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
     """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
     prompts that method and baseline share; of the autoregressive contenders the fastest, of
     whatever runtime, is that baseline.
@@ -43,8 +39,6 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], st
 
     Raises ValueError if two contenders share no prompt.
     """
-    import pandas as pd
-
     found = []
     table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
     table["domain"] = table.prompt.str.partition("/")[0]
@@ -56,12 +50,8 @@ def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], st
     return pd.DataFrame(found)
 
 
-def write_table(path: Path, table: "DataFrame", columns: Sequence[str]) -> None:
-    """Write a CSV file, whole or not at all, in which rows of other editions stay; numbers have six
-    digits, NaN is empty.
-    """
-    import pandas as pd
-
+def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Write a CSV file, whole or not at all, in which rows of other editions stay."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file():
         before = pd.read_csv(path)
@@ -73,13 +63,10 @@ def write_table(path: Path, table: "DataFrame", columns: Sequence[str]) -> None:
 
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
-) -> "DataFrame":
-    """The stored race of a machine in one edition; "" takes the one on the most prompts.
-
-    Raises ValueError if there is none.
+) -> pd.DataFrame:
+    """The stored race of a machine in one edition, or of any that on the most prompts.  Raises
+    ValueError if there is none.
     """
-    import pandas as pd
-
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
     tables = [pd.read_csv(path) for path in paths if not path.stem.endswith("_prompts")]
     own = [table[table.edition == edition] for table in tables]
@@ -94,14 +81,12 @@ def stored_race(
 
 def where() -> dict[str, object]:
     """What the times depend on besides the machine: threads and versions, as columns."""
-    versions = (
-        f"python {platform.python_version()}, torch {torch.__version__},"
-        f" transformers {transformers.__version__}"
-    )
+    versions = f"python {platform.python_version()}, torch {torch.__version__}"
+    versions += f", transformers {transformers.__version__}"
     return {"threads": torch.get_num_threads(), "versions": versions}
 
 
-def _rows(timings: "DataFrame") -> Iterator[dict[str, object]]:
+def _rows(timings: pd.DataFrame) -> Iterator[dict[str, object]]:
     contenders = {key: own.set_index("prompt") for key, own in timings.groupby(KEY, sort=False)}
     plain = [key for key in contenders if key[0] == AUTOREGRESSIVE]
     fastest = min(plain, key=lambda key: _per_token(contenders[key]), default=None)
@@ -115,26 +100,23 @@ def _rows(timings: "DataFrame") -> Iterator[dict[str, object]]:
                 yield names | _row(own.loc[shared], base.loc[shared])
 
 
-def _row(own: "DataFrame", base: "DataFrame") -> dict[str, object]:
+def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    ratio, low, high = paired_bootstrap(*columns)
     a, b, c, d = (column.to_numpy(float) for column in columns)
     both = (b > 0) & (d > 0)
     logs = np.log(a[both] * d[both] / (c[both] * b[both]))
-    first, timed = own.iloc[0], own.timed_tokens.sum()
+    first, milliseconds = own.iloc[0], 1000 * _per_token(own)
     return {
         "temperature": first.temperature,
         "top_k": first.top_k,
         "prompts": len(own),
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
-        "ms_per_token": 1000 * _per_token(own),
-        "ratio": ratio,
-        "ratio_low": low,
-        "ratio_high": high,
+        "ms_per_token": milliseconds,
+        **named_interval("ratio", bootstrap(*columns)),
         "geometric_mean": math.exp(logs.mean()) if len(logs) else math.nan,
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-        "least_ms_per_token": 1000 * own.least_seconds.sum() / timed,
+        "least_ms_per_token": milliseconds,  # older files have the fastest of several repeats
         "divergences": own.margin.notna().sum(),
         "margin": own.margin.max(),
         "setting": first.setting,
@@ -144,5 +126,5 @@ def _row(own: "DataFrame", base: "DataFrame") -> dict[str, object]:
     }
 
 
-def _per_token(timings: "DataFrame") -> float:
+def _per_token(timings: pd.DataFrame) -> float:
     return timings.seconds.sum() / timings.timed_tokens.sum()

@@ -1,24 +1,8 @@
 """The rounds of any setting along recorded texts, in milliseconds and without the target."""
+# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.own_text import OwnText, own_text, replay_draft, work_of
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording, record
 from specdec_lib.measure.replay.replays import Replays, swi_table, widen
 from specdec_lib.measure.replay.tuning import Tuned, tune
-
-__all__ = [
-    "MAX_GRAM",
-    "CascadeSetting",
-    "OwnText",
-    "Recording",
-    "Replays",
-    "Tuned",
-    "own_text",
-    "record",
-    "replay_cascade",
-    "replay_draft",
-    "swi_table",
-    "tune",
-    "widen",
-    "work_of",
-]

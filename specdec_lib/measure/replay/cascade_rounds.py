@@ -7,6 +7,7 @@ many calls the rest of that round takes, and nothing else.
 
 import math
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from specdec_lib.drafts.cascade import converted
@@ -18,7 +19,7 @@ from specdec_lib.measure.replay.recording import (
     Choices,
     Recording,
 )
-from specdec_lib.measure.replay.rounds import rounds_along
+from specdec_lib.measure.replay.shape_rounds import rounds_along
 
 
 class CascadeRounds(NamedTuple):
@@ -65,12 +66,8 @@ def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRoun
 
     def propose(start: int) -> tuple[int, Handed]:
         handed = levels.level(0, start)
-        agreed = 0
-        for guess, token in zip(handed.guesses, text[start:], strict=False):
-            if guess.token != token:
-                break
-            agreed += 1
-        return agreed, handed
+        guessed = zip(handed.guesses, text[start:], strict=False)
+        return sum(1 for _ in takewhile(lambda both: both[0].token == both[1], guessed)), handed
 
     rounds = list(rounds_along(len(text), propose))
     passes = [sum(column) for column in zip(*(one.proposal.passes for one in rounds), strict=True)]
@@ -163,11 +160,9 @@ class _Levels:
             place = start + len(found)
             own = self._own(model, place)
             worth = model.worth[self._place(place)].get(guess.token, 0.0)
-            lenience = (
-                1.0 if guess.unreviewed_copy and setting.exempt_max_gram else setting.lenience
-            )
+            exempt = guess.unreviewed_copy and setting.exempt_max_gram
             offered = guess.offered if self.recording.sampler.temperature == 0 else 1.0
-            lenient = lenience > 1 and offered <= lenience * worth
+            lenient = setting.lenience > 1 and offered <= setting.lenience * worth and not exempt
             if guess.token != own.token and not lenient:
                 return Handed((*found, own), passes)
             found.append(Guess(guess.token, worth, False))

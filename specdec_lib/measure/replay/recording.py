@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -44,17 +45,18 @@ class CascadeSetting:
     lenience: float = 1.0
     exempt_max_gram: bool = True
 
-    def draft(self, ladder: Ladder | Pair) -> Relay:
-        """The cascade itself.
+    @property
+    def labels(self) -> dict[str, object]:
+        """The setting as columns of a table."""
+        names = {"drafters": " + ".join(self.drafters), "matrix": format_matrix(self.matrix)}
+        return names | {"lenience": self.lenience, "exempt": self.exempt_max_gram}
 
-        Raises ValueError if the ladder has no such drafter, or as `cascade.from_matrix` does.
-        """
-        parts = [
-            ladder.max_gram if name == MAX_GRAM else _model(ladder, name) for name in self.drafters
-        ]
-        return from_matrix(
-            parts, self.matrix, lenience=self.lenience, exempt_max_gram=self.exempt_max_gram
-        )
+    def draft(self, ladder: Ladder | Pair) -> Relay:
+        """The cascade itself.  Raises ValueError for other drafters, or as `from_matrix` does."""
+        known = {MAX_GRAM: ladder.max_gram}
+        parts = [known.get(name) or _model(ladder, name) for name in self.drafters]
+        more = {"lenience": self.lenience, "exempt_max_gram": self.exempt_max_gram}
+        return from_matrix(parts, self.matrix, **more)
 
 
 def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
@@ -106,14 +108,10 @@ def record(
     """The target's text of each prompt, as in a sweep, with every drafter's choices along it.
 
     texts    what the target writes under this sampler and seed; without them it is decoded here.
-             Past the end of a stored text the weakest model goes on instead of the target, which
-             changes how many passes the last round is replayed with, and nothing else
+             Past their end the weakest model goes on, which changes the last round's passes alone
 
-    Raises ValueError if there is no prompt or no drafter, the ladder has no such drafter, or
-    `max_new_tokens` is below 1.
+    Raises ValueError if there is no prompt or no drafter, or the ladder has no such drafter.
     """
-    from tqdm.auto import tqdm
-
     if not prompts or not drafters:
         raise ValueError(
             f"a recording needs prompts and drafters, got {len(prompts)} and {len(drafters)}"
@@ -123,16 +121,16 @@ def record(
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
         chance, tokens = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
         given = tokens if isinstance(tokens, Context) else Context.of(tokens)
-        run, limits = (ladder.target, NoDraft()), {"stop_tokens": ladder.stop_tokens}
         if texts is None:
-            whole = decode(*run, given, chance, max_new_tokens=max_new_tokens, **limits)
-            written, after, open_ended = whole.tokens, run, whole.stop != "context"
+            limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+            whole = decode(ladder.target, NoDraft(), given, chance, **limits)
+            written, ahead, full = whole.tokens, ladder.target, whole.stop == "context"
         else:
-            written = texts.of(prompt)[:max_new_tokens]
-            after, open_ended = (list(models.values())[-1], NoDraft()), True
+            written, ahead, full = texts.of(prompt)[:max_new_tokens], [*models.values()][-1], False
         text = written
-        if open_ended:
-            text += decode(*after, given.extended(text), chance, max_new_tokens=AHEAD).tokens
+        if not full:
+            going_on = (ahead, NoDraft(), given.extended(text), chance)
+            text += decode(*going_on, max_new_tokens=AHEAD).tokens
         copies = tuple(
             copying.propose(given.extended(text[:place]), chance).tokens[1:]
             for place in range(len(text))
@@ -155,9 +153,7 @@ def _choices(
     copies: Sequence[tuple[int, ...]],
     chance: Chance,
 ) -> dict[str, Choices]:
-    """Every model's choice at each place, and its worth of each token that is chosen or copied
-    there.
-    """
+    """Every model's choice at each place, and its worth of each token chosen or copied there."""
     chain = chain_of(given, text[:-1])
     logits = {name: model.score(given, chain) for name, model in models.items()}
     positions = range(len(given), len(given) + len(text))
@@ -185,9 +181,8 @@ def _worth(
 
 
 def _model(ladder: Ladder | Pair, name: str) -> LanguageModel:
-    middle = ladder.middle if isinstance(ladder, Ladder) else None
-    known = {} if middle is None else {"middle": middle}
-    known["draft"] = ladder.draft
+    middle = getattr(ladder, "middle", None)
+    known = ({} if middle is None else {"middle": middle}) | {"draft": ladder.draft}
     if name not in known:
         raise ValueError(f"the drafters here are {', '.join([*known, MAX_GRAM])}, got {name!r}")
     return known[name]

@@ -2,22 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import TYPE_CHECKING
 
-from specdec_lib.measure.intervals import bootstrap, named_interval, paired_bootstrap
+import pandas as pd
+
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
-from specdec_lib.measure.replay.recording import (
-    MAX_GRAM,
-    TARGET,
-    CascadeSetting,
-    Recording,
-    format_matrix,
-)
+from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
 from specdec_lib.measure.replay.tuning import LENGTHS, LENIENCES, Tuned, costs_of, swi_of, tune
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,47 +35,40 @@ class Replays:
 
     def beside(
         self, setting: CascadeSetting, prices: Mapping[str, float], texts: str
-    ) -> "DataFrame":
-        """A row for the setting, one for the best of its drafters alone under these prices, and one
-        per rival.
+    ) -> pd.DataFrame:
+        """A row for the setting, one for the best of its drafters alone, and one per rival.
 
         prices    of a pass over that of a target pass, per model; Max-Gram is free
         texts     the name of the texts to replay on
 
         The columns are: setting (its name), texts; swi, low, high; tokens_per_round;
-        acceptance_rate (accepted ÷ tried); per model that is priced its `_passes` and its `_price`
-        per round; and ratio, ratio_low, ratio_high: how many times the row's SWI the first row's
-        is.
-        Raises ValueError as `replay_cascade` does, for other texts, or if a model that runs has no
-        price.
+        acceptance_rate (accepted ÷ tried); per priced model its `_passes` and `_price` per round;
+        and ratio, ratio_low, ratio_high: how many times the row's SWI the first row's is.
+        Raises ValueError as `replay_cascade` does, for other texts, or for a model without price.
         """
-        import pandas as pd
-
         ours = costs_of(self._rounds(setting, texts), prices)
         drafter, alone = self.best_alone(setting.drafters, prices, texts)
         rows = []
         for name, one in {"this setting": setting, drafter: alone, **self.rivals}.items():
-            theirs = costs_of(self._rounds(one, texts), prices)
+            every = self._rounds(one, texts)
+            theirs = costs_of(every, prices)
             swi, low, high = bootstrap(*theirs)
-            rows.append(
-                {"setting": name, "swi": swi, "low": low, "high": high}
-                | self._round(one, prices, texts)
-                | named_interval("ratio", paired_bootstrap(*ours, *theirs))
-            )
+            rounds, tried = sum(len(one.emitted) for one in every), sum(one.tried for one in every)
+            accepted = sum(one.accepted for one in every)
+            row = {"setting": name, "swi": swi, "low": low, "high": high, "texts": len(every)}
+            row["tokens_per_round"] = sum(sum(one.emitted) for one in every) / rounds
+            row["acceptance_rate"] = accepted / tried if tried else float("nan")
+            for model, price in prices.items():
+                passes = sum(one.every_pass.get(model, 0) for one in every) / rounds
+                row |= {f"{model}_passes": passes, f"{model}_price": passes * price}
+            rows.append(row | named_interval("ratio", bootstrap(*ours, *theirs)))
         return pd.DataFrame(rows)
 
     def best_alone(
         self, drafters: Sequence[str], prices: Mapping[str, float], texts: str
     ) -> tuple[str, CascadeSetting]:
-        """The drafter with the largest SWI by itself, at its best length, and its name.
-
-        Raises ValueError as `beside` does.
-        """
-        tried = [
-            CascadeSetting((name,), ((length,),))
-            for name, length in product(drafters, LENGTHS)
-            if length
-        ]
+        """The drafter with the largest SWI alone, at its best length; raises as `beside` does."""
+        tried = [CascadeSetting((name,), ((size,),)) for name in drafters for size in LENGTHS[1:]]
         best = max(tried, key=lambda one: self.swi(one, prices, texts))
         return f"{best.drafters[0]} alone, {best.matrix[0][0]}", best
 
@@ -125,61 +109,31 @@ class Replays:
             )
         return self.known[texts, setting]
 
-    def _round(
-        self, setting: CascadeSetting, prices: Mapping[str, float], texts: str
-    ) -> dict[str, float]:
-        """The mean counts and prices of a round."""
-        every = self._rounds(setting, texts)
-        rounds, tried = sum(len(one.emitted) for one in every), sum(one.tried for one in every)
-        found = {
-            "texts": len(every),
-            "tokens_per_round": sum(sum(one.emitted) for one in every) / rounds,
-            "acceptance_rate": sum(o.accepted for o in every) / tried if tried else float("nan"),
-        }
-        for model, price in prices.items():
-            count = sum(one.passes.get(model, 0) for one in every) / rounds
-            passes = 1.0 if model == TARGET else count
-            found |= {f"{model}_passes": passes, f"{model}_price": passes * price}
-        return found
-
 
 def swi_table(
     recordings: Sequence[Recording],
     settings: Mapping[str, CascadeSetting],
     prices: Mapping[str, float],
-) -> "DataFrame":
-    """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, and
-    `swi` with `low` and `high`.
-
-    Raises ValueError as `replay_cascade` does, or if a model that runs has no price.
+) -> pd.DataFrame:
+    """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, `swi`,
+    `low`, `high`.  Raises ValueError as `replay_cascade` does, or for a model without price.
     """
-    import pandas as pd
-
     rows = []
     for name, setting in settings.items():
         rounds = [replay_cascade(recording, setting) for recording in recordings]
         swi, low, high = bootstrap(*costs_of(rounds, prices))
         passes = [one.every_pass for one in rounds]
-        row = {
-            "name": name,
-            "drafters": " + ".join(setting.drafters),
-            "matrix": format_matrix(setting.matrix),
-            "lenience": setting.lenience,
-            "exempt": setting.exempt_max_gram,
-            "texts": len(rounds),
-            "tokens": sum(sum(one.emitted) for one in rounds),
-            "rounds": sum(len(one.emitted) for one in rounds),
-        }
+        row = {"name": name, **setting.labels, "texts": len(rounds)}
+        row["tokens"] = sum(sum(one.emitted) for one in rounds)
+        row["rounds"] = sum(len(one.emitted) for one in rounds)
         row |= {f"{model}_passes": sum(one[model] for one in passes) for model in passes[0]}
         rows.append(row | {"swi": swi, "low": low, "high": high})
     return pd.DataFrame(rows)
 
 
 def widen(setting: CascadeSetting, drafters: Sequence[str]) -> CascadeSetting:
-    """The same cascade among more drafters: the others propose nothing and stand before it, and
-    Max-Gram stays last.
-
-    Raises ValueError if the setting has a drafter that is not among them.
+    """The same cascade among more drafters, which propose nothing and stand before it; Max-Gram
+    stays last.  Raises ValueError if the setting has a drafter that is not among them.
     """
     if missing := [name for name in setting.drafters if name not in drafters]:
         raise ValueError(

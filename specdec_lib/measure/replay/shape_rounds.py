@@ -1,9 +1,12 @@
-"""The rounds of a fixed tree of ranked siblings along a text whose ranks were recorded: a guess of
-rank r at a position is the same token in every tree that reaches it.
+"""The rounds of a setting along a recorded text; here those of a fixed tree of ranked siblings: a
+guess of rank r at a position is the same token in every tree that reaches it.
+
+Under `look_up` the text is the target's own, whatever is proposed: a round accepts the proposals
+with which the text goes on, and then emits the text's next token.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -12,7 +15,6 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.replay.recording import chain_of
-from specdec_lib.measure.replay.rounds import RoundAlong, rounds_along
 from specdec_lib.workload import Prompt, seeds
 
 RANKS = 16
@@ -23,13 +25,38 @@ the first `RANKS`.
 """
 
 
+class RoundAlong(NamedTuple):
+    """One round of a setting along a text.
+
+    start       the place of the text's token that the first proposal stands for
+    accepted    how many proposals the text confirms
+    emitted     tokens: one more than was accepted, but where the text ends
+    """
+
+    start: int
+    accepted: int
+    emitted: int
+    proposal: Any
+
+
+def rounds_along(length: int, propose: Callable[[int], tuple[int, Any]]) -> Iterator[RoundAlong]:
+    """The rounds along a text; `propose` tells, for a start, how many proposals are accepted, and
+    which they are.
+    """
+    start = 0
+    while start < length:
+        accepted, proposal = propose(start)
+        yield RoundAlong(start, accepted, min(accepted + 1, length - start), proposal)
+        start += accepted + 1
+
+
 def taken_ranks(
     generation: Generation, draft: Draft, chance: Chance, *, ranks: int = RANKS
 ) -> tuple[int | None, ...]:
     """The rank of each generated token among the children that `draft` would give its context.
 
-    draft     a `TreeDraft` gives so many `ranks`, whatever its widths, in one pass over the text;
-              another draft proposes at each position, as many as its own width below the root
+    draft     a `TreeDraft` gives so many `ranks` in one pass over the text; another draft proposes
+              at each position, as many as its own width below the root
     chance    the one that the text was generated with
 
     Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
@@ -81,10 +108,8 @@ def ranks_by_temperature(
     return found
 
 
-def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong[list[int]]]:
-    """The rounds of a tree of this shape along the text; a proposal is the list of nodes that the
-    text reaches, root first.
-    """
+def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
+    """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
     children = shape_children(shape)
 
     def propose(start: int) -> tuple[int, list[int]]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
 
+from tqdm.auto import tqdm
+
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
@@ -19,9 +21,7 @@ LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best setting found, its SWI on the recordings it was chosen on, and how many settings
-    were tried.
-    """
+    """The best setting, its SWI on the recordings it was chosen on, and how many were tried."""
 
     setting: CascadeSetting
     swi: float
@@ -31,9 +31,7 @@ class Tuned:
 def costs_of(
     rounds: Sequence[CascadeRounds], prices: Mapping[str, float]
 ) -> tuple[list[float], list[float]]:
-    """Per text, its tokens at the target's price, and the price of all passes.
-
-    prices    of a pass, per model; Max-Gram is free
+    """Per text, its tokens at the target's price, and the price of all passes; Max-Gram is free.
 
     Raises ValueError if a model that runs has no price.
     """
@@ -84,13 +82,10 @@ def tune(
     lengths      what an entry of the K matrix may be
     leniences    of reviews, tried where a model reviews
     starts       settings to climb from, besides one of our own
-    worth        a setting's SWI, called once per setting; without it that of its replay on the
-                 recordings
+    worth        a setting's SWI, called once per setting; None is that of its replay
 
     Raises ValueError if a start has other drafters, and as `swi_of` and `replay_cascade` do.
     """
-    from tqdm.auto import tqdm
-
     starts = (_start(tuple(drafters)), *starts)
     for start in starts:
         if start.drafters != tuple(drafters):
@@ -98,23 +93,22 @@ def tune(
                 f"the drafters tuned are {', '.join(drafters)}, a start has"
                 f" {', '.join(start.drafters)}"
             )
+    worth = worth or (lambda setting: replayed_swi(recordings, setting, prices))
     known: dict[CascadeSetting, float] = {}
     title = f"tuning {' + '.join(drafters)}"
     with tqdm(desc=title, unit="setting", disable=not progress, mininterval=1) as bar:
 
         def remembered(setting: CascadeSetting) -> float:
             if setting not in known:
-                known[setting] = (
-                    worth(setting) if worth else replayed_swi(recordings, setting, prices)
-                )
+                known[setting] = worth(setting)
                 bar.update()
             return known[setting]
 
-        for here in starts:
-            while (
-                better := max(_neighbours(here, lengths, leniences), key=remembered)
-            ) and remembered(better) > remembered(here):
+        for better in starts:
+            here = None
+            while better != here:  # the first of equals is `here` itself
                 here = better
+                better = max(_neighbours(here, lengths, leniences), key=remembered)
     best = max(known, key=known.__getitem__)
     return Tuned(best, known[best], len(known))
 
@@ -132,9 +126,7 @@ def _start(drafters: tuple[str, ...]) -> CascadeSetting:
 def _neighbours(
     setting: CascadeSetting, lengths: Sequence[int], leniences: Sequence[float]
 ) -> Iterator[CascadeSetting]:
-    """The setting, and every one in which one entry of the matrix has another length, or lenience
-    and its exemption are others; each drafter keeps a part.
-    """
+    """The setting, and those with one other entry, or other lenience; each drafter keeps a part."""
     yield setting
     size = len(setting.drafters)
     for (row, column), length in product(combinations_with_replacement(range(size), 2), lengths):

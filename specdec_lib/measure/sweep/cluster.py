@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from specdec_lib.measure.sweep.jobs import Job, describe_job, rows_of
+from specdec_lib.measure.sweep.jobs import Job, fingerprint_of, rows_of
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.workload import Prompt
@@ -23,9 +23,7 @@ PATIENCE = 10  # seconds until a scheduler must have answered
 
 @contextmanager
 def local_cluster(workers: int = 2) -> Iterator["Client"]:
-    """So many worker processes of one thread on this machine, for as long as the `with` lasts; a
-    lost one is started again.
-    """
+    """So many worker processes of one thread on this machine; a lost one is started again."""
     from distributed import Client
 
     if workers < 1:
@@ -37,9 +35,7 @@ def local_cluster(workers: int = 2) -> Iterator["Client"]:
 
 
 def cluster_for(jobs: int) -> AbstractContextManager["Client | None"]:
-    """The client for so many processes: a local cluster, or None for a single one and where
-    SPECDEC_SCHEDULER names a scheduler.
-    """
+    """A local cluster; None for a single process and where SPECDEC_SCHEDULER names a scheduler."""
     return nullcontext() if jobs == 1 or os.environ.get(SCHEDULER) else local_cluster(jobs)
 
 
@@ -84,11 +80,8 @@ def _check_private(address: str) -> None:
         )
 
 
-def describe_remotely(client: "Client", job: Job) -> tuple[int, str]:
-    """How many settings a job has and its fingerprint, as a worker finds them.
-
-    Raises ValueError if the job cannot be sent.
-    """
+def remote_fingerprint(client: "Client", job: Job) -> str:
+    """A job's fingerprint, as a worker finds it.  Raises ValueError if it cannot be sent."""
     if not isinstance(job.settings, Recipe) or not isinstance(job.ladder, Recipe):
         given = ", ".join(type(one).__name__ for one in (job.settings, job.ladder))
         raise ValueError(
@@ -96,16 +89,14 @@ def describe_remotely(client: "Client", job: Job) -> tuple[int, str]:
             f" {given}; give a Recipe of each,"
             f" or leave out `client` and {SCHEDULER} to run here"
         )
-    return client.submit(describe_job, job, pure=False).result()
+    return client.submit(fingerprint_of, job, pure=False).result()
 
 
 def finished_rows(
     client: "Client", job: Job, prompts: Sequence[Prompt], fingerprint: str
 ) -> Iterator[tuple[int, list[Row]]]:
-    """The number of each prompt and its rows, in the order in which workers finish them; another
-    worker repeats what a lost one had not delivered.
-
-    Whatever a worker raises comes through, and the rest is then cancelled.
+    """The number of each prompt and its rows, as workers finish them; another worker repeats what a
+    lost one had not delivered. What a worker raises comes through, and the rest is cancelled.
     """
     from distributed import as_completed
 

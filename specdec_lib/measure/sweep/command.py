@@ -6,9 +6,9 @@ that was interrupted goes on where it was.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import torch
 
 from specdec_lib.core.commandline import Parser, write_csv
@@ -18,14 +18,10 @@ from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
-from specdec_lib.measure.texts import Texts
-from specdec_lib.workload import DOMAINS, Prompt, load_prompts
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+from specdec_lib.measure.texts import Texts, every_domain
+from specdec_lib.workload import DOMAINS, Prompt
 
 PLACE = DATA / "measured" / "tokens_per_round.csv"
-MARK = "table"
 LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu", "runtime": "fast"})
 EVERY = 10  # of so many prompts one is really decoded
 DECODED_TOKENS = 64  # of it, at most
@@ -35,95 +31,86 @@ ALL = "all"
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser(
-        "measure table", __doc__.partition(": ")[2].partition("\n\n")[0], writes=[PLACE, README]
-    )
-    parser.add_common("--limit", 60, "of each domain")
-    given, jobs = parse_jobs(parser, arguments)
-    prompts = held_out(given.limit)
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    parser = Parser("measure table", about, writes=[PLACE, README])
+    prompts, jobs = parse_sweep(parser, arguments, limit=60)
     rows, checks = count_texts(prompts, jobs), check_counts(prompts[::EVERY], jobs)
     table = summarise_domains(rows, checks)
     text = markdown(table)
     print(text)
     write_csv(table, PLACE, 6)
-    replace_marked(MARK, text)
+    replace_marked("table", text)
 
 
-def parse_jobs(parser: Parser, arguments: list[str] | None) -> tuple:
-    """The parsed arguments, with the option --jobs, and its value."""
+def parse_sweep(
+    parser: Parser, arguments: list[str] | None, *, limit: int
+) -> tuple[list[Prompt], int]:
+    """The held-out prompts and processes that the options --limit and --jobs ask for."""
+    parser.add_common("--limit", limit, "of each domain")
     told = "processes that share the prompts; counts are the same for any number (default: 1)"
     parser.add_argument("--jobs", type=int, default=1, help=told)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    return given, given.jobs
-
-
-def held_out(limit: int | None) -> list[Prompt]:
-    """The first so many held-out prompts of every domain."""
-    return [one for domain in DOMAINS for one in load_prompts(domain, "held-out", limit)]
+    return every_domain("held-out", given.limit), given.jobs
 
 
 def count_texts(
     prompts: list[Prompt], jobs: int, *, study: str = "table", max_new_tokens: int = 256
-) -> "DataFrame":
+) -> pd.DataFrame:
     """The rows of `stacks:…_settings`, counted along the stored texts and kept in the cache."""
-    settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
-    limits = {"texts": Texts.stored(), "max_new_tokens": max_new_tokens}
-    with cluster_for(jobs) as client:
-        keep = cache_folder() / study
-        table = sweep(settings, prompts, LADDER, keep=keep, client=client, **limits)
+    table = _kept_sweep(study, prompts, jobs, max_new_tokens, Texts.stored())
     return with_sampling(table).assign(domain=table.prompt.str.partition("/")[0])
 
 
-def check_counts(prompts: list[Prompt], jobs: int) -> "DataFrame":
-    """Whether decoding the first tokens gives the counts of the replay: sampling, draft, domain,
-    prompt, agrees.
-    """
-    settings = Recipe("specdec_lib.measure.sweep.stacks:table_settings")
-    with cluster_for(jobs) as client:
-        keep = {"keep": cache_folder() / "decoded", "client": client}
-        real = sweep(settings, prompts, LADDER, max_new_tokens=DECODED_TOKENS, **keep)
+def check_counts(prompts: list[Prompt], jobs: int) -> pd.DataFrame:
+    """Whether decoding gives the counts of the replay: sampling, draft, domain, prompt, agrees."""
+    real = _kept_sweep("table", prompts, jobs, DECODED_TOKENS)
     replayed = count_texts(prompts, jobs, max_new_tokens=DECODED_TOKENS)
     counts = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
     return replayed[["sampling", "draft", "domain", "prompt"]].assign(agrees=counts)
 
 
-def summarise_domains(rows: "DataFrame", checks: "DataFrame") -> "DataFrame":
-    """A row per domain (and all together), sampler and draft: tokens per round, acceptance rate and
-    passes per round with 95 % intervals over prompts, and how many generations were really decoded
-    and agree.
-    """
-    import pandas as pd
+def _kept_sweep(
+    study: str, prompts: list[Prompt], jobs: int, length: int, texts: Sequence[Texts] = ()
+) -> pd.DataFrame:
+    settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
+    limits = {"texts": texts, "max_new_tokens": length}
+    with cluster_for(jobs) as client:
+        keep = cache_folder() / (study if texts else "decoded")
+        return sweep(settings, prompts, LADDER, keep=keep, client=client, **limits)
 
+
+def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
+    """A row per domain (and all), sampler and draft: ratios with 95 % intervals over prompts,
+    passes per round, and how many generations were really decoded and agree.
+    """
     found = []
     for domain in (*DOMAINS, ALL):
-        part, tried = (
-            one if domain == ALL else one[one.domain == domain] for one in (rows, checks)
-        )
-        for (sampling, draft), group in part.groupby(["sampling", "draft"], sort=False):
+        own, tried = (one if domain == ALL else one[one.domain == domain] for one in (rows, checks))
+        for (sampling, draft), group in own.groupby(["sampling", "draft"], sort=False):
             agrees = tried[(tried.sampling == sampling) & (tried.draft == draft)].agrees
-            found.append(
-                {"domain": domain, "sampling": sampling, "draft": draft}
-                | _summary(group.fillna(0))
-                | {"decoded": len(agrees), "agreeing": int(agrees.sum())}
-            )
+            labels = {"domain": domain, "sampling": sampling, "draft": draft}
+            counts = {"decoded": len(agrees), "agreeing": int(agrees.sum())}
+            found.append(labels | _summary(group.fillna(0)) | counts)
     return pd.DataFrame(found)
 
 
-def _summary(group: "DataFrame") -> dict:
-    found = named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
-    found |= named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
-    for name in ("draft", "middle"):
-        found[f"{name}_passes_per_round"] = group[f"{name}_passes"].sum() / group.rounds.sum()
-    repetition = float(np.average(group.repetition, weights=group.tokens))
-    return found | {
+def _summary(group: pd.DataFrame) -> dict:
+    passes = {
+        f"{name}_passes_per_round": group[f"{name}_passes"].sum() / group.rounds.sum()
+        for name in ("draft", "middle")
+    }
+    return {
+        **named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds)),
+        **named_interval("acceptance_rate", bootstrap(group.accepted, group.tried)),
+        **passes,
         "prompts": len(group),
         "tokens": int(group.tokens.sum()),
-        "repetition": repetition,
+        "repetition": float(np.average(group.repetition, weights=group.tokens)),
     }
 
 
-def markdown(table: "DataFrame") -> str:
+def markdown(table: pd.DataFrame) -> str:
     """The summary as the README shows it: all domains by sampler, then each domain."""
     samplings, whole = list(dict.fromkeys(table.sampling)), table[table.domain == ALL]
     first = whole[whole.draft == whole.draft.iloc[0]].set_index("sampling")
@@ -132,6 +119,7 @@ def markdown(table: "DataFrame") -> str:
         for sampling, row in first.iterrows()
     )
     heads = [f"{sampling}: tokens per round | acceptance rate" for sampling in samplings]
+    greedy = table[(table.sampling == samplings[0]) & (table.domain != ALL)]
     lines = [
         f"Measured by `make table` on {first.prompts.iloc[0]:.0f} held-out prompts, a quarter of"
         " each domain, along the target's texts of at most 256 tokens in float32"
@@ -141,16 +129,17 @@ def markdown(table: "DataFrame") -> str:
         "",
         f"| draft | {' | '.join(heads)} |",
         f"|---|{'---|---|' * len(samplings)}",
+        *_lines(whole, "sampling", samplings, ("tokens_per_round", "acceptance_rate")),
+        "",
+        f"| tokens per round, {samplings[0]} | {' | '.join(DOMAINS)} |",
+        f"|---|{'---|' * len(DOMAINS)}",
+        *_lines(greedy, "domain", DOMAINS, ("tokens_per_round",)),
     ]
-    lines += _lines(whole, "sampling", samplings, ("tokens_per_round", "acceptance_rate"))
-    greedy = table[(table.sampling == samplings[0]) & (table.domain != ALL)]
-    lines += ["", f"| tokens per round, {samplings[0]} | {' | '.join(DOMAINS)} |"]
-    lines += [f"|---|{'---|' * len(DOMAINS)}"]
-    return "\n".join(lines + _lines(greedy, "domain", DOMAINS, ("tokens_per_round",)))
+    return "\n".join(lines)
 
 
 def _lines(
-    table: "DataFrame", column: str, values: Sequence[str], names: Sequence[str]
+    table: pd.DataFrame, column: str, values: Sequence[str], names: Sequence[str]
 ) -> list[str]:
     """A line per draft, with cells for each value of a column."""
     keyed, lines = table.set_index(["draft", column]), []
@@ -160,5 +149,5 @@ def _lines(
     return lines
 
 
-def _cell(row: "Series", name: str) -> str:
+def _cell(row: pd.Series, name: str) -> str:
     return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"

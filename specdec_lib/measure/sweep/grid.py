@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import Generation, Round, decode
+from specdec_lib.core.decode import Generation, decode
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, Rule
-from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.texts import Texts, check_texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
+
+COUNTED = ("passes", "rows", "context_tokens")  # per model
 
 
 @checked
@@ -42,10 +44,7 @@ def generations(
 
     texts    of the target, which settings are replayed along: see `decode_prompt`
     """
-    from tqdm.auto import tqdm
-
-    if not prompts:
-        raise ValueError("a sweep needs prompts, got none")
+    check_prompts(prompts)
     check_texts(texts, seed, max_new_tokens)
     total = len(check_settings(settings)) * len(prompts)
     limits = {"seed": seed, "max_new_tokens": max_new_tokens, "texts": texts}
@@ -67,9 +66,8 @@ def decode_prompt(
 ) -> Iterator[tuple[Setting, Generation]]:
     """One prompt decoded under every setting, with noise that follows from its name and `seed`.
 
-    texts    what the target writes, one per sampler; a setting whose sampler has some, and whose
-             rule is `look_up`, is replayed along them, which gives the same rounds without a pass
-             of the target
+    texts    what the target writes, one per sampler: settings under `look_up` are replayed along
+             them, which gives the same rounds without a pass of the target
     """
     tokens, (own,) = ladder.encode(prompt), seeds([prompt], seed)
     limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
@@ -84,11 +82,14 @@ def decode_prompt(
             yield setting, decode(ladder.target, draft, tokens, chance, rule=rule, **limits)
 
 
-def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """The settings.
+def check_prompts(prompts: Sequence[Prompt]) -> None:
+    """Raises ValueError if there is none."""
+    if not prompts:
+        raise ValueError("a sweep needs prompts, got none")
 
-    Raises ValueError if there is none, or two have the same name, sampler and rule.
-    """
+
+def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """The settings.  Raises ValueError if there is none, or two share name, sampler and rule."""
     settings = tuple(settings)
     keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
     if not settings or len(set(keys)) < len(keys):
@@ -99,32 +100,22 @@ def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return settings
 
 
-@runtime_checkable
-class _Matched(Protocol):
-    """A draft whose nodes are scored by a match table where tokens are sampled."""
-
-    @property
-    def match(self) -> MatchTable: ...
-
-    @property
-    def siblings(self) -> str: ...
-
-
 def generation_row(
     setting: Setting, prompt: Prompt, generation: Generation, *, target: str = "target"
 ) -> dict:
-    """One generation as a row of the table.
-
-    target    its name: along a text it makes no pass, and is counted as in decoding, a pass over
-              each round's tree, without seconds
+    """One generation as a row of the table; of the model called `target`, which makes no pass along
+    a text, a pass over each round's tree is counted, without seconds.
     """
     rounds, sampler, draft = generation.rounds, setting.sampler, setting.draft
-    matched = isinstance(draft, _Matched) and draft.siblings != "top" and sampler.temperature > 0
+    table = getattr(draft, "match", None)  # a draft of a tree or chain is scored by it when sampled
+    unmatched = sampler.temperature == 0 or getattr(draft, "siblings", "top") == "top"
     first = rounds[0].usage
     usage = {name: sum((one.usage[name] for one in rounds[1:]), first[name]) for name in first}
-    counts = {
-        name: (used.passes, used.rows, _contexts(rounds, name)) for name, used in usage.items()
-    }
+    contexts = {
+        name: sum(one.usage[name].passes * one.tree.root_position for one in rounds)
+        for name in usage
+    }  # the tokens up to each round's root, summed over a model's passes
+    counts = {name: (used.passes, used.rows, contexts[name]) for name, used in usage.items()}
     if target not in counts:
         roots = sum(one.tree.root_position for one in rounds)
         counts = {target: (len(rounds), sum(len(one.tree) for one in rounds), roots)} | counts
@@ -134,7 +125,7 @@ def generation_row(
         "top_k": sampler.top_k,
         "top_p": sampler.top_p,
         "rule": setting.rule.__name__,
-        "match": draft.match.name if matched else "",
+        "match": "" if table is None or unmatched else table.name,
         "prompt": prompt.name,
         "tokens": len(generation.tokens),
         "rounds": len(rounds),
@@ -145,7 +136,7 @@ def generation_row(
         "stop": generation.stop,
         **{
             f"{name}_{what}": one[place]
-            for place, what in enumerate(("passes", "rows", "context_tokens"))
+            for place, what in enumerate(COUNTED)
             for name, one in counts.items()
         },
         "seconds": sum(one.seconds for one in rounds),
@@ -153,8 +144,3 @@ def generation_row(
         "overhead_seconds": sum(one.overhead_seconds for one in rounds),
         **{f"{name}_seconds": used.seconds for name, used in usage.items()},
     }
-
-
-def _contexts(rounds: Sequence[Round], name: str) -> int:
-    """The tokens up to each round's root, summed over a model's passes."""
-    return sum(one.usage[name].passes * one.tree.root_position for one in rounds)

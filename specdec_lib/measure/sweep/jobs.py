@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from specdec_lib.measure.sweep.grid import Setting, check_settings, decode_prompt, generation_row
-from specdec_lib.measure.sweep.identity import code, fingerprint
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.texts import Texts, check_texts
@@ -51,17 +51,11 @@ class Job:
         return check_settings(made), self.ladder
 
     def fingerprint(self) -> str:
-        """A digest of all that decides rows but the prompt: settings in order, models, seed,
-        length, code.
-        """
-        made = (
-            _staged_fingerprint(self.settings, self.ladder)
-            if isinstance(self.ladder, Recipe)
-            else fingerprint(*self.stage())
-        )
-        makers = code(decode_prompt, generation_row)
-        limits = self.seed, self.max_new_tokens
-        return fingerprint(made, *limits, *([self.texts] if self.texts else []), makers)
+        """A digest of all that decides rows but the prompt: settings, models, seed, length."""
+        recipes = isinstance(self.ladder, Recipe)
+        find = _staged_fingerprint if recipes else lambda *_: fingerprint(*self.stage())
+        made = find(self.settings, self.ladder)
+        return fingerprint(made, self.seed, self.max_new_tokens, self.texts)
 
     def rows(self, prompt: Prompt) -> list[Row]:
         """The rows of one prompt, a setting after the other."""
@@ -72,9 +66,7 @@ class Job:
         return [generation_row(setting, prompt, one, target=name) for setting, one in made]
 
 
-@functools.lru_cache(maxsize=1)
-def _loaded(ladder: Recipe) -> Ladder | Pair:
-    return ladder.make()
+_loaded = functools.lru_cache(maxsize=1)(Recipe.make)
 
 
 @functools.lru_cache(maxsize=4)
@@ -88,17 +80,15 @@ def _staged_fingerprint(settings: Recipe, ladder: Recipe) -> str:
     return fingerprint(*_staged(settings, ladder))
 
 
-def describe_job(job: Job) -> tuple[int, str]:
-    """In a worker: how many settings there are, and the fingerprint."""
+def fingerprint_of(job: Job) -> str:
+    """In a worker: the job's fingerprint."""
     with _alone():
-        return len(job.stage()[0]), job.fingerprint()
+        return job.fingerprint()
 
 
 def rows_of(prompt: Prompt, job: Job, expected: str) -> list[Row]:
-    """In a worker: the rows of one prompt.
-
-    Raises ValueError unless its fingerprint is the expected one, which another worker found: its
-    models, its code or its versions differ, and its rows could too.
+    """In a worker: the rows of one prompt.  Raises ValueError unless its fingerprint is the
+    expected one, which another worker found: its rows could differ too.
     """
     with _alone():
         found = job.fingerprint()

@@ -16,10 +16,9 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Kept:
-    """The finished prompts of one sweep, in a folder; every prompt has `settings` rows."""
+    """The finished prompts of one sweep, in a folder."""
 
     folder: Path
-    settings: int
 
     def read(self, prompt: Prompt) -> list[Row] | None:
         """The rows of a prompt; None where there are none, or not whole."""
@@ -27,8 +26,7 @@ class Kept:
             found, body = self._file(prompt).read_text(encoding="utf-8").split("\n", 1)
         except (FileNotFoundError, ValueError):
             return None
-        rows = json.loads(body) if found == short_digest(body) else ()
-        return rows if len(rows) == self.settings else None
+        return json.loads(body) or None if found == short_digest(body) else None
 
     def write(self, prompt: Prompt, rows: Sequence[Row]) -> None:
         """Keep the rows of a prompt: all of them, or, if it is interrupted, none."""

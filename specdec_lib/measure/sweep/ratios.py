@@ -3,15 +3,12 @@ prompts: tokens per round, tokens per second, bytes per token.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
-from specdec_lib.measure.intervals import bootstrap, named_interval, paired_bootstrap
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.repetition import LOOPING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
 BY = (*SETTING, "sampling")
@@ -25,14 +22,13 @@ def sampling_of(temperature: float, top_k: float | None, top_p: float = 1.0) -> 
     return f"T = {temperature:g}{cut}" + (f", top-p {top_p:g}" if top_p < 1 else "")
 
 
-def with_sampling(table: "DataFrame") -> "DataFrame":
+def with_sampling(table: pd.DataFrame) -> pd.DataFrame:
     """The table with a column `sampling`, the sampler in words."""
-    return table.assign(
-        sampling=[sampling_of(row.temperature, row.top_k, row.top_p) for row in table.itertuples()]
-    )
+    samplers = zip(table.temperature, table.top_k, table.top_p, strict=True)
+    return table.assign(sampling=[sampling_of(*one) for one in samplers])
 
 
-def summarise(table: "DataFrame") -> "DataFrame":
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """Per setting: tokens per round and acceptance rate with 95 % intervals over prompts,
     repetition, and tokens per round without loops.
 
@@ -40,90 +36,82 @@ def summarise(table: "DataFrame") -> "DataFrame":
     their tokens per round are `tokens_per_round_kept`.  Where nothing was tried, or no prompt is
     left, the ratio and its interval are NaN.
     """
-    import pandas as pd
-
     rows = []
     for key, group in table.groupby(list(SETTING), sort=False, dropna=False):
         kept = group[group.repetition < LOOPING]
-        counts = {
-            "repetition": float(np.average(group.repetition, weights=group.tokens)),
-            "prompts": len(group),
-            "prompts_kept": len(kept),
-        }
         rows.append(
             dict(zip(SETTING, key, strict=True))
             | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
             | named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
-            | counts
+            | {"repetition": float(np.average(group.repetition, weights=group.tokens))}
+            | {"prompts": len(group), "prompts_kept": len(kept)}
             | named_interval("tokens_per_round_kept", bootstrap(kept.tokens, kept.rounds))
         )
     return pd.DataFrame(rows)
 
 
 def ratios(
-    table: "DataFrame", numerator: str, denominator: str, *, by: Sequence[str] = BY
-) -> "DataFrame":
+    table: pd.DataFrame,
+    numerator: str,
+    denominator: str,
+    *,
+    by: Sequence[str] = BY,
+    baseline: str | None = None,
+) -> pd.DataFrame:
     """Per setting, the ratio of two columns' sums as `value`, with its 95 % interval over prompts:
     `by`, value, low, high, prompts.
 
-    A column that a setting lacks (a model it does not use) counts as 0.
-    """
-    import pandas as pd
+    baseline    a draft: the ratio is divided by this draft's under the same sampler, on the same
+                prompts, and the interval is over prompts drawn together for both sides
 
-    _check(table, (numerator, denominator, *by))
-    table, rows = table.fillna({numerator: 0, denominator: 0}), []
+    A column that a setting lacks (a model it does not use) counts as 0.  Raises ValueError unless
+    each sampler has its baseline, on the same prompts.
+    """
+    columns = [numerator, denominator]
+    _check(table, (*columns, *by))
+    table, rows = table.fillna(dict.fromkeys(columns, 0)), []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
-        found = bootstrap(group[numerator], group[denominator])
+        if baseline is None:
+            found = bootstrap(group[numerator], group[denominator])
+        else:
+            plain = table[(table.draft == baseline) & (table.sampling == group.sampling.iloc[0])]
+            found = bootstrap(*_both_sides(group, plain, baseline, columns))
         rows.append((*key, *found, len(group)))
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
 
 
 def relative(
-    table: "DataFrame",
-    numerator: str,
-    denominator: str,
-    *,
-    baseline: str,
-    by: Sequence[str] = BY,
-) -> "DataFrame":
-    """`ratios` ÷ that of the draft called `baseline` under the same sampler, on the same prompts.
-
-    The interval is over prompts, drawn together for both sides.  Raises ValueError unless each
-    sampler has its baseline, on the same prompts.
-    """
-    import pandas as pd
-
-    _check(table, (numerator, denominator, *by))
-    table, rows = table.fillna({numerator: 0, denominator: 0}), []
-    for sampling, whole in table.groupby("sampling", sort=False):
-        plain = whole[whole.draft == baseline].set_index("prompt")
-        for key, group in whole.groupby(list(by), sort=False, dropna=False):
-            own = group.set_index("prompt")
-            if set(own.index) != set(plain.index):
-                raise ValueError(
-                    f"{sampling}: the baseline {baseline!r} has {len(plain)} prompts,"
-                    f" {group.draft.iloc[0]!r} {len(own)}, or others"
-                )
-            base = plain.loc[own.index]
-            sides = (own[numerator], own[denominator], base[numerator], base[denominator])
-            rows.append((*key, *paired_bootstrap(*sides), len(own)))
-    return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
+    table: pd.DataFrame, above: str, below: str, *, baseline: str, by: Sequence[str] = BY
+) -> pd.DataFrame:
+    """`ratios` ÷ that of the draft called `baseline`."""
+    return ratios(table, above, below, by=by, baseline=baseline)
 
 
-def per_prompt(table: "DataFrame", column: str, *, baseline: str) -> "DataFrame":
-    """Per setting and prompt, how many times less of a column it took per token than the draft
-    called `baseline`: sampling, prompt, method, relative.
-    """
-    _check(table, (column, "tokens", "sampling", "prompt"))
-    cost = table.assign(cost=table[column] / table.tokens)[["sampling", "prompt", "draft", "cost"]]
-    plain = cost[cost.draft == baseline].set_index(["sampling", "prompt"]).cost
-    others = cost[cost.draft != baseline]
-    found = plain.reindex(list(zip(others.sampling, others.prompt, strict=True))).to_numpy()
-    compared = others.assign(relative=found / others.cost).drop(columns="cost")
-    return compared.rename(columns={"draft": "method"})
+def _both_sides(
+    own: pd.DataFrame, plain: pd.DataFrame, baseline: str, columns: list[str]
+) -> list[pd.Series]:
+    """Both columns of a setting and of the baseline, prompt by prompt."""
+    if set(own.prompt) != set(plain.prompt):
+        raise ValueError(
+            f"{own.sampling.iloc[0]}: the baseline {baseline!r} has {len(plain)} prompts,"
+            f" {own.draft.iloc[0]!r} {len(own)}, or others"
+        )
+    base = plain.set_index("prompt").loc[own.prompt]
+    return [side[column] for side in (own, base) for column in columns]
 
 
-def _check(table: "DataFrame", columns: Sequence[str]) -> None:
+def per_prompt(table: pd.DataFrame, column: str, *, baseline: str) -> pd.DataFrame:
+    """How many times less of a column each setting took per token than `baseline`, by prompt."""
+    keys = ["sampling", "prompt"]
+    _check(table, (column, "tokens", *keys))
+    cost = table.assign(cost=table[column] / table.tokens)[[*keys, "draft", "cost"]]
+    plain = cost[cost.draft == baseline].drop(columns="draft").rename(columns={"cost": "plain"})
+    found = cost[cost.draft != baseline].reset_index().merge(plain, "left", keys).set_index("index")
+    found = found.assign(relative=found.plain / found.cost).rename(columns={"draft": "method"})
+    return found.drop(columns=["cost", "plain"])
+
+
+def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in table.columns]
     if table.empty or missing:
         raise ValueError(

@@ -1,6 +1,6 @@
 """A function's import path and plain arguments, with which any process can make the same thing."""
 
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,13 +31,9 @@ class Recipe:
         return hash(self.function)
 
     def make(self, *given: object) -> object:
-        """The function's result for `given` and the arguments.
-
-        Raises ValueError if it cannot be imported.
-        """
-        module, _, name = self.function.partition(":")
+        """The function's result for `given` and the arguments; raises ValueError without one."""
         try:
-            function = getattr(importlib.import_module(module), name)
+            function = pkgutil.resolve_name(self.function)
         except (ImportError, AttributeError) as error:
             raise ValueError(
                 f"the recipe {self.function!r} cannot be imported here: {error}"

@@ -1,31 +1,24 @@
 """The sizes of a ladder's models, beside those of the papers' models of the same place."""
 
 import math
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.workload import Ladder
 from specdec_lib.workload.published import number, price_list
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 STAGED = {"target": "oracle parameters, nominal", "draft": "draft parameters"}
 CASCADE = {"target": "t5-xxl", "middle": "t5-base", "draft": "t5-small"}
 PARTS = ("a_pass", "staged_paper", "cascade_paper")
 
 
-def size_table(ladder: Ladder) -> "DataFrame":
-    """A row per model of the ladder, the largest first, in millions of parameters.
-
-    The columns are: model; layers, without embeddings; head, the output matrix, of a cut one the
-    frequent tokens' rows; a_pass, the sum, which a pass reads; staged_paper and cascade_paper, the
-    models of that place there, embeddings included (NaN where a paper has none); and the share of
-    the target's of each of these three.
-    Raises ValueError as `model_shape` does.
+def size_table(ladder: Ladder) -> pd.DataFrame:
+    """A row per model of the ladder, the largest first, in millions of parameters: model; layers,
+    without embeddings; head, the output matrix, of a cut one the frequent tokens' rows; a_pass, the
+    sum; staged_paper and cascade_paper, the models of that place there, with embeddings (or NaN);
+    and the share of the target's of these three.  Raises ValueError as `model_shape` does.
     """
-    import pandas as pd
-
     prices, rows = price_list("ms"), []
     for model in ladder.models:
         shape, name = model_shape(model), model.name

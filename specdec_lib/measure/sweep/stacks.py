@@ -24,38 +24,33 @@ CASCADE = ((2, 2, 10), (0, 2, 10), (0, 0, 10))  # the K matrix of the table's ca
 def scout(
     ladder: Ladder, sampler: Sampler, *, obeyed: str = "draft", budget: int = 16, depth: int = 6
 ) -> NgramDraft:
-    """The n-gram table as a guesser of what the draft (or another model) takes: best-first, by
-    measured match rates where tokens are sampled.
-    """
+    """The n-gram table as a best-first guesser of what the draft (or another model) takes."""
     match = ladder.match("n-gram", sampler, obeyed=obeyed)
     heat = ladder.card["katz"]["temperature"]
     return NgramDraft(ladder.katz, budget=budget, depth=depth, match=match, counted_at=heat)
 
 
 def draft_tree(ladder: Ladder, sampler: Sampler, *, budget: int = 16, depth: int = 8) -> TreeDraft:
-    """The draft's best tree, by its probabilities at temperature 0 and by measured match rates
-    where tokens are sampled.
-    """
+    """The draft's best tree, by its probabilities or, where tokens are sampled, match rates."""
     return TreeDraft(ladder.draft, budget=budget, depth=depth, match=ladder.match("draft", sampler))
 
 
 def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> dict[str, Draft]:
     """The same draft without a scout, and with each of three: a few n-gram guesses, many, and many
-    with what Max-Gram copies beside them.
-
-    Without an n-gram table, Max-Gram alone is the scout.
+    beside what Max-Gram copies. Without an n-gram table, Max-Gram alone is the scout.
     """
     copies = MaxGram(None, 8)
     if ladder.katz is None:
         return {"none": draft, "Max-Gram": StagedTree(draft, copies, guided=2)}
     few, many = (scout(ladder, sampler, budget=budget) for budget in (8, 16))
     both = MergedDraft((copies, many))
-    return {
-        "none": draft,
-        "n-gram": StagedTree(draft, few, guided=2),
-        "n-gram, wide": StagedTree(draft, many, guided=4),
-        "n-gram, wide, and Max-Gram": StagedTree(draft, both, guided=4),
+    scouts = {
+        "n-gram": (few, 2),
+        "n-gram, wide": (many, 4),
+        "n-gram, wide, and Max-Gram": (both, 4),
     }
+    found = {name: StagedTree(draft, one, guided=size) for name, (one, size) in scouts.items()}
+    return {"none": draft, **found}
 
 
 def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
@@ -86,13 +81,12 @@ def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     scouts: dict[str, Draft] = {"Max-Gram": MaxGram(None, 8)}
     if ladder.katz is not None:
         scouts["n-gram"] = scout(ladder, sampler, budget=8)
-    found: dict[str, Draft] = {"target ← middle": tree}
-    found["target ← middle ← draft"] = StagedTree(tree, inner, guided=1)
-    return found | {
-        f"target ← middle ← draft ← {name}": StagedTree(
-            tree, StagedTree(inner, one, guided=2), guided=1
-        )
-        for name, one in scouts.items()
+    fed = {"": inner} | {
+        f" ← {name}": StagedTree(inner, one, guided=2) for name, one in scouts.items()
+    }
+    return {"target ← middle": tree} | {
+        f"target ← middle ← draft{name}": StagedTree(tree, one, guided=1)
+        for name, one in fed.items()
     }
 
 
@@ -100,9 +94,8 @@ def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> l
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses,
     each called "shape, scout", a shallow tree beside copies, and `levels`.
 
-    The tree of 8 goes without the wider scouts, and stacks on the middle model are only tried
-    greedily: both are slow, and say little more. A ladder of one's own models goes without what it
-    lacks: n-gram scouts and stacks on a middle model.
+    The tree of 8 goes without the wider scouts, and stacks on the middle model are only greedy:
+    both are slow. A ladder without n-gram table or middle model goes without their stacks.
     """
     found = []
     for sampler in samplers:
@@ -121,21 +114,19 @@ def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> l
 
 
 def table_drafts(ladder: Ladder, sampler: Sampler = Sampler()) -> dict[str, Draft]:
-    """The drafts that the README's table compares, each with the match table of its models under
-    this sampler; those of a middle model or an n-gram table where there is one.
-    """
+    """The drafts of the README's table, without those that the ladder has no parts for."""
     match = ladder.match("draft", sampler)
     found: dict[str, Draft] = {}
     if ladder.katz is not None:
         found["n-gram, tree of 16"] = scout(ladder, sampler, obeyed="target")
+    tree = draft_tree(ladder, sampler, budget=16, depth=6)
     found |= {
         "Max-Gram, chain of 10": ladder.max_gram,
         "draft, chain of 4": ChainDraft(ladder.draft, 4, match=match),
-        "draft, tree of 16": draft_tree(ladder, sampler, budget=16, depth=6),
+        "draft, tree of 16": tree,
         "draft, tree of 32": draft_tree(ladder, sampler, budget=32),
     }
     if ladder.katz is not None:
-        tree = draft_tree(ladder, sampler, budget=16, depth=6)
         found["staged, tree of 16"] = StagedTree(tree, scout(ladder, sampler), guided=4)
     if ladder.middle is not None:
         parts = (ladder.middle, ladder.draft, ladder.max_gram)

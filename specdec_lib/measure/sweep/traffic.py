@@ -2,21 +2,17 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from torch.nn import Embedding
 
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
 
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
 
 def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> ModelShape:
     """The size of a decoder of GPT-2's or Llama's kind; a cut head has its frequent tokens alone.
-
     Raises ValueError for a model that has other weights than the matrices of these.
     """
     network = model.model
@@ -46,14 +42,14 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     return shape
 
 
-def generation_bytes(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "Series":
+def generation_bytes(table: pd.DataFrame, shapes: Mapping[str, ModelShape]) -> pd.Series:
     """Bytes per row of a sweep: weights, keys and values, and activations of every pass of every
     model.
 
     shapes    by the models' names in the sweep; others may stand for them, such as the paper's
 
-    A pass is charged the context up to the round's root; what earlier passes of the round cached
-    beyond it is left out, and so are the reading of the prompt and the n-gram table.
+    A pass is charged the context up to the round's root; reading the prompt and the n-gram table,
+    and what earlier passes of the round cached beyond the root, are left out.
     Raises ValueError if a model ran that has no shape.
     """
 
@@ -64,8 +60,8 @@ def generation_bytes(table: "DataFrame", shapes: Mapping[str, ModelShape]) -> "S
 
 
 def seconds_at(
-    table: "DataFrame", shapes: Mapping[str, ModelShape], machines: Mapping[str, Machine]
-) -> "Series":
+    table: pd.DataFrame, shapes: Mapping[str, ModelShape], machines: Mapping[str, Machine]
+) -> pd.Series:
     """Seconds per row of a sweep if every pass took its roofline time; a pass has the mean rows and
     context of its generation.
 
@@ -81,9 +77,8 @@ def seconds_at(
     return _sums(table, shapes.keys() & machines.keys(), seconds)
 
 
-def _sums(table: "DataFrame", known: Mapping | set, cost: Callable[..., float]) -> "Series":
+def _sums(table: pd.DataFrame, known: Mapping | set, cost: Callable[..., float]) -> pd.Series:
     """Per row the costs of the models that ran; a column of another setting's model is NaN."""
-    import pandas as pd
 
     def total(row: dict) -> float:
         names = [key.removesuffix("_passes") for key in row if key.endswith("_passes")]

@@ -39,9 +39,8 @@ class NearTie:
 
     place     counted from the first generated token, from 0
     tokens    of either text; None where it has ended
-    gaps      nats by which each lies below the model's own choice there, see `rounding_gaps`; NaN
-              for None
-    moved     how far the row's logits move with the way it is computed, see `logit_movements`
+    gaps      nats by which each lies below the model's own choice (`rounding_gaps`); NaN for None
+    moved     how far the row's logits move with the way it is computed (`logit_movements`)
     scale     temperature: a logit counts for so much less
     wild      a plain pass that moves them further is wrong
     floor     nats that count as rounding however little the logits move
@@ -105,11 +104,9 @@ def near_tie(
     if they are equal.
 
     chance    the seed and sampler that both were decoded with; None is greedy
-    floor     nats that count as rounding in any case: `TWO_PROGRAMS` where another program wrote
-              one of the texts
+    floor     nats that count as rounding in any case, such as `TWO_PROGRAMS`
 
-    The model forgets what it has read, because its noise is measured by reading the text in several
-    ways.
+    The model forgets what it has read: its noise is measured by reading the text in several ways.
     Raises ValueError if the prompt is empty, or a text does not fit the model.
     """
     pairs = enumerate(zip_longest(one, other))
@@ -124,16 +121,13 @@ def near_tie(
     row, sizes = _read(model, context, 1), logit_movements(model, context)
     below = tuple(rounding_gaps(row, len(context), tokens, chance))
     wild = sizes[LAST_BIT] * min(BITS, SHARE / _epsilon(row))
-    return NearTie(
-        place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild=wild, floor=floor
-    )
+    return NearTie(place, tokens, below, sizes, chance.sampler.temperature or 1.0, wild, floor)
 
 
 def rounding_gaps(
     logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int], chance: Chance
 ) -> list[float]:
-    """By how many nats rounding would have to move logits against one another for each of these
-    tokens to be chosen.
+    """By how many nats rounding would have to move logits for each of these tokens to be chosen.
 
     That is `Chance.gaps`, but at the edge of top-k: there a token may come in, over the k-th logit,
     and one that is better may fall out, below the next; inf where top-p excludes it.
@@ -181,18 +175,14 @@ def _distance(one: Float[Tensor, " vocab"], other: Float[Tensor, " vocab"]) -> f
 
 
 def _epsilon(row: Float[Tensor, " vocab"]) -> float:
-    """Of the coarsest precision that holds the whole row: a model may compute in bfloat16 and hand
-    over float32.
-    """
+    """Of the coarsest precision that holds the whole row: a model may hand over a finer one."""
     coarse = (torch.bfloat16, torch.float16, torch.float32)
     fitting = (kind for kind in coarse if torch.equal(row.to(kind).to(row.dtype), row))
     return torch.finfo(next(fitting, row.dtype)).eps
 
 
 def _read(model: LanguageModel, context: Context, rows: int) -> Float[Tensor, " vocab"]:
-    """The logits after a context whose prompt was read in one pass and the rest in passes of
-    `rows`; all in one pass if that is its length.
-    """
+    """The logits after a context: the prompt in one pass, the rest in passes of `rows`."""
     model.forget()
     total = len(context)
     start = total if rows >= total else min(context.prompt_tokens, max(1, total - READ_AGAIN))

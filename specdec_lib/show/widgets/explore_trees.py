@@ -92,7 +92,7 @@ def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
     one = generation.rounds[number - 1]
     kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), at["draft"], size)))
-    work = work_of(generation, ladder.target.name)
+    work = work_of(generation.rounds, ladder.target.name)
     words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
