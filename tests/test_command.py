@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 
 import pytest
@@ -76,6 +77,17 @@ def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypa
     with pytest.raises(SystemExit, match="2"):
         command.main(["gallery"])
     assert capsys.readouterr().err == f"specdec gallery: {said}\n"
+
+
+@pytest.mark.parametrize("seconds, said", [(0.0, ""), (0.5, "specdec gallery: loading …\n")])
+def test_a_verb_that_takes_long_says_so(seconds, said, capsys, monkeypatch):
+    monkeypatch.setattr(command, "SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(
+        f"specdec_lib.{command.VERBS['gallery'][0]}.main", lambda _: time.sleep(seconds)
+    )
+    with pytest.raises(SystemExit):
+        command.main(["gallery"])
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("given, least", [("--limit 0", 1), ("--sizes 3 -1", 1), ("--seed -1", 0)])

@@ -10,6 +10,7 @@ import pytest
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import write_csv
+from specdec_lib.measure.cascades.command import keep
 from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
 from specdec_lib.measure.cascades.walltime import paper_drafts
@@ -134,3 +135,15 @@ def test_the_clock_is_read_for_the_papers_methods(ladder):
     assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
     assert found["cascade + tree"].parts[0].width == 8
     assert found["cascade, K00 = 2"].lengths == (2, 10)
+
+
+def test_tables_are_kept_whole_or_not_at_all_and_measured_once(tmp_path):
+    def broken() -> dict[str, pd.DataFrame]:
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        keep(tmp_path / "chat", broken)
+    assert list(tmp_path.iterdir()) == []
+    table = pd.DataFrame({"swi": [1 / 3], "name": ["a"]})
+    for measure in (lambda: {"swi": table}, broken):
+        pd.testing.assert_frame_equal(keep(tmp_path / "chat", measure)["swi"], table)

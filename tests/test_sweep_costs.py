@@ -16,7 +16,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.ratios import per_prompt, relative, sampling_of
+from specdec_lib.measure.sweep.ratios import per_prompt, ratios, relative, sampling_of
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
 from specdec_lib.models.cached.model import CachedModel
@@ -36,6 +36,18 @@ def rows() -> pd.DataFrame:
     return pd.DataFrame(
         [common | {"prompt": name} | one for name in "abc" for one in (plain, tree)]
     )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
+    """Control: a column that a setting lacks wholly counts as 0."""
+    table = rows().astype({"bytes": float})
+    table.loc[table.draft == "plain", "bytes"] = float("nan")
+    assert (ratios(table, "bytes", "tokens").query("draft == 'plain'").value == 0).all()
+    table = rows().astype({"bytes": float})
+    table.loc[0, "bytes"] = value
+    with pytest.raises(ValueError, match="bytes has a finite number in all rows"):
+        ratios(table, "bytes", "tokens")
 
 
 def test_relative_divides_by_the_baseline_on_the_same_prompts():

@@ -1,7 +1,10 @@
 """The `specdec` command: a verb's module is imported only when the verb is run."""
 
+import contextlib
 import re
 import sys
+import threading
+from collections.abc import Iterator
 from importlib import import_module
 
 from specdec_lib.core.commandline import OPTIONS, shorten
@@ -33,6 +36,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
 }
 REFUSED, INTERRUPTED = 2, 130  # exit statuses
+SILENT_SECONDS = 1.0  # until a verb that says nothing is said to be loading
 LONGEST = 1000  # characters of an error's line
 KEYWORD = re.compile(rf"^({'|'.join(name[2:].replace('-', '_') for name in OPTIONS)})\b")
 
@@ -48,13 +52,28 @@ def main(arguments: list[str] | None = None) -> None:
     if verb is None:
         return _show_verbs(given)
     try:
-        module = import_module(f"specdec_lib.{VERBS[verb][0]}")
-        sys.exit(module.main(given[len(verb.split()) :]))
+        with _said_to_load(verb):
+            module = import_module(f"specdec_lib.{VERBS[verb][0]}")
+            status = module.main(given[len(verb.split()) :])
+        sys.exit(status)
     except (ValueError, OSError) as error:
         print(f"specdec {verb}: {_one_line(error)}", file=sys.stderr)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _said_to_load(verb: str) -> Iterator[None]:
+    """Within, a verb that takes longer than a second is said to be loading."""
+    said, options = f"specdec {verb}: loading …", {"file": sys.stderr, "flush": True}
+    timer = threading.Timer(SILENT_SECONDS, print, [said], options)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _one_line(error: Exception) -> str:

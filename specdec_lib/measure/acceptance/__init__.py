@@ -4,7 +4,6 @@ A guess is at risk only where its parent was reached, so a rate stands beside ho
 limit cuts off a tree was never at risk; guesses after a stop token were verified and count.
 Intervals are 95 %, by bootstrap over prompts; one prompt alone has none (NaN).
 """
-# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.acceptance.prediction import (
     compare_predictions,

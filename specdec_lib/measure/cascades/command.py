@@ -1,12 +1,17 @@
 """`specdec measure cascades`: the tables of the cascade notebook, into
 data/measured/cascade_*.csv and prices.csv.
 
-Settings are tuned on development prompts and measured on held-out ones by replay. The prices are
-seconds, worth something only where nothing else runs.
+Settings are tuned on development prompts and measured on held-out ones by replay. What is done is
+kept, so that an interrupted run goes on where it was. The prices are seconds, worth something only
+where nothing else runs.
 """
 
-from collections.abc import Sequence
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -14,7 +19,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.cascades.tables import SAMPLERS, check_replays, domain_tables, price_lists
 from specdec_lib.measure.latency import prices, time_passes
 from specdec_lib.measure.replay import Recording, record
@@ -41,17 +46,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options = {"max_new_tokens": given.tokens, "texts": Texts.stored((sampler,))[0]}
         return record(load_prompts(domain, split, count), ladder, sampler, **options)
 
+    asked = repr((ladder.card["files"], given.limit, given.tokens))
+    kept = cache_folder() / "cascade" / hashlib.sha256(asked.encode()).hexdigest()[:12]
     found = {name: [] for name in TABLES}
-    found["prices"] = [prices(time_passes(ladder.models, repeats=51))]
+    passes = partial(time_passes, ladder.models, repeats=51)
+    found["prices"] = [*keep(kept / "prices", lambda: {"prices": prices(passes())}).values()]
     lists = price_lists(ladder, found["prices"][0])
     for sampling, domain in tqdm(list(product(SAMPLERS, DOMAINS)), desc="domains"):
-        sets = zip(SPLITS, given.limit, strict=True)
-        development, held_out = (recorded(domain, *one, SAMPLERS[sampling]) for one in sets)
-        # the paper's own lists are for its greedy runs
-        asked = lists if sampling == "greedy" else {"measured": lists["measured"]}
-        for name, table in domain_tables(held_out, development, asked).items():
+
+        def measured(sampling: str = sampling, domain: str = domain) -> dict[str, pd.DataFrame]:
+            sets = zip(SPLITS, given.limit, strict=True)
+            development, held_out = (recorded(domain, *one, SAMPLERS[sampling]) for one in sets)
+            # the paper's own lists are for its greedy runs
+            charged = lists if sampling == "greedy" else {"measured": lists["measured"]}
+            return domain_tables(held_out, development, charged)
+
+        for name, table in keep(kept / f"{sampling}-{domain}", measured).items():
             named = table.assign(domain=domain, sampling=sampling)
             found[f"cascade_{name}"].append(named)
-    found["cascade_check"] = [check_replays(ladder, max_new_tokens=given.tokens)]
+    check = partial(check_replays, ladder, max_new_tokens=given.tokens)
+    found["cascade_check"] = [*keep(kept / "check", lambda: {"check": check()}).values()]
     for name, parts in found.items():
         write_csv(pd.concat(parts, ignore_index=True), FOLDER / f"{name}.csv", 5)
+
+
+def keep(folder: Path, measure: Callable[[], dict[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+    """Tables by name: those that an earlier run kept in a folder, else measured, and then kept."""
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            for name, table in measure().items():
+                write_csv(table, Path(place) / "whole" / f"{name}.csv")
+            (Path(place) / "whole").rename(folder)
+    return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}

@@ -1,7 +1,6 @@
 """Seconds per pass as a function of rows and context, measured; the overhead ledger; tokens per
 second predicted from both. `specdec measure latency` measures all of it into data/measured.
 """
-# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.latency.curves import curves, fit_lines, pass_tables
 from specdec_lib.measure.latency.machine import machine_name

@@ -1,5 +1,4 @@
 """The rounds of any setting along recorded texts, in milliseconds and without the target."""
-# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.own_text import OwnText, own_text, replay_draft, work_of
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade

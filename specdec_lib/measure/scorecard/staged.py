@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.intervals import paired_bootstrap
+from specdec_lib.measure.intervals import bootstrap
 from specdec_lib.measure.race.table import stored_race
 from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, millions, read_measured
 from specdec_lib.measure.sweep.ratios import relative, sampling_of, with_sampling
@@ -153,4 +153,4 @@ def _paired(timings: "DataFrame", word: str, method: str, baseline: str) -> Find
     base = base.loc[own.index.intersection(base.index)]
     own = own.loc[base.index]
     columns = (own.timed_tokens, own.seconds, base.timed_tokens, base.seconds)
-    return Finding(*paired_bootstrap(*columns), len(own))
+    return Finding(*bootstrap(*columns), len(own))

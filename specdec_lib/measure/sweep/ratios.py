@@ -64,11 +64,17 @@ def ratios(
     baseline    a draft: the ratio is divided by this draft's under the same sampler, on the same
                 prompts, and the interval is over prompts drawn together for both sides
 
-    A column that a setting lacks (a model it does not use) counts as 0.  Raises ValueError unless
-    each sampler has its baseline, on the same prompts.
+    A column that a setting lacks (a model it does not use) counts as 0.  Raises ValueError if it
+    has only some of a column's numbers, or an infinite one, and unless each sampler has its
+    baseline, on the same prompts.
     """
     columns = [numerator, denominator]
     _check(table, (*columns, *by))
+    for column in columns:
+        missing = table[column].isna()
+        some = missing & ~missing.groupby([table[key] for key in by], dropna=False).transform("all")
+        if some.any() or np.isinf(table[column].astype(float)).any():
+            raise ValueError(f"{column} has a finite number in all rows of a setting, or in none")
     table, rows = table.fillna(dict.fromkeys(columns, 0)), []
     for key, group in table.groupby(list(by), sort=False, dropna=False):
         if baseline is None:

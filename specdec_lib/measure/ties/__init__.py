@@ -1,4 +1,3 @@
 """Near-ties: where two texts of one model part, and whether that is rounding or a bug."""
-# ruff: noqa: F401 - a face: what it imports is what it offers
 
 from specdec_lib.measure.ties.near_ties import BUG, EARLY, ROUNDING, TWO_PROGRAMS, NearTie, near_tie
