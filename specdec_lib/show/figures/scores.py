@@ -3,7 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.show.figures.chart import PLAIN, open_chart
+from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.marks import check, marks
 
@@ -23,11 +23,10 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     rows = marks(some, "paper_value", "ours", note="{claim}: {verdict}", **by)
     values = pd.concat([some["paper_value"], some["ours"], some["low"], some["high"]])
     x, y = "printed in the paper (× the other method)", "measured here (× the other method)"
-    chart = open_chart(rows["panel"], size=(980, 440), x=x, y=y, gap=0.05)
+    chart = Chart(rows["panel"], wide=430, high=440, x=x, y=y)
     ends = 0.9 * float(values.min()), 1.1 * float(values.max())
     add_diagonal(chart, ends, name="as printed")
     add_dots(chart, rows)
-    chart.figure.add_hline(y=1, **PLAIN)
     ticks = [tick for tick in (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10) if ends[0] <= tick <= ends[1]]
     axis = {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
     chart.figure.update_xaxes(axis).update_yaxes(axis)
@@ -35,5 +34,6 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     again = (some["verdict"] == "reproduced").sum()
     return chart.titled(
         f"{len(some)} printed speed-ups: {again} reproduced, {smaller} of the same sign, smaller;"
-        " above the dotted line a method pays"
+        " above the dotted line a method pays",
+        plain="y",
     )
