@@ -88,7 +88,7 @@ class Work:
     def __post_init__(self) -> None:
         counts = (self.guesses, *self.passes.values())
         if not (self.tokens >= self.rounds > 0 and min(counts) >= 0):
-            raise ValueError(f"a round emits a token or more, counts are 0 or more; got {self}")
+            raise ValueError(f"rounds emit a token or more, with counts of 0 or more; got {self}")
 
     def __add__(self, other: "Work") -> "Work":
         """The sum of both.  Raises ValueError unless they have one target."""
