@@ -71,7 +71,8 @@ def chain_map(
     """
     if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
         got = f"{list(lengths)}, {list(costs)}, {overhead}"
-        raise ValueError(f"lengths are at least 1, costs and overhead 0 or more, got {got}")
+        wanted = "a map needs lengths of at least 1, and costs and an overhead of 0 or more"
+        raise ValueError(f"{wanted}, got {got}")
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
     fixed = np.array([_round_cost(length, verify, overhead) for length in lengths], dtype=float)
     price = np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed
