@@ -1,5 +1,7 @@
 """The chart of a scorecard: what was measured here against what the papers print."""
 
+import math
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -27,8 +29,10 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     ends = 0.9 * float(values.min()), 1.1 * float(values.max())
     add_diagonal(chart, ends, name="as printed")
     add_dots(chart, rows)
+    log = [math.log10(end) for end in ends]  # plotly wants a logarithmic axis' ends as exponents
     ticks = [tick for tick in (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10) if ends[0] <= tick <= ends[1]]
     axis = {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+    axis["range"] = log
     chart.figure.update_xaxes(axis).update_yaxes(axis)
     smaller = (some["verdict"] == "same sign, smaller").sum()
     again = (some["verdict"] == "reproduced").sum()
