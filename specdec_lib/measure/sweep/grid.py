@@ -111,11 +111,10 @@ def generation_row(
     unmatched = sampler.temperature == 0 or getattr(draft, "siblings", "top") == "top"
     first = rounds[0].usage
     usage = {name: sum((one.usage[name] for one in rounds[1:]), first[name]) for name in first}
-    contexts = {
-        name: sum(one.usage[name].passes * one.tree.root_position for one in rounds)
-        for name in usage
-    }  # the tokens up to each round's root, summed over a model's passes
-    counts = {name: (used.passes, used.rows, contexts[name]) for name, used in usage.items()}
+    counts = {}
+    for name, used in usage.items():  # the tokens up to each root, summed over a model's passes
+        context = sum(one.usage[name].passes * one.tree.root_position for one in rounds)
+        counts[name] = (used.passes, used.rows, context)
     if target not in counts:
         roots = sum(one.tree.root_position for one in rounds)
         counts = {target: (len(rounds), sum(len(one.tree) for one in rounds), roots)} | counts
