@@ -5,6 +5,7 @@ import re
 import struct
 import subprocess
 import sys
+import warnings
 import zlib
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import plotly.graph_objects as go
 import plotly.io
 import pytest
 
+from specdec_lib.core.files import write_whole
 from specdec_lib.show.figures import saving
 from specdec_lib.show.figures.saving import SIGNATURE, smaller
 
@@ -107,6 +109,24 @@ def test_what_is_of_another_kind_stays_as_it_is():
     pixels = np.zeros((40, 60, 4), np.uint8)
     for image in (b"no image", png(pixels, [3] * 40), png(pixels, [1] * 40)[:60]):
         assert smaller(image) == image
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def stop(*_):
+        raise OSError("disk full")
+
+    path = tmp_path / "kept"
+    path.write_bytes(b"before")
+    monkeypatch.setattr("os.replace", stop)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, b"after")
+    assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_the_exporters_own_warnings_are_the_only_silenced_ones(figures):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saving.save(go.Figure(), "00_bars", TABLE)
 
 
 def test_the_exporter_asks_no_network() -> None:

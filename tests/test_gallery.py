@@ -175,6 +175,35 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_noth
     assert build(folder, notebooks=notebooks).read_bytes() == plain
 
 
+@pytest.mark.parametrize(
+    "change", [{"made": {}}, {"made": {"date": 1}}, {"older": {"a.csv": 3}}, None]
+)
+def test_a_damaged_manifest_is_none(made, change):
+    place = made[1] / "runs" / "00_toy.json"
+    assert "00_toy" in provenance(made[1])["notebooks"]  # the control
+    if change is None:
+        place.unlink()
+        place.mkdir()
+    else:
+        place.write_text(json.dumps(json.loads(place.read_text()) | change))
+    told = build(made[1], notebooks=made[0]).read_text()
+    assert "00_toy" not in provenance(made[1])["notebooks"] and "00_toy" in told
+
+
+def test_a_full_disk_leaves_page_and_provenance_as_they_were(made, monkeypatch):
+    def full(path: Path, content: bytes) -> None:
+        if "index" in path.name:
+            raise OSError(28, "No space left on device")
+        path.open("wb").write(content)
+
+    (made[1] / "00_toy.csv").write_text("edited")
+    before = {path: path.read_bytes() for path in made[1].iterdir() if path.is_file()}
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        build(made[1], notebooks=made[0])
+    assert {path: path.read_bytes() for path in made[1].iterdir() if path.is_file()} == before
+
+
 def test_the_command_builds_a_page_or_refuses(made, tmp_path, capsys):
     command.main(["--out", str(made[1])])
     assert capsys.readouterr().out.strip() == str(made[1] / "index.html")

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -51,6 +52,32 @@ def test_a_damaged_manifest_means_never_run(toys, figures, text):
     keep(run, "finished")
     run.manifest.write_text(text)
     assert read_manifest(run.manifest) is None and run.why() == "never run in this folder"
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
+    toys, figures, monkeypatch
+):
+    write_toy(toys, "00_toy", GOOD)
+    figures.write_text("mine")
+    with pytest.raises(ValueError, match=r"cannot be written to .*another"):
+        main([], notebooks=toys)
+    assert figures.read_text() == "mine"
+    figures.unlink()
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    with pytest.raises(ValueError, match="No space left on device"):
+        main([], notebooks=toys)
+    assert not figures.exists()
+
+
+def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys, figures, monkeypatch):
+    monkeypatch.setattr(Manifest, "write", full)
+    result = running.run_notebook(plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures))
+    assert result.state == "failed" and "00_toy.ipynb" in result.error
+    assert "No space left on device" in result.error
 
 
 RUNNER = (

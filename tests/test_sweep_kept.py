@@ -4,7 +4,11 @@ nothing kept is mistaken for something else.
 
 import copy
 import json
+import multiprocessing
 import os
+import random
+import signal
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +60,50 @@ def decoded(monkeypatch):
         grid, "decode", lambda *args, **named: made.append(1) or real(*args, **named)
     )
     return made
+
+
+def swept(threads, keep, *grid):
+    """In another process: rows belong to a number of threads, and a new process takes its own."""
+    torch.set_num_threads(threads)
+    sweep(*grid, keep=keep, **LENGTH)
+
+
+def killed(after, delay, keep, *grid):
+    """A process that sweeps, killed some time after so many prompts were kept; not a fork of this
+    one, which PyTorch's threads would not survive.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["specdec_lib.workload"])
+    process = context.Process(target=swept, args=(torch.get_num_threads(), keep, *grid))
+    process.start()
+    deadline = time.monotonic() + 300
+    while len(files(keep)) < after and process.is_alive():
+        assert time.monotonic() < deadline, (
+            f"after five minutes {len(files(keep))} of {after} prompts are kept"
+        )
+        time.sleep(0.002)
+    time.sleep(delay)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return process.exitcode
+
+
+def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_not(
+    ladder, prompts, undisturbed, tmp_path, decoded
+):
+    asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
+    recipes = (SETTINGS, prompts[:6], LADDER)
+    moments, seen = random.Random(), []
+    for after in (0, 1, 2, 3):
+        assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
+        seen.append(len(files(tmp_path)))
+    assert seen == sorted(seen) and 3 <= seen[-1] < 6
+    table = sweep(*asked, keep=tmp_path, **LENGTH)
+    same(table, undisturbed)
+    assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
+    again = sweep(*asked, keep=tmp_path, **LENGTH)
+    pd.testing.assert_frame_equal(again, table)  # the seconds too: nothing was decoded
+    assert len(decoded) == 3 * (6 - seen[-1])
 
 
 def forged(text):

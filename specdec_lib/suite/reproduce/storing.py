@@ -10,7 +10,7 @@ from specdec_lib.core.files import write_whole
 
 LARGEST_BYTES = 300_000
 WIDGET = "application/vnd.jupyter.widget-view+json"
-IMAGE = "image/png"
+IMAGE, HTML = "image/png", "text/html"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -30,16 +30,16 @@ def store_outputs(executed: Path, notebook: Path) -> None:
 
 def format_notebook(notebook: dict) -> str:
     """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for
-    each output's data that is JSON itself.
+    each output's data that is JSON itself, and for each table's HTML.
 
-    A figure's numbers would otherwise take a line each, most of it indentation.
+    A figure's numbers and a table's cells would otherwise take a line each, most of it indentation.
     """
     notebook, filling = copy.deepcopy(notebook), {}
     bundles = (
         output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", ())
     )
     for data in bundles:
-        for kind in (kind for kind in data if isinstance(data[kind], dict)):
+        for kind in (kind for kind in data if kind == HTML or isinstance(data[kind], dict)):
             name = uuid.uuid4().hex  # a hole, filled in below
             look = {"ensure_ascii": False, "separators": (",", ":")}
             filling[f'"{name}"'], data[kind] = json.dumps(data[kind], **look), name
