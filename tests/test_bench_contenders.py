@@ -22,7 +22,7 @@ from specdec_lib.measure.race.benchmark import SAMPLERS, BenchPlan, benchmark
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
-from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
+from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_contenders, llama_cpp
 from specdec_lib.measure.race.lineup import Lineup, calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
@@ -86,6 +86,12 @@ def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
     [timings] = race(made, texts, ladder.target, warm_up=0)
     assert all(timing.same for timing in timings)
     assert len(grid) > 5 or method == "autoregressive"
+
+
+def test_token_by_token_all_but_the_first_token_are_timed() -> None:
+    [generate] = hugging_contenders(GENERATE, network(2), network(1), GREEDY)
+    made = generate.run(PROMPT, 20, 0)
+    assert (made.timed_tokens, made.rounds) == (19, 20)
 
 
 def test_an_unknown_method_is_refused(ladder: Ladder) -> None:

@@ -72,6 +72,23 @@ def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
         compared(own, own={PLAIN: NoDraft()})
 
 
+def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, monkeypatch):
+    once = {"max_new_tokens": 6, "keep": tmp_path}
+    first, raced = compared(own, PROMPTS[:1], **once), []
+
+    def spied(contenders, texts, target, **options):
+        for text in texts:
+            raced.append(text.name)
+            yield from harness.race(contenders, [text], target, **options)
+
+    monkeypatch.setattr(timing, "race", spied)
+    pd.testing.assert_frame_equal(compared(own, PROMPTS[:1], **once), first)
+    assert not raced
+    compared(own, PROMPTS, **once)
+    compared(own, PROMPTS[:1], seed=1, **once)
+    assert raced == ["b", "a"]
+
+
 def test_equal_prompts_are_each_compared(own):
     twice = [PROMPTS[0], PROMPTS[1], PROMPTS[0]]
     rows = compared(own, twice, max_new_tokens=4)

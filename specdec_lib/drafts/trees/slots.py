@@ -39,6 +39,7 @@ def _widths(places: list[Slots]) -> SlotWidths:
 
 
 def check_budget(budget: int | None, depth: int) -> None:
+    """Raises ValueError unless a tree can have this budget and depth."""
     check_size("a budget", 1 if budget is None else budget, least=1)
     check_size("a depth", depth, least=0 if budget is None else 1)
 

@@ -6,6 +6,7 @@ Without --target and --draft it takes the embedded models. Run it where nothing 
 import math
 import sys
 from argparse import Namespace
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -29,6 +30,8 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
     add("--threads", type=int, help="of torch; by default torch's own choice")
+    keep = "a folder for finished prompts: an interrupted comparison goes on from there"
+    add("--keep", type=Path, help=keep)
     for name, default in USUAL.items():
         parser.add_common(name, default)
     given = parser.parse_args(arguments)
@@ -38,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     sampler = Sampler(given.temperature, top_k=given.top_k)
     prompts, ladder = load_given(given)
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
-    limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
+    limits = {name: vars(given)[name] for name in ("max_new_tokens", "seed", "keep")}
     rows = compare_methods(ladder, prompts, sampler, progress=sys.stderr.isatty(), **limits)
     table = method_summary(rows, seed=given.seed)
     print(_format(table))

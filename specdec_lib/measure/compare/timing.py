@@ -1,7 +1,10 @@
-"""All methods race on a person's own prompts."""
+"""All methods race on a person's own prompts; the rows of a finished prompt may be kept, so that an
+interrupted comparison goes on.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -14,6 +17,8 @@ from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts, trees
 from specdec_lib.measure.race.harness import race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.workload import Ladder, Prompt, neutral
 
 COLUMNS = """method prompt tokens timed_tokens seconds rounds accepted tried same margin rounding
@@ -75,12 +80,15 @@ def compare_methods(
     own: Mapping[str, Draft] | None = None,
     max_new_tokens: int = 40,
     seed: int = 0,
+    keep: str | Path | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
     """A row per method and prompt: tokens, those that were timed, seconds, rounds, accepted, tried,
     whether the text is the target's own.
 
-    own    drafts of your own, by name, that are tried beside the usual ones
+    own     drafts of your own, by name, that are tried beside the usual ones
+    keep    a folder where the rows of finished prompts are kept, and taken from when the same
+            comparison is made again
 
     Every method continues a prompt by as many tokens as the target itself does, up to a stop token
     or `max_new_tokens`.  `margin` is, where a text is not the target's own, by how many nats the
@@ -95,12 +103,22 @@ def compare_methods(
         raise ValueError(
             f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
         )
+    tried = usual | dict(own or {})
+    what = fingerprint(ladder.target, tried, sampler, seed, max_new_tokens) if keep else ""
+    kept = Kept(Path(keep) / f"compared-{what}") if keep else None
+    found = {place: kept and kept.read(prompt) for place, prompt in enumerate(prompts)}
+    missing = [place for place, rows in found.items() if rows is None]
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
-        contenders = compared_contenders(ladder, usual | dict(own or {}), sampler)
-        texts = target_texts(ladder, prompts, sampler, tokens=max_new_tokens, seed=seed)
+        contenders = compared_contenders(ladder, tried, sampler)
+        left = [prompts[place] for place in missing]
+        texts = target_texts(ladder, left, sampler, tokens=max_new_tokens, seed=seed)
         timings = race(contenders, texts, ladder.target, seed=seed, strict=False)
-        bar = tqdm(timings, "compare", len(prompts), disable=not progress)
-        rows = [asdict(one) for made in bar for one in made]
+        bar = tqdm(missing, "compare", disable=not progress)
+        for place, made in zip(bar, timings, strict=True):
+            found[place] = list(map(asdict, made))
+            if kept:
+                kept.write(prompts[place], found[place])
+    rows = [row for made in found.values() for row in made]
     kinds = {"margin": float, "rounding": object, "same": object}
     return pd.DataFrame(rows)[COLUMNS].astype(kinds)
 
