@@ -81,7 +81,7 @@ def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
             if method in methods:
                 one = found.loc[methods[method]]
                 ours = Finding(one.value, one.low, one.high, one.prompts)
-                reason += " Copies cost rows, which a core pays for and a GPU does not."
+                reason += " Copies that are wrong cost rows, which a core pays for."
             else:
                 reason = "Medusa's heads are trained for one target; there are none for this one."
             yield Claim(PAPER, "Table 3", f"{data}, {method}", unit, way, value, ours, 1, reason)
