@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
+import psutil
 import pytest
+from kaleido.scopes.plotly import PlotlyScope
 
 from specdec_lib.core.files import write_whole
 from specdec_lib.show.figures import saving
@@ -137,3 +139,32 @@ def test_the_exporter_asks_no_network() -> None:
     image = saving.still(go.Figure(go.Bar(y=[1, 2, 3]), {"width": 800, "height": 450}))
     assert len(base64.b64decode(image["image/png"])) < 12_000
     assert not any("http" in argument for argument in plotly.io.kaleido.scope._build_proc_args())
+
+
+HANGING = """#!/bin/sh
+echo begun >> {began}
+if [ $(wc -l < {began}) -le {hangs} ]; then sleep 60; fi
+echo '{{"code": 0}}'
+while read line; do echo '{{"code": 0, "result": "cGljdHVyZQ=="}}'; done
+"""
+
+
+@pytest.mark.parametrize("hangs", [0, 1, 2, 3])
+def test_an_exporter_that_hangs_is_started_again(hangs, tmp_path, monkeypatch):
+    """Three times; the fourth is an error, and what the hung ones started is gone."""
+    exporter, began = tmp_path / "exporter", tmp_path / "began"
+    exporter.write_text(HANGING.format(began=began, hangs=hangs))
+    exporter.chmod(0o755)
+    scope = PlotlyScope()
+    monkeypatch.setattr(scope, "executable_path", lambda: str(exporter))
+    for place in (plotly.io.kaleido, plotly.io._kaleido):
+        monkeypatch.setattr(place, "scope", scope)
+    monkeypatch.setattr(saving, "PATIENCE", 2)
+    if hangs < 3:
+        assert saving._image(go.Figure()) == b"picture"
+    else:
+        with pytest.raises(ValueError, match="hung 3 times"):
+            saving._image(go.Figure())
+    assert began.read_text().count("begun") == min(hangs + 1, 3)
+    left = [each for each in psutil.Process().children(recursive=True) if each.name() == "sleep"]
+    assert not left

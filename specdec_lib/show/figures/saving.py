@@ -1,9 +1,11 @@
 """Figure files: an interactive page, an image and the table behind them."""
 
 import base64
+import contextlib
 import functools
 import re
 import struct
+import threading
 import warnings
 import zlib
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import plotly.io
+import psutil
 from jaxtyping import UInt8
 from plotly.offline import get_plotlyjs
 
@@ -23,6 +26,7 @@ NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with at most 256 colours wins
 RGBA, PALETTE = 6, 3
+PATIENCE, TRIES = 60, 3  # seconds for one image; exporters that are tried
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
@@ -82,12 +86,39 @@ def _page(figure: go.Figure, name: str) -> str:
 
 
 def _image(figure: go.Figure, scale: int = 2) -> bytes:
-    """The figure as a PNG on white paper, so many times as fine as a screen."""
+    """The figure as a PNG on white paper, so many times as fine as a screen.
+
+    Now and then the exporter hangs as it starts (github.com/plotly/Kaleido/issues/134): after
+    `PATIENCE` seconds it is killed and a new one tried, `TRIES` in all; then ValueError.
+    """
     paper = go.Figure(figure).update_layout(template=PAPER)
-    with warnings.catch_warnings():
-        # plotly's and the exporter's own, about the exporter's age
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return paper.to_image(format="png", scale=scale)
+    for _ in range(TRIES):
+        hung = threading.Event()
+        watch = threading.Timer(PATIENCE, _kill_exporter, [hung])
+        watch.daemon = True
+        watch.start()
+        try:
+            with warnings.catch_warnings():
+                # plotly's and the exporter's own, about the exporter's age
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return paper.to_image(format="png", scale=scale)
+        except (OSError, ValueError):
+            if not hung.is_set():
+                raise
+        finally:
+            watch.cancel()
+    raise ValueError(f"the image exporter hung {TRIES} times for {PATIENCE} s")
+
+
+def _kill_exporter(hung: threading.Event) -> None:
+    """End the exporter and the processes it started, so that who waits for its answer goes on."""
+    hung.set()
+    if (process := plotly.io.kaleido.scope._proc) is not None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found = psutil.Process(process.pid)
+            for each in [*found.children(recursive=True), found]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
 
 
 @functools.cache
