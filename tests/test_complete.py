@@ -1,6 +1,7 @@
 """A model's files and its configuration fit, or the model is refused in one line."""
 
 import json
+import math
 import shutil
 from functools import partial
 
@@ -56,6 +57,15 @@ def without(part):
     return stored(edit)
 
 
+def spoiled(tensors):
+    """One number of the last tensor, by name, is not one."""
+    tensors[max(tensors)].view(-1)[-1] = math.nan
+
+
+def turned(theta):
+    return configured(rope_parameters={"rope_theta": theta, "rope_type": "default"})
+
+
 HARMS = {  # kind of model, what is done to its folder, the complaint
     "llama-0": ("llama", configured(num_hidden_layers=0), "has 0 layers, allowed are 1 to 1,000"),
     "llama-less": ("llama", configured(num_hidden_layers=-1), "has -1 layers"),
@@ -78,6 +88,13 @@ HARMS = {  # kind of model, what is done to its folder, the complaint
     "more": ("llama", stored(lambda all: all.update(more=torch.ones(2))), "1 unexpected: 'more'"),
     "wide": ("llama", configured(intermediate_size=10**12), r"3 of another shape: .*\[32, 64\] in"),
     "heads": ("llama", configured(num_attention_heads=0), "ZeroDivisionError"),
+    "heads-less": ("gpt2", configured(n_head=-4), "has -4 attention heads, allowed are 1 to 10,"),
+    "nan": ("llama", stored(spoiled), "its tensor 'model.norm.weight' holds NaN or infinite"),
+    "nan-t5": ("t5", stored(spoiled), "its tensor .* holds NaN or infinite"),
+    "theta-nan": ("llama", turned(math.nan), "has rope_theta=nan, allowed are finite above 0"),
+    "theta-0": ("llama", turned(0.0), "has rope_theta=0.0, allowed are finite above 0"),
+    "eps": ("llama", configured(rms_norm_eps=math.inf), "has rms_norm_eps=inf, allowed are"),
+    "eps-less": ("gpt2", configured(layer_norm_epsilon=-1.0), "has layer_norm_epsilon=-1.0"),
     "positions": ("llama", configured(max_position_embeddings=0), "0 positions, allowed are 1 "),
 }
 

@@ -3,6 +3,7 @@ Transformers would fill in, leave out, and open any file that an index names.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -23,8 +24,10 @@ AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
 SIZES = {  # at most; to build more layers takes seconds and never ends for a mistyped number
     "num_hidden_layers": ("layers", 1000),
     "num_decoder_layers": ("layers", 1000),
+    "num_attention_heads": ("attention heads", 10_000),
     "max_position_embeddings": ("positions", 2**30),
 }
+POSITIVE = re.compile(r"rope_theta|\w*norm\w*_eps(ilon)?")  # numbers of a configuration
 NAMED = 3  # tensors of each kind in an error
 
 
@@ -35,13 +38,15 @@ def read_network(
     `from_pretrained`, by which all its files are found.
 
     Raises ValueError if its index names another file than safetensors beside it, or if tensors are
-    missing, unexpected, of another shape or tied in the configuration alone.
+    missing, unexpected, of another shape, not finite or tied in the configuration alone.  (A number
+    of heads that divides the width as well as the right one changes no shape and is not noticed.)
     """
     _check_index(source, config, options)
     text = config.get_text_config()
     for name, (words, most) in SIZES.items():
         if not 1 <= (size := getattr(text, name, 1)) <= most:
             raise ValueError(f"its configuration has {size:,} {words}, allowed are 1 to {most:,}")
+    _check_numbers(text.to_dict())
     read = partial(
         kind.from_pretrained, source, config=config, dtype=dtype, use_safetensors=True, **options
     )
@@ -59,7 +64,18 @@ def read_network(
     if untied:
         tied = f"its configuration ties {min(untied)!r} to another tensor"
         raise ValueError(f"{tied}, and its files hold two: tie_word_embeddings is wrong")
+    for name, tensor in network.named_parameters():
+        if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
+            raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
     return network
+
+
+def _check_numbers(config: Mapping[Any, Any]) -> None:
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            _check_numbers(value)
+        elif POSITIVE.fullmatch(str(name)) and not 0 < value < math.inf:
+            raise ValueError(f"its configuration has {name}={value!r}, allowed are finite above 0")
 
 
 def _check_index(source: str, config: PretrainedConfig, options: dict) -> None:
