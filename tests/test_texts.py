@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,8 @@ from specdec_lib.measure import texts as texts_module
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.texts import Texts, known_texts, text_file, write_texts
+from specdec_lib.models.students import assemble, read_about
+from specdec_lib.suite.distil.lessons import _digest_of
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 LENGTH = 24
@@ -102,3 +105,13 @@ def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts):
     assert not sweep(settings, asked, ladder, **limits, texts=other)[same].equals(decoded[same])
     with pytest.raises(ValueError, match="seed 2 and up to 20 tokens"):
         sweep(settings, asked, ladder, seed=3, max_new_tokens=12, texts=known)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", bytes(8) + b"{}", None], ids=repr)
+def test_a_damaged_file_of_tensors_is_refused_in_one_line(content, ladder, prompts, tmp_path):
+    path = tmp_path / "texts.safetensors"
+    Texts.written(ladder, prompts[:1], Sampler(0), max_new_tokens=2).save(path)
+    path.write_bytes(path.read_bytes()[:-3] if content is None else content)
+    for read in (Texts.load, read_about, partial(assemble, ladder.target.model), _digest_of):
+        with pytest.raises(ValueError, match=r"texts.safetensors is damaged, or no such .*: ."):
+            read(path)

@@ -7,9 +7,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from safetensors import safe_open
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -169,6 +173,18 @@ def parse_json(text: str) -> Any:
     except RecursionError as error:
         raise ValueError("its lists and objects are nested too deep") from error
     return found
+
+
+@contextmanager
+def tensor_file(path: Path) -> "Iterator[safe_open]":
+    """A safetensors file, opened; raises ValueError if it is damaged or lacks what is read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged, or no such safetensors file: {error}") from None
 
 
 def file_digest(path: Path) -> str:

@@ -12,12 +12,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
@@ -68,7 +67,7 @@ class Texts:
     @classmethod
     def load(cls, path: Path) -> "Texts":
         """The texts that `save` wrote."""
-        with safe_open(path, "pt") as file:
+        with tensor_file(path) as file:
             about = json.loads(file.metadata()["about"])
             ids, ends = file.get_tensor("ids").tolist(), file.get_tensor("ends").tolist()
         texts = (tuple(ids[start:end]) for start, end in pairwise([0, *ends]))

@@ -8,12 +8,11 @@ from copy import deepcopy
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import tensor_file, write_whole
 
 SCALE = ".scale"
 OWN = ("model.layers.", "model.norm.")
@@ -56,7 +55,7 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
     """The student that `save_student` stored, as a whole model in the target's dtype; raises
     ValueError if its weights do not fit the target's configuration.
     """
-    with safe_open(path, "pt") as file:
+    with tensor_file(path) as file:
         stored = {name: file.get_tensor(name).float() for name in file.keys()}
     weights = {
         name: (tensor * stored.get(name + SCALE, torch.ones(1))).to(target.dtype)
@@ -75,7 +74,7 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
 
 def read_about(path: Path) -> dict:
     """What `save_student` stored beside the weights."""
-    with safe_open(path, "pt") as file:
+    with tensor_file(path) as file:
         return json.loads((file.metadata() or {})["about"])
 
 

@@ -15,14 +15,13 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import cache_folder, write_whole
+from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.suite.distil.text import TEXT, Conversation, read_text
 from specdec_lib.suite.setup import load_target
@@ -123,7 +122,7 @@ def read_lessons(
                 f"{path} is missing, or holds lessons of other conversations or another head;"
                 " `specdec distil teach` makes it"
             )
-        with safe_open(path, "pt") as file:
+        with tensor_file(path) as file:
             places, log_probs = file.get_tensor("places"), file.get_tensor("log_probs")
         sizes = [one.answer_tokens for one in group]
         parts = zip(group, places.split(sizes), log_probs.split(sizes), strict=True)
@@ -174,5 +173,5 @@ def _digest_of(path: Path) -> str | None:
     """The digest that a file of lessons was written with; None if there is no file."""
     if not path.is_file():
         return None
-    with safe_open(path, "pt") as file:
+    with tensor_file(path) as file:
         return (file.metadata() or {}).get("digest")

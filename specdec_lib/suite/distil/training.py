@@ -10,13 +10,12 @@ from random import Random
 
 import torch
 from jaxtyping import Float, Int
-from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import write_whole
+from specdec_lib.core.files import tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import own_weights
 from specdec_lib.suite.distil.lessons import Lesson, pad
@@ -222,7 +221,7 @@ def _restore(
     """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
     if not path.is_file():
         return 0
-    with safe_open(path, "pt") as file:
+    with tensor_file(path) as file:
         about = file.metadata()
         stored = {name: file.get_tensor(name) for name in file.keys()}
     if json.loads(about["plan"]) != asdict(plan):
