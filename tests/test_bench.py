@@ -125,7 +125,8 @@ def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_promp
     for machine, times in (("small", TIMINGS[:3]), ("large", TIMINGS)):
         raced = table(times).assign(machine=machine, edition="exact", **where())
         write_table(tmp_path / f"race_{machine}.csv", raced, COLUMNS)
-        (tmp_path / f"race_{machine}_prompts.csv").write_text("method,edition\n")
+        for beside in ("prompts", "ledger"):
+            (tmp_path / f"race_{machine}_{beside}.csv").write_text("method,edition\n")
     for asked, found in (("", "large"), ("large", "large"), ("small", "small")):
         assert set(stored_race(asked, folder=tmp_path).machine) == {found}
     for bad in ({"machine": "none"}, {"edition": "int8"}):

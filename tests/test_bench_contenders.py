@@ -166,13 +166,20 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
     command.main([*HERE, "--out", str(tmp_path / "out")])
-    place, per_prompt = sorted((tmp_path / "out").iterdir(), key=lambda path: len(path.name))
-    assert per_prompt == place.with_stem(f"{place.stem}_prompts")
+    place, ledger, per_prompt = sorted(
+        (tmp_path / "out").iterdir(), key=lambda path: len(path.name)
+    )
+    assert [ledger, per_prompt] == [
+        place.with_stem(place.stem + end) for end in ("_ledger", "_prompts")
+    ]
     main = pd.read_csv(place)
     assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
     assert len(pd.read_csv(per_prompt)) == (len(OURS) + 1) * 2 + 1 + len(HF)
     assert isinstance(figures.versus(main), go.Figure)
+    parts = pd.read_csv(ledger).groupby("method")
+    assert set(parts.groups) == {"autoregressive", *OURS}
+    assert ((parts.share.sum() - parts.accounted.first()).abs() < 1e-3).all()
 
 
 def test_a_run_goes_on_where_it_was(
@@ -186,7 +193,7 @@ def test_a_run_goes_on_where_it_was(
 
     def run(count: int, **changed) -> list:
         plan = replace(TINY, prompts=(count,), hugging=False, **changed)
-        [(timings, _)] = benchmark({"fast": ladder}, plan, print, tmp_path)
+        [(timings, *_)] = benchmark({"fast": ladder}, plan, print, tmp_path)
         return [replace(one, margin=0.0) for one in timings]  # NaN is no equal of NaN
 
     first = run(1)
@@ -200,7 +207,7 @@ def test_without_top_k_only_plain_decoding_and_the_best_race(
     ladder: Ladder, small: None, unchecked: None
 ) -> None:
     found = list(benchmark({"reference": ladder}, replace(TINY, hugging=False), print))
-    raced = [{one.method for one in timings} for timings, _ in found]
+    raced = [{one.method for one in timings} for timings, *_ in found]
     assert raced[0] == raced[1] == {"autoregressive", *OURS}
     [best] = raced[2] - {"autoregressive", "tree"}
     assert best == found[1][1].chosen and found[2][1].best.keys() == raced[2] - {"autoregressive"}

@@ -7,18 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import write_whole
+from specdec_lib.measure.latency.ledger import round_parts, shares
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.race.families import ON_TREES
 from specdec_lib.measure.race.harness import TargetText, Timing, race, target_texts
-from specdec_lib.measure.race.lineup import OURS, Lineup, Say, TunedSetting, contenders, tune_lineup
+from specdec_lib.measure.race.lineup import (
+    OURS,
+    Lineup,
+    Say,
+    TunedSetting,
+    best_drafts,
+    contenders,
+    tune_lineup,
+)
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50), Sampler(1.0))  # the last for plain and best only
 
@@ -50,8 +60,9 @@ SMOKE = BenchPlan(prompts=(1, 1, 1), development=1, tokens=20, stages=(1, 1), mo
 
 def benchmark(
     ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say, keep: Path | None = None
-) -> Iterator[tuple[list[Timing], Lineup]]:
-    """Under one sampler after the other: the timings of every method, and what was tuned.
+) -> Iterator[tuple[list[Timing], Lineup, pd.DataFrame]]:
+    """Under one sampler after the other: the timings of every method, what was tuned, and where
+    the seconds of our methods go (`tuned_ledger`).
 
     ladders    by runtime, the reference first; methods are tuned on the last one
     say        called with a line when something is settled
@@ -71,8 +82,26 @@ def benchmark(
         whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
         needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)
         lineup = part.tuned(OURS if whole else needed)
-        yield part.timings(lineup, count), lineup
+        timings = part.timings(lineup, count)
+        yield timings, lineup, tuned_ledger(part.ladder, sampler, lineup, plan.tokens, plan.seed)
         chosen = lineup.chosen or chosen
+
+
+def tuned_ledger(
+    ladder: Ladder, sampler: Sampler, lineup: Lineup, tokens: int, seed: int = 0
+) -> pd.DataFrame:
+    """`shares` of a round of each of our methods at its best setting, on one development prompt of
+    each domain.
+    """
+    prompts = _prompts("development", 1)
+    texts = [ladder.encode(prompt) for prompt in prompts]
+    chances = [Chance(own, sampler) for own in seeds(prompts, seed)]
+    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
+    table = round_parts(
+        ladder.target, best_drafts(ladder, sampler, lineup), texts, chances, **limits
+    )
+    table = shares(table).rename(columns={"draft": "method"})
+    return table.assign(top_k=sampler.top_k or 0)
 
 
 @dataclass(frozen=True)

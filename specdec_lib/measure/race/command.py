@@ -18,6 +18,7 @@ from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.readme import MARKS, shown_races, speeds
 from specdec_lib.measure.race.table import (
     COLUMNS,
+    LEDGER,
     MEASURED,
     PER_PROMPT,
     ratio_table,
@@ -49,13 +50,13 @@ def main(arguments: list[str] | None = None) -> None:
         others=plan.others if given.others is None else given.others,
     )
     name = machine_name(str(ladders[runtimes[0]].target.model.device))
-    places = [given.out / f"race_{name}{end}.csv" for end in ("", "_prompts")]
+    places = [given.out / f"race_{name}{end}.csv" for end in ("", "_prompts", "_ledger")]
     for place in (*places, MARKS[given.edition][1]):
         check_output(place)
     keep = None if given.smoke else cache_folder() / "race"
     found = list(benchmark(ladders, plan, lambda line: print(line, flush=True), keep))
-    timings = [timing for own, _ in found for timing in own]
-    chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup in found}
+    timings = [timing for own, *_ in found for timing in own]
+    chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup, _ in found}
     table = ratio_table(timings, chosen)
     table = table.assign(machine=name, edition=given.edition, **where())
     print(table[SHOWN].round(2).to_string(index=False))
@@ -67,6 +68,8 @@ def main(arguments: list[str] | None = None) -> None:
         per_prompt = pd.DataFrame(map(asdict, timings)).assign(edition=given.edition)
         per_prompt["least_seconds"] = per_prompt.seconds
         write_table(places[1], per_prompt, PER_PROMPT)
+        ledger = pd.concat([own for *_, own in found]).assign(edition=given.edition)
+        write_table(places[2], ledger, LEDGER)
     kept = "nothing was kept" if given.smoke else f"written to {given.out}"
     print(f"{time.perf_counter() - started:.0f} s in all; {kept}")
 

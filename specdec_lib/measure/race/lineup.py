@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.protocols import LanguageModel
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import ON_TREES, OURS, TOKEN_BY_TOKEN, drafts, trees
 from specdec_lib.measure.race.harness import WARM_UP, TargetText, race
@@ -193,15 +193,31 @@ def contenders(
     return main, others
 
 
+def best_drafts(ladder: Ladder, sampler: Sampler, lineup: Lineup) -> dict[str, Draft]:
+    """Our methods by name, each at its best setting, plain decoding first."""
+    best = {method: one.setting for method, one in lineup.best.items() if method not in HF}
+    return {
+        method: _settings(ladder, sampler, method, lineup.built_on)[setting]
+        for method, setting in {AUTOREGRESSIVE: TOKEN_BY_TOKEN, **best}.items()
+    }
+
+
+def _settings(
+    ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str]
+) -> Mapping[str, Draft]:
+    """The drafts of one of our methods, by setting."""
+    every = trees(ladder, sampler) if built_on and method in ON_TREES else {}
+    best = {name: every[name] for name in built_on} if every else None
+    return drafts(ladder, sampler, method, best)
+
+
 def _grid(
     ladder: Ladder, runtime: str, sampler: Sampler, method: str, built_on: Sequence[str]
 ) -> dict[str, Contender]:
     """The contenders of one of our methods, by setting."""
-    every = trees(ladder, sampler) if built_on and method in ON_TREES else {}
-    best = {name: every[name] for name in built_on} if every else None
     return {
         name: ours(ladder.target, one, sampler, method=method, setting=name, runtime=runtime)
-        for name, one in drafts(ladder, sampler, method, best).items()
+        for name, one in _settings(ladder, sampler, method, built_on).items()
     }
 
 

@@ -27,6 +27,8 @@ COLUMNS = """method baseline edition temperature top_k domain prompts tokens rep
     baseline_runtime baseline_setting load machine threads versions""".split()
 PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens
     seconds least_seconds rounds repetition margin load""".split()
+LEDGER = """method edition temperature top_k part model round_seconds share accounted
+    watch_cost""".split()
 KEY = ["method", "runtime"]
 
 
@@ -68,7 +70,8 @@ def stored_race(
     ValueError if there is none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
-    tables = [pd.read_csv(path) for path in paths if not path.stem.endswith("_prompts")]
+    beside = ("_prompts", "_ledger")
+    tables = [pd.read_csv(path) for path in paths if not path.stem.endswith(beside)]
     own = [table[table.edition == edition] for table in tables]
     found = max(own, key=lambda table: table.prompts.sum(), default=None)
     if found is None or found.empty:
