@@ -15,7 +15,16 @@ from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
-from specdec_lib.measure.race.table import COLUMNS, ratio_table, stored_race, where, write_table
+from specdec_lib.measure.race.table import (
+    COLUMNS,
+    LEDGER,
+    counterfactuals,
+    ratio_table,
+    stored_ledger,
+    stored_race,
+    where,
+    write_table,
+)
 from specdec_lib.measure.ties import BUG, ROUNDING, NearTie
 
 GREEDY = Sampler(0)
@@ -132,6 +141,29 @@ def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_promp
     for bad in ({"machine": "none"}, {"edition": "int8"}):
         with pytest.raises(ValueError, match="is stored in"):
             stored_race(folder=tmp_path, **bad)
+
+
+def test_counterfactuals_are_the_race_without_the_parts_that_are_free(tmp_path):
+    """Plain decoding takes 10 ms a token, 1 of them the host's; a round of the tree yields three
+    tokens in 20 ms: 10 verify, 6 draft, 4 the host's.
+    """
+    parts = [("autoregressive", "verify", 0.9), ("autoregressive", "host", 0.1)]
+    parts += [("tree", "verify", 0.5), ("tree", "draft passes", 0.2), ("tree", "n-gram", 0.1)]
+    ledger = pd.DataFrame([*parts, ("tree", "tree", 0.2)], columns=["method", "part", "share"])
+    ledger = ledger.assign(temperature=0.0, top_k=0, edition="exact")
+    raced = pd.DataFrame({"method": ["autoregressive", "tree"], "ratio": [1.0, 10 / (20 / 3)]})
+    raced = raced.assign(temperature=0.0, top_k=0, domain="all", baseline="autoregressive")
+    other = raced.assign(domain="code", ratio=9.0)  # is not read
+    found = counterfactuals(ledger, pd.concat([raced, other])).loc[(0.0, 0)]
+    assert [*found.index] == ["tree"]
+    wanted = {"verify": 0.5, "drafting": 0.3, "host": 0.2, "speed_up": 1.5}
+    wanted |= {"free_host": 9 / (16 / 3), "free_drafting": 10 / (14 / 3), "both_free": 2.7}
+    assert found.loc["tree"].to_dict() == pytest.approx(wanted)
+    ledger.to_csv(tmp_path / "race_here_ledger.csv", index=False)
+    assert len(stored_ledger("here", folder=tmp_path)) == 6
+    for nothing in ({"edition": "int8"}, {"machine": "there"}):
+        empty = stored_ledger(**{"machine": "here", "folder": tmp_path} | nothing)
+        assert empty.empty and [*empty] == [*(LEDGER if "machine" in nothing else ledger)]
 
 
 def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:

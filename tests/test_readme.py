@@ -164,6 +164,22 @@ def test_what_the_guide_says_about_the_int8_edition_is_so():
     assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in guide
 
 
+def test_what_the_guide_says_about_a_processor_without_avx512_is_so():
+    passes = pd.read_csv(MEASURED / "latency_amd-epyc-avx2-1-threads.csv")
+    of_rows = passes.query("model == 'target' and runtime == 'fast' and context_tokens == 256")
+    seconds = of_rows.set_index("rows").seconds
+    plain = "domain == 'all' and temperature == 0 and baseline == 'autoregressive'"
+    here, there = (
+        stored_race(machine).query(f"{plain} and method == baseline and runtime == 'fast'")
+        for machine in ("amd-epyc-avx2-1-threads", "amd-epyc-avx512-bf16-1-threads")
+    )
+    slower = here.ms_per_token.item() / there.ms_per_token.item()
+    guide = " ".join(PAGES["guide.md"].split())
+    assert f"plain decoding takes {slower:.1f} times as long" in guide
+    eight, sixteen = (seconds[rows] / seconds[1] for rows in (8, 16))
+    assert f"8 rows take {eight:.1f} times as long as one, 16 rows {sixteen:.1f} times" in guide
+
+
 def test_the_verdicts_are_those_of_the_scorecard():
     verdicts = pd.read_csv(ROOT / "figures" / "06_scorecard.csv").verdict
     order = ["reproduced", "same sign, smaller", "same sign, larger", "sign unsettled", "opposite"]

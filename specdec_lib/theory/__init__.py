@@ -11,6 +11,7 @@ from specdec_lib.theory.cascades import (
 )
 from specdec_lib.theory.chains import Verify, chain_tokens
 from specdec_lib.theory.costs import (
+    A40,
     RTX_4090,
     Machine,
     ModelShape,

@@ -77,7 +77,9 @@ class Machine:
         return self.flops_per_second / self.bytes_per_second
 
 
-RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)  # half-precision tensor cores, dense
+# the papers' GPUs, half-precision tensor cores, dense, by their data sheets
+RTX_4090 = Machine("RTX 4090", 1008e9, 165.2e12)
+A40 = Machine("A40", 696e9, 149.7e12)
 
 
 @checked

@@ -82,6 +82,37 @@ def stored_race(
     return found
 
 
+def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASURED) -> pd.DataFrame:
+    """Where the seconds of the tuned methods of a machine's race go; empty where it did not say."""
+    path = folder / f"race_{machine}_ledger.csv"
+    table = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=LEDGER)
+    return table[table.edition == edition]
+
+
+def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
+    """Per sampler and method of a race: the shares of a round that the target's pass ("verify"),
+    drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
+    plain decoding; and by arithmetic on these shares what it would be if the host were free (for
+    plain decoding too), if drafting were free, and if both were.
+    """
+    parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
+    kinds = ledger.part.map(parts).fillna("host")
+    keys = ["temperature", "top_k", "method"]
+    shares = ledger.groupby([*keys, kinds], sort=False).share.sum().unstack(fill_value=0.0)
+    shares = shares.reindex(columns=["verify", "drafting", "host"], fill_value=0.0)
+    shares = shares.div(shares.sum(axis=1), axis=0)
+    plain = shares.xs(AUTOREGRESSIVE, level="method").verify
+    whole = raced[(raced.domain == ALL) & (raced.baseline == AUTOREGRESSIVE)]
+    found = shares.join(whole.set_index(keys).ratio.rename("speed_up"), how="inner")
+    verified = found.index.droplevel("method").map(plain).to_numpy()
+    drafted, host = found.drafting, found.host
+    return found.assign(
+        free_host=found.speed_up * verified / (1 - host),
+        free_drafting=found.speed_up / (1 - drafted),
+        both_free=found.speed_up * verified / found.verify,
+    ).drop(index=AUTOREGRESSIVE, level="method")
+
+
 def where() -> dict[str, object]:
     """What the times depend on besides the machine: threads and versions, as columns."""
     versions = f"python {platform.python_version()}, torch {torch.__version__}"
