@@ -13,6 +13,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
     "gallery": ("suite.gallery.command", "lay the figures out as one page"),
     "compare": ("measure.compare.command", "measure whether speculation pays for two models"),
+    "plan": ("suite.plan.command", "find the fastest setting for two models, as JSON"),
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
     "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),

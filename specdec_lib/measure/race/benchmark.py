@@ -3,7 +3,7 @@ held-out prompts.  What is finished is kept by prompt, so that a run goes on whe
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import write_whole
 from specdec_lib.measure.latency.ledger import round_parts, shares
 from specdec_lib.measure.latency.machine import machine_name
+from specdec_lib.measure.race.contenders import Contender
 from specdec_lib.measure.race.families import ON_TREES
 from specdec_lib.measure.race.harness import TargetText, Timing, race, target_texts
 from specdec_lib.measure.race.lineup import (
@@ -120,22 +121,17 @@ class _Part:
 
     def tuned(self, methods: Sequence[str]) -> Lineup:
         """The line-up, read where it was kept."""
-        place = self.folder and self.folder / "lineup.json"
-        if place and place.is_file():
-            found = json.loads(place.read_text(encoding="utf-8"))
-            best = {method: TunedSetting(**one) for method, one in found.pop("best").items()}
-            return Lineup(**found, best=best)
-        sampling, plan = sampling_of(self.sampler.temperature, self.sampler.top_k), self.plan
-        self.say(f"{sampling}: tuning on {plan.development} prompts of each domain")
-        texts = self._texts(_prompts("development", plan.development))
-        options = {"stages": plan.stages, "most": plan.most, "seed": plan.seed, "say": self.say}
-        hugging = plan.hugging and methods is OURS
-        tuning = self.ladders, self.sampler, texts
-        lineup = tune_lineup(*tuning, methods=methods, hugging=hugging, **options)
-        if place:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, json.dumps(asdict(lineup), indent=1).encode())
-        return lineup
+        plan, sampling = self.plan, sampling_of(self.sampler.temperature, self.sampler.top_k)
+
+        def tune() -> Lineup:
+            self.say(f"{sampling}: tuning on {plan.development} prompts of each domain")
+            texts = self._texts(_prompts("development", plan.development))
+            options = {"stages": plan.stages, "most": plan.most, "seed": plan.seed, "say": self.say}
+            hugging = plan.hugging and methods is OURS
+            tuning = self.ladders, self.sampler, texts
+            return tune_lineup(*tuning, methods=methods, hugging=hugging, **options)
+
+        return kept_lineup(self.folder, tune)
 
     def timings(self, lineup: Lineup, count: int) -> list[Timing]:
         """Of every contender on the held-out prompts, those that were kept included."""
@@ -148,22 +144,48 @@ class _Part:
         found, warm = [], set()
         for number, prompt in enumerate(tqdm(_prompts("held-out", count), desc="prompts")):
             racing = [*main, *others] if number < self.plan.others * len(DOMAINS) else main
-            kept = self.folder and Kept(self.folder)
-            rows = kept.read(prompt) if kept else None
-            if len(rows or ()) != len(racing):
+
+            def run(prompt: Prompt = prompt, racing: Sequence[Contender] = racing) -> list[Timing]:
                 names = {one.name for one in racing}
                 options = {"seed": self.plan.seed, "warm_up": 0 if names <= warm else warm_up}
-                warm |= names
+                warm.update(names)
                 [raced] = race(racing, self._texts([prompt]), self.ladder.target, **options)
-                rows = [asdict(one) for one in raced]
-                if kept:
-                    kept.write(prompt, rows)
-            found += [Timing(**row) for row in rows]
+                return raced
+
+            found += kept_timings(self.folder, prompt, len(racing), run)
         return found
 
     def _texts(self, prompts: Sequence[Prompt]) -> list[TargetText]:
         limits = {"tokens": self.plan.tokens, "seed": self.plan.seed}
         return list(target_texts(self.ladder, prompts, self.sampler, **limits))
+
+
+def kept_lineup(folder: Path | None, tune: Callable[[], Lineup]) -> Lineup:
+    """What was tuned, read where it was kept, else kept now."""
+    place = folder and folder / "lineup.json"
+    if place and place.is_file():
+        found = json.loads(place.read_text(encoding="utf-8"))
+        best = {method: TunedSetting(**one) for method, one in found.pop("best").items()}
+        return Lineup(**found, best=best)
+    lineup = tune()
+    if place:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, json.dumps(asdict(lineup), indent=1).encode())
+    return lineup
+
+
+def kept_timings(
+    folder: Path | None, prompt: Prompt, count: int, run: Callable[[], list[Timing]]
+) -> list[Timing]:
+    """The `count` timings on a prompt, read where they were kept, else kept now."""
+    kept = folder and Kept(folder)
+    rows = kept.read(prompt) if kept else None
+    if len(rows or ()) == count:
+        return [Timing(**row) for row in rows]
+    found = run()
+    if kept:
+        kept.write(prompt, [asdict(one) for one in found])
+    return found
 
 
 def _prompts(split: str, limit: int) -> list[Prompt]:

@@ -1,0 +1,116 @@
+"""Plans: tuned on development prompts, judged on held-out ones, kept, and written as a setting."""
+
+from pathlib import Path
+
+import pytest
+from tiny import tiny_ladder
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.measure.race.families import OURS
+from specdec_lib.measure.race.harness import Timing
+from specdec_lib.suite.command import main as specdec
+from specdec_lib.suite.hf.settings import import_setting
+from specdec_lib.suite.plan import command, planning
+from specdec_lib.suite.plan.planning import PlanOptions, make_plan
+from specdec_lib.workload import Ladder, Prompt, load_prompts
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
+
+
+@pytest.fixture
+def raced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of contenders of every race on held-out prompts."""
+    found, real = [], planning.race
+
+    def counted(racing: list, *given: object, **named: object) -> object:
+        found.append(len(racing))
+        return real(racing, *given, **named)
+
+    monkeypatch.setattr(planning, "race", counted)
+    return found
+
+
+def prompts(count: int, split: str) -> list[Prompt]:
+    return load_prompts("chat", split, count)
+
+
+def test_a_plan_is_tuned_on_one_split_judged_on_the_other_and_kept(
+    ladder: Ladder, tmp_path: Path, raced: list[int]
+) -> None:
+    told: list[str] = []
+    asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
+    plan = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
+    assert sorted(plan.development.method) == sorted(OURS)
+    assert plan.development.ms_per_token.is_monotonic_increasing
+    assert [*plan.held_out.method] == ["autoregressive", *plan.development.method[:2]]
+    assert (plan.held_out.prompts == 4).all() and plan.held_out.speed_up[0] == 1
+    assert raced == [3] * 4 and len(told) > len(OURS)
+    assert [*plan.where.index] == [*plan.development.method[:2]]
+    again = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
+    assert raced == [3] * 4 and again.held_out.equals(plan.held_out)
+    more = (*asked[:3], prompts(5, "held-out"))
+    assert make_plan(*more, SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
+    assert len(raced) == 5
+    make_plan(*asked, PlanOptions(tokens=5, settings=1), keep=tmp_path)  # a control: another plan
+    assert len(raced) == 9
+
+
+@pytest.mark.parametrize("development, held_out", [(1, 1), (2, 0)])
+def test_too_few_prompts_are_refused_before_anything_runs(ladder, development, held_out):
+    asked = prompts(2, "development")[:development], prompts(1, "held-out")[:held_out]
+    with pytest.raises(ValueError, match=f"2 .* and a held-out one, got {development} and"):
+        make_plan(ladder, GREEDY, *asked, SMALL)
+
+
+def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:
+    return [
+        Timing(method, "", "any", 0.0, 0, f"chat/{number}", 10, 10, one, rounds)
+        for number, one in enumerate(seconds)
+    ]
+
+
+@pytest.mark.parametrize(
+    "seconds, rounds, pays",
+    [
+        ([0.5, 0.6, 0.5, 0.4, 0.5], 4, "yes"),
+        ([0.5, 0.6, 0.5], 4, "unclear"),  # too few prompts for an interval
+        ([0.2, 1.7, 0.3, 1.2, 0.9], 4, "unclear"),
+        ([1.2, 1.1, 1.0, 1.3, 1.2], 4, "no"),
+        ([0.5, 0.6, 0.5, 0.4, 0.5], 10, "no"),  # no guess helps, whatever the clock says
+    ],
+)
+def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
+    both = timings("autoregressive", [1.0] * len(seconds), 10) + timings("tree", seconds, rounds)
+    rows = planning._summary(both)
+    assert planning._pays(rows.iloc[1]) == pays
+    assert rows.speed_up[1] == pytest.approx(len(seconds) / sum(seconds))
+
+
+@pytest.mark.parametrize("pays", ["yes", "no", "unclear"])
+def test_the_command_prints_the_verdict_and_writes_a_setting_that_loads(
+    ladder, tmp_path, monkeypatch, capsys, pays
+):
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr(planning, "_pays", lambda best: pays)
+    place = tmp_path / "new.json"
+    line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
+    command.main(line)
+    said = capsys.readouterr().out
+    assert f"\n{command.ADVICE[pays]}: on 2 held-out prompts " in said and "Runner-up: " in said
+    setting = import_setting(place.read_text(), ladder)
+    assert isinstance(setting.draft, NoDraft) == (pays != "yes")
+    made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)
+    plain = decode(ladder.target, NoDraft(), (5, 7), Chance(0), max_new_tokens=5)
+    assert made.tokens == plain.tokens
+    with pytest.raises(SystemExit) as stopped:
+        specdec(["hf", str(place)])
+    assert not stopped.value.code and "vllm" in capsys.readouterr().out.lower()
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_models_are_loaded():
+    with pytest.raises(ValueError, match="full"):
+        command.main(["--json", "/dev/full"])
