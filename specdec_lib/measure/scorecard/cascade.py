@@ -8,7 +8,7 @@ from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, millions,
 from specdec_lib.measure.sweep.ratios import relative
 from specdec_lib.theory import relay_speed_up
 from specdec_lib.workload import Ladder
-from specdec_lib.workload.published import number, published
+from specdec_lib.workload.published import number, price_list, published
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -17,11 +17,12 @@ PAPER = "cascade"
 DOMAINS = {"GSM8K": "math", "MMLU": "chat"}  # our prompts nearest to the paper's data
 CLOCKED = {"GSM8K": "code", "MMLU": "chat"}  # those that were timed
 PRICES = {"ms": "parameters", "pw": "reported"}  # the paper's price lists and ours of their kind
+PAPER_MODELS = ("t5-xxl", "t5-base", "t5-small")
 ROLES = {"BASE": "middle", "SMALL": "draft", "MaG": "Max-Gram"}
 COLUMNS = ["value", "low", "high", "prompts"]
 OTHERS = (
     "Word problems for GSM8K, chat for MMLU; target and drafters of {target}, {middle} and {draft}"
-    " parameters (11300, 220 and 60 M)"
+    " parameters ({paper})"
 )
 VICUNA = (
     "Ours: a target of {target} on one core, {domain} prompts for {data}; Vicuna-7B on an A40 there"
@@ -30,7 +31,8 @@ VICUNA = (
 
 def cascade_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
-    sizes = millions(ladder)
+    theirs = (price_list("ms")[name] for name in PAPER_MODELS)
+    sizes = millions(ladder) | {"paper": " : ".join(f"{size:,.0f}" for size in theirs) + " M"}
     others = OTHERS.format(**sizes)
     clocked = _walltime(sizes), _horizontal(sizes)
     return list(chain(_ewif(), _swi(others), *clocked, _lengths(others), _figures(), _texts()))
