@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.files import DATA
+from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.measure.scorecard.cascade import cascade_claims
 from specdec_lib.measure.scorecard.claims import (
-    LEAST_PROMPTS,
     NONE,
     VERDICTS,
     Claim,
