@@ -74,7 +74,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     check_among("a way to a change", table["by"], CHANGES)
     domains, count = table["domain"].map(str).unique(), table["variant"].nunique()
     place = lanes(table, "variant", "by", 0.62, list(CHANGES))
-    x, y = "change against full, in %", "variant"
+    x, y = "change against full, in %", "what is left out"
     chart = Chart(domains, wide=350, high=85 + 56 * count, x=x, y=y)
     words = table[["change_percent", "paper"]].map(short, signed=True)
     ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
