@@ -31,6 +31,12 @@ SWEPT = (
 SHAPES = figures.slots(
     {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}, [[0.6, 0.2, 0.1]]
 )
+# with intervals, which those of fewer than ten prompts lack
+TIMED = stored("04_walltime").assign(ratio_low=0.1, ratio_high=9.0)
+BY_K00, RIVALS = (
+    stored("04_sensitivity").assign(low=0.1, high=9.0),
+    stored("04_rivals").assign(texts=10),
+)
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
 MACHINE = partial(figures.roofline, **ROOF)
 DEPTH, MATRIX = {"x": "depth", "x_title": "<d>"}, {"best": (2, 1), "across": "a", "down": "b"}
@@ -51,18 +57,22 @@ CASES = {
     "ablation": ("03_ablation", "low value high", {"value_title": ""}),
     "stages": ("03_stages", "low value high", {}),
     "passes": ("03_passes", "low passes high", {}),
-    "paper_and_ours": ("03_bandwidth", "ours_low ours ours_high", {"y_title": "bytes"}),
+    "paper_and_ours": (
+        "03_bandwidth",
+        "ours_low ours ours_high",
+        {"title": "", "y_title": "", "by": "counted"},
+    ),
     "relative_performance": ("03_relative_performance", "", {}),
     "roofline": ("03_roofline", "", ROOF),
     "ewif_by_drafters": ("04_ewif", "", {}),
     "position": ("04_position", "low rate high", {}),
     "swi_by_drafters": ("04_swi", "ours_low ours ours_high", {}),
-    "walltime": ("04_walltime", "ratio_low ratio ratio_high", {}),
-    "sensitivity": ("04_sensitivity", "ours_low ours ours_high", {}),
+    "walltime": (TIMED, "ratio_low ratio ratio_high", {}),
+    "sensitivity": (BY_K00, "low value high", {}),
     "cascade_ablation": ("04_ablation", "low change_percent high", {}),
-    "lenience": ("04_lenience", "swi_low swi swi_high", {}),
+    "lenience": ("04_lenience", "low value high", {}),
     "surface": ("04_surface", "", MATRIX),
-    "rivals": ("04_rivals", "low swi high", {}),
+    "rivals": (RIVALS, "low swi high", {}),
     "latency": ("05_latency", "low_seconds seconds high_seconds", {}),
     "pass_at": (CURVE, "low_seconds seconds high_seconds", {"line": LINE, "rows": 2}),
     "round_ledger": (LEDGER.query("runtime == 'fast'"), "", {}),
@@ -131,6 +141,24 @@ def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
 def test_a_value_out_of_bounds_is_refused(draw, said):
     with pytest.raises(ValueError, match=said):
         draw()
+
+
+def test_what_is_predicted_is_hatched_and_named_and_nothing_else_is():
+    table = stored("03_bandwidth")
+    for way, hatch in (("predicted", "/"), ("counted", ""), ("measured", "")):
+        drawn = figures.paper_and_ours(table, title="", y_title="", by=way, paper_by="measured")
+        bars = {bar.name: bar.marker.pattern.shape for bar in drawn.data if bar.type == "bar"}
+        assert bars == {"paper, measured": "", f"ours, {way}": hatch}
+    with pytest.raises(ValueError, match=r"way to a number .* got guessed"):
+        figures.paper_and_ours(table, title="", y_title="", by="guessed")
+    drawn = [one for one in MACHINE(stored("03_roofline")).data if one.showlegend]
+    roof = {one.name: one.marker.symbol for one in drawn}
+    assert roof["ours, predicted"] == "circle-open" and "paper, measured" in roof
+
+
+def test_few_prompts_give_no_interval():
+    few = figures.rivals(RIVALS.assign(texts=9)).data[0]
+    assert not few.error_x.visible and figures.rivals(RIVALS).data[0].error_x.visible is None
 
 
 def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():

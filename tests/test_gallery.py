@@ -9,7 +9,7 @@ import pytest
 from toys import GOOD, Read, write_toy
 
 from specdec_lib.suite.gallery import building, command, describing
-from specdec_lib.suite.gallery.building import build
+from specdec_lib.suite.gallery.building import build, chapters_of
 from specdec_lib.suite.gallery.describing import comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Made, Manifest, read_manifest
 from specdec_lib.suite.notebook import Introduction, read_cells
@@ -36,7 +36,7 @@ def stored(tmp_path: Path) -> Path:
 
 
 def saved_by_notebooks() -> list[str]:
-    cells = (cell for path in sorted(NOTEBOOKS.glob("*.ipynb")) for cell in read_cells(path))
+    cells = (cell for path in chapters_of(NOTEBOOKS) for cell in read_cells(path))
     sources = "".join(source for _, source in cells)
     return re.findall(r'figures\.save\((?:.|\n)*?"(\d\d(?:_[a-z0-9]+)+)"', sources)
 
@@ -111,6 +111,15 @@ def test_the_page_is_whole_offline_and_links_to_what_is_there(stored):
         assert link["href"] == (link["data-page"] or "").replace(".html", ".png")
     (stored / "runs").mkdir()
     assert build(stored).read_text(encoding="utf-8") == told
+
+
+def test_the_scorecard_comes_first_and_the_other_chapters_by_number(tmp_path):
+    names = ["00_one", "01_two", "06_scorecard", "07_after"]
+    for name in reversed(names):
+        (tmp_path / f"{name}.ipynb").touch()
+    found = [path.stem for path in chapters_of(tmp_path)]
+    assert found == ["06_scorecard", "00_one", "01_two", "07_after"]
+    assert chapters_of(NOTEBOOKS)[0].stem == "06_scorecard"
 
 
 def test_figures_come_in_the_notebooks_order(stored, made):

@@ -3,6 +3,7 @@ and the measuring of a whole domain.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,11 @@ import pytest
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import write_csv
+from specdec_lib.measure.cascades import walltime
 from specdec_lib.measure.cascades.command import keep
 from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
+from specdec_lib.measure.cascades.variants import LEFT_OUT, by_swi_and_clock, variants
 from specdec_lib.measure.cascades.walltime import paper_drafts
 from specdec_lib.measure.replay import (
     MAX_GRAM,
@@ -22,6 +25,7 @@ from specdec_lib.measure.replay import (
     swi_table,
 )
 from specdec_lib.measure.replay.recording import Choices
+from specdec_lib.measure.replay.tuning import replayed_swi
 from specdec_lib.theory import counted_speed_up
 
 PRICES = {"target": 1.0, "middle": 0.3, "draft": 0.2}
@@ -135,6 +139,59 @@ def test_the_clock_is_read_for_the_papers_methods(ladder):
     assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
     assert found["cascade + tree"].parts[0].width == 8
     assert found["cascade, K00 = 2"].lengths == (2, 10)
+
+
+def test_each_variant_keeps_to_its_kind_and_retuning_never_loses(unchecked):
+    texts = recordings(2, 20)
+    found = variants(texts, PRICES)
+    full = found["ablation: full"]
+    for name, kept in LEFT_OUT.items():
+        one, untuned = found[f"ablation: {name}"], ablations(full)[name]
+        assert kept(one) and kept(untuned)
+        assert replayed_swi(texts, one, PRICES) >= replayed_swi(texts, untuned, PRICES)
+    assert found["lenience: 5"].lenience == 5 and found["K00: 3"].matrix[0][0] == 3
+    assert found["ablation: Max-Gram alone"].drafters == (MAX_GRAM,)
+    assert not LEFT_OUT["no horizontal"](SETTING) and not LEFT_OUT["no vertical"](SETTING)
+
+
+def timings(prompts: int, **seconds: float) -> pd.DataFrame:
+    rows = [
+        {"draft": draft, "prompt": str(prompt), "domain": "chat", "tokens": 10 + prompt}
+        | {"target_passes": 5, "draft_passes": 10, "seconds": took}
+        for prompt in range(prompts)
+        for draft, took in seconds.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("prompts", [9, 10])
+def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(prompts):
+    table = timings(prompts, **{"plain": 1.0, "study: 2": 0.5, "other": 9.0})
+    table.loc[table.draft == "plain", ["target_passes", "draft_passes"]] = [10, np.nan]
+    given = {"prefix": "study: ", "baseline": "plain"}
+    found = by_swi_and_clock(table, {"target": 1.0, "draft": 0.25}, **given).set_index("by")
+    assert found.value.to_dict() == pytest.approx(
+        {"SWI, counted": 10 / (5 + 10 * 0.25), "speed, measured": 2.0}
+    )
+    assert set(found.variant) == {"2"} and found.low.isna().all() == (prompts < 10)
+    assert by_swi_and_clock(table, PRICES, prefix="none: ", baseline="plain").empty
+
+
+def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
+    same = CascadeSetting((MAX_GRAM,), ((2,),))
+    raced = []
+
+    def race(ladder, drafts, sampler, prompts, *, tokens):
+        raced.extend(drafts)
+        shared = {"prompt": "chat/1", "tokens": 4, "rounds": 2, "seconds": 1.0, "repetition": 0.0}
+        yield [SimpleNamespace(setting=name, passes={"target": 2}, **shared) for name in drafts]
+
+    monkeypatch.setattr(walltime, "race_drafts", race)
+    table = walltime.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
+    assert "a: 1" in raced and "a: 2" not in raced and set(paper_drafts(ladder)) < set(raced)
+    own = table[table.draft.str.startswith("a: ")]
+    assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}
+    assert list(table.columns) == walltime.COLUMNS and not table.duplicated("draft").any()
 
 
 def test_tables_are_kept_whole_or_not_at_all_and_measured_once(tmp_path):

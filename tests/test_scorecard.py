@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.files import DATA
+from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.measure.scorecard.cascade import cascade_claims
 from specdec_lib.measure.scorecard.claims import (
-    LEAST_PROMPTS,
     NONE,
     VERDICTS,
     Claim,
@@ -21,6 +21,7 @@ from specdec_lib.measure.scorecard.claims import (
 )
 from specdec_lib.measure.scorecard.staged import staged_claims
 from specdec_lib.workload import load_ladder
+from specdec_lib.workload import published as published_module
 from specdec_lib.workload.published import published
 
 
@@ -124,6 +125,18 @@ def test_verdicts_are_counted_by_paper_and_every_row_says_why(scores):
     counts = count_verdicts(scores)
     assert counts.to_numpy().sum() == len(scores) and list(counts.columns) == ["cascade", "staged"]
     assert scores.reason.str.len().gt(20).all() and set(scores.verdict) <= set(VERDICTS)
+
+
+def test_the_papers_sizes_are_the_published_ones(scores, monkeypatch):
+    """Control: another published size is another reason."""
+    for sizes, paper in (("762 : 40 M", "staged"), ("11,300 : 220 : 60 M", "cascade")):
+        own = scores[scores.paper == paper].reason
+        assert own.str.contains(f"parameters ({sizes})", regex=False).any()
+    item = published_module._items()["staged.text.setup"]
+    changed = {"draft parameters": 41}
+    rows = [[name, changed.get(name, value), *rest] for name, value, *rest in item["rows"]]
+    monkeypatch.setitem(item, "rows", rows)
+    assert "(762 : 41" in next(iter(staged_claims(load_ladder(device="cpu")))).reason
 
 
 def test_a_table_that_is_not_stored_is_named():

@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 WITHIN = (0.025, 0.975)
+LEAST_PROMPTS = 10  # an interval from fewer says too little: figures and scorecard leave it out
 Interval = tuple[float, float, float]  # ratio, low, high
 NOTHING: Interval = (math.nan, math.nan, math.nan)
 

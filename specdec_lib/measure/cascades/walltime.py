@@ -1,8 +1,9 @@
 """`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
 where nothing else runs.
 
-The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram), racing on the
-fast runtime with drafts in the int8 edition, so that ratios are worth something and absolute times
+The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram) and the
+ablations, lenience and K00 of `variants`, retuned on development prompts. They race on the fast
+runtime with drafts in the int8 edition, so that ratios are worth something and absolute times
 little.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
@@ -18,14 +20,18 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
+from specdec_lib.measure.cascades.variants import variants
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import race_drafts
-from specdec_lib.workload import Ladder, load_ladder, load_prompts
+from specdec_lib.measure.replay import CascadeSetting, record
+from specdec_lib.measure.texts import Texts
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
-DOMAINS = ("chat", "code")
-COLUMNS = """draft prompt tokens rounds target_passes draft_passes seconds repetition
-    domain""".split()
+TOKENS = 128  # new ones per prompt, at most
+DEVELOPMENT = 12  # prompts of each domain that variants are tuned on
+COLUMNS = """draft prompt tokens rounds target_passes middle_passes draft_passes seconds repetition
+    domain drafters matrix lenience exempt""".split()
 
 
 def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
@@ -42,23 +48,41 @@ def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
     }
 
 
-def time_cascades(ladder: Ladder, prompts: int) -> pd.DataFrame:
-    """A row per domain, prompt and method: tokens, passes and seconds."""
-    drafts = {name: ("cascade", draft) for name, draft in paper_drafts(ladder).items()}
-    chosen = [one for domain in DOMAINS for one in load_prompts(domain, "held-out", prompts)]
-    raced = race_drafts(ladder, drafts, Sampler(0), chosen, tokens=128)
+def time_cascades(
+    ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
+) -> pd.DataFrame:
+    """A row per prompt of a domain and method: tokens, passes and seconds; settings that are equal
+    are timed once.
+    """
+    first = {one: name for name, one in reversed(settings.items())}
+    racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
+    drafts = {name: ("cascade", draft) for name, draft in racing.items()}
+    chosen = load_prompts(domain, "held-out", prompts)
+    raced = race_drafts(ladder, drafts, Sampler(0), chosen, tokens=TOKENS)
     table = pd.DataFrame(vars(one) for made in raced for one in made)
-    for name in ("target", "draft"):
+    for name in ("target", "middle", "draft"):
         table[f"{name}_passes"] = [passes.get(name) for passes in table.passes]
-    table["domain"] = table.prompt.str.partition("/")[0]
-    return table.rename(columns={"setting": "draft"})[COLUMNS]
+    table = table.rename(columns={"setting": "draft"}).assign(domain=domain)
+    own = [
+        table[table.draft == first[one]].assign(draft=name, **one.labels)
+        for name, one in settings.items()
+    ]
+    theirs = table[~table.draft.isin(settings)]
+    return pd.concat([theirs, *own], ignore_index=True).reindex(columns=COLUMNS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, and write the table."""
     parser = Parser("measure walltime", __doc__.partition(": ")[2], writes=[PLACE])
-    parser.add_common("--limit", 8, "of each domain")
+    parser.add_common("--limit", 12, "of each domain")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    ladder = with_int8_drafts(load_ladder(device="cpu", runtime="fast"))
-    write_csv(time_cascades(ladder, given.limit), PLACE, 5)
+    ladder, parts = load_ladder(device="cpu", runtime="fast"), []
+    prices = pd.read_csv(PLACE.with_name("prices.csv")).set_index("model").price.to_dict()
+    options = {"max_new_tokens": TOKENS, "texts": Texts.stored((Sampler(0),))[0]}
+    racing = with_int8_drafts(ladder)
+    for domain in tqdm(DOMAINS, desc="domains"):
+        prompts = load_prompts(domain, "development", DEVELOPMENT)
+        tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
+        parts.append(time_cascades(racing, domain, given.limit, tuned))
+    write_csv(pd.concat(parts), PLACE, 5)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from specdec_lib.core.files import DATA
+from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.workload import Ladder
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
-LEAST_PROMPTS = 10  # an interval from fewer says too little and is left out
 WAYS = "clock", "counted", "SWI", "predicted", "nothing"
 VERDICTS = (
     *("reproduced", "same sign, larger", "same sign, smaller"),
@@ -119,7 +119,9 @@ def score(claims: Sequence[Claim]) -> "DataFrame":
 
 
 def readable(scores: "DataFrame") -> "DataFrame":
-    """The scorecard as a person reads it: a claim per row, ours with its interval."""
+    """The scorecard as a person reads it: a claim per row, ours with its interval and number of
+    prompts.
+    """
 
     def said(value: float, low: float = math.nan, high: float = math.nan) -> str:
         interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
@@ -129,7 +131,8 @@ def readable(scores: "DataFrame") -> "DataFrame":
     columns = ["item", "claim", "unit", "by"]
     ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
     shown = scores[columns].assign(paper=scores.paper_value.map(said), ours=ours)
-    return shown.assign(verdict=scores.verdict).set_index(["item", "claim"])
+    prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
+    return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
 
 
 def count_verdicts(scores: "DataFrame") -> "DataFrame":

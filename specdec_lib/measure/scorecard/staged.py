@@ -23,14 +23,16 @@ COUNTED = {"speculative": "chain of 5, none", "staged": "tree of 16, n-gram"}
 PLAIN = {"speculative": "chain", "staged": "staged", "baseline": "autoregressive"}  # in the race
 OTHERS = (
     "Other text (chat, code, summaries, word problems; the paper: HumanEval), a target of {target}"
-    " and a distilled draft of {draft} parameters (762 M and 40 M)"
+    " and a distilled draft of {draft} parameters ({paper})"
 )
 RACE = "both at their fastest settings on development prompts, one thread of a CPU, {runtime}"
 
 
 def staged_claims(ladder: Ladder) -> list[Claim]:
     """Every table, figure and claim of the paper, in its order."""
-    others = OTHERS.format(**millions(ladder))
+    names = "oracle parameters, nominal", "draft parameters"
+    theirs = " : ".join(f"{number('staged.text.setup', name):.0f}" for name in names)
+    others = OTHERS.format(**millions(ladder), paper=f"{theirs} M")
     parts = _bytes(ladder, others), _speeds(others), _figures(ladder, others), _setup()
     return list(chain(*parts))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
 from specdec_lib.measure.sweep.repetition import LOOPING
 
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
@@ -91,6 +91,14 @@ def relative(
 ) -> pd.DataFrame:
     """`ratios` ÷ that of the draft called `baseline`."""
     return ratios(table, above, below, by=by, baseline=baseline)
+
+
+def without_few(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows without their intervals, `low` and `high`, where fewer than 10 prompts are behind
+    them.
+    """
+    enough = rows.prompts >= LEAST_PROMPTS
+    return rows.assign(low=rows.low.where(enough), high=rows.high.where(enough))
 
 
 def _both_sides(

@@ -12,10 +12,10 @@ from specdec_lib.show.figures.marks import check, lanes, marks, names_of
 from specdec_lib.show.figures.theme import GAIN, LOSS, PAPERS, Look, looks, short, visible
 
 LENGTH_LOOKS = {
-    "faster": Look(GAIN),
-    "slower": Look(LOSS, hatch="/"),
-    "faster, chosen": Look(GAIN, full=True),
-    "slower, chosen": Look(LOSS, hatch="/", full=True),
+    "faster": Look(GAIN, hatch="/"),
+    "slower": Look(LOSS, hatch="x"),
+    "faster, chosen": Look(GAIN, hatch="/", full=True),
+    "slower, chosen": Look(LOSS, hatch="x", full=True),
 }
 
 
@@ -39,7 +39,8 @@ def distributions(table: pd.DataFrame) -> go.Figure:
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
-    """Speed-up by a chain's `length`, below plain decoding hatched; the chosen one in full colour.
+    """Predicted speed-up by a chain's `length`, cross-hatched below plain decoding; the chosen one
+    is in full colour.
 
     table    `length` from 1, `speed_up`, `tokens_per_round`
     """
@@ -49,17 +50,25 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
         raise ValueError(f"the chosen length is one of {sorted(table['length'])}, got {length}")
     verdict = pd.Series(np.where(rows["y"] > 1, "faster", "slower"), rows.index)
     rows = rows.assign(look=verdict + np.where(rows["x"] == length, ", chosen", ""))
-    chart = Chart(high=226, x="guesses per round", y="speed-up over plain decoding (dotted)")
+    chart = Chart(high=226, x="guesses per round", y="predicted ÷ plain decoding's speed (dotted)")
     add_bars(chart, rows, LENGTH_LOOKS, width=0.7)
     chart.axis("x", tickvals=list(table["length"]), showgrid=False)
     chart.start_at_zero("y", rows, 1.2, least=1.0)
-    return chart.titled(title or "Speed-up of a chain, by its length", plain="y")
+    return chart.titled(title or "Predicted speed-up of a chain, by its length", plain="y")
 
 
 def paper_and_ours(
-    table: pd.DataFrame, *, y_title: str, lower_is_better: bool = False
+    table: pd.DataFrame,
+    *,
+    title: str,
+    y_title: str,
+    by: str,
+    paper_by: str = "",
+    lower_is_better: bool = False,
 ) -> go.Figure:
     """Two bars per method, the paper's and ours, with their values on them; a panel per sampling.
+
+    by, paper_by    how ours and the paper's were found, as of `found_by`; "" where it does not say
 
     table    `sampling`, `method`, `paper`, `ours` (NaN leaves a bar out), optionally `ours_low` and
              `ours_high` (an interval)
@@ -68,12 +77,12 @@ def paper_and_ours(
     rows, methods = _paper_marks(table), names_of(table["method"])
     better = "lower" if lower_is_better else "higher"
     chart = Chart(rows["panel"], wide=92 * len(methods), y=f"{y_title} ({better} is better)")
-    paper, ours = looks(("paper", "ours")).values()
-    styles = {"paper": replace(paper, hatch="/"), "ours": replace(ours, full=True, hatch="")}
-    add_bars(chart, rows, styles, width=0.36)
+    paper, ours = (replace(one, hatch="") for one in looks(("paper", "ours")).values())
+    for name, look, way in ("paper", paper, paper_by), ("ours", replace(ours, full=True), by):
+        add_bars(chart, rows[rows["series"] == name], {name: look}, width=0.36, by=way)
     chart.name_places("x", methods, longest=12)
     chart.start_at_zero("y", rows, 1.1)
-    return chart.titled("Ours beside the paper's, by method")
+    return chart.titled(title)
 
 
 def _paper_marks(table: pd.DataFrame) -> pd.DataFrame:
@@ -96,7 +105,7 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     check(table, "domain method", f"ours ours_low ours_high paper paper_ratio {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
     place, lane = lanes(table, "method", "domain", 0.84), 0.84 / len(styles)
-    note = "{ours:.4g} tokens per second ({ours_low:.4g} to {ours_high:.4g})"
+    note = "{ours:.4g} tokens per second"
     by = {"series": "domain", "ends": ends, "text": "ratio", "note": note}
     ours = marks(table, place - 0.1 * lane, "ratio", **by)
     theirs = marks(table, place + 0.33 * lane, "paper_ratio", text="paper_ratio")
@@ -107,5 +116,5 @@ def walltime(table: pd.DataFrame) -> go.Figure:
     chart.figure.update_traces(insidetextanchor="start", selector={"type": "bar"})
     chart.name_places("x", table["method"], longest=18)
     chart.start_at_zero("y", ours, 1.12, least=float(theirs["y"].max()))
-    headline = "Speed on the clock as a ratio to autoregressive decoding on the same machine"
-    return chart.titled(headline, plain="y")
+    said = "Measured speed ÷ autoregressive decoding's on the same machine, ours and the paper's"
+    return chart.titled(said, plain="y")

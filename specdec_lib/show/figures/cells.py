@@ -12,7 +12,7 @@ from specdec_lib.show.figures.marks import check, check_grid, marks, names_of
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
-PAIR, HERE = "our pairs", "here"
+PAIR, HERE = "our pairs, rates counted and costs measured", "here"
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
 
 
@@ -49,11 +49,11 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
     wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     add_cells(chart, grid, name="SWI", framed=best)
-    return chart.titled(f"SWI over K: {value:.3f} in the frame, at ({best[0]}, {best[1]})")
+    return chart.titled(f"Counted SWI over K: {value:.2f} in the frame, at ({best[0]}, {best[1]})")
 
 
 def speed_surface(table: pd.DataFrame) -> go.Figure:
-    """Speed-up over budget and deepest guess, a panel per width; a frame marks the best of all.
+    """Predicted speed-up over budget and deepest guess, a panel per width; a frame marks the best.
 
     table    the full grid: `budget` (nodes without the root), `depth` (the deepest guess allowed),
              `width` (children per node, at most), `speed_up`
@@ -64,14 +64,14 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
     x, y, columns = "deepest guess", "budget, in nodes", len(panels)
     chart = Chart(panels.values(), wide=260, high=high, x=x, y=y, columns=columns, gap=0.03)
     most = float((table["speed_up"] - 1).abs().max()) or 1.0
-    look = {"name": "speed-up", "ends": (1 - most, 1 + most), "shades": TWO_SIDED}
+    look = {"name": "predicted speed-up", "ends": (1 - most, 1 + most), "shades": TWO_SIDED}
     best = table.loc[table["speed_up"].idxmax()]
     for width, own in table.groupby("width"):
         grid = own.pivot(index="budget", columns="depth", values="speed_up")
         framed = (best["depth"], best["budget"]) if width == best["width"] else ()
         add_cells(chart, grid, panel=panels[width], framed=framed, **look)
     return chart.titled(
-        f"Speed-up over plain decoding: {best['speed_up']:.2f} in the frame, budget"
+        f"Predicted speed-up over plain decoding: {best['speed_up']:.2f} in the frame, budget"
         f" {best['budget']:g}, depth {best['depth']:g}, width {best['width']:g}"
     )
 
@@ -83,8 +83,8 @@ def break_even(
     here: tuple[float, float] | None = None,
     title: str = "",
 ) -> go.Figure:
-    """Speed-up over acceptance rate and what a draft pass costs, as levels; the thick line is where
-    speculation stops paying.
+    """Predicted speed-up over acceptance rate and what a draft pass costs, as levels; the thick
+    line is where speculation stops paying.
 
     table     the full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target pass), `speed_up`
     points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
@@ -107,7 +107,7 @@ def break_even(
         chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look, **beside)
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
     chart.axis("y", range=[grid.index.min(), grid.index.max()], showgrid=False)
-    return chart.titled(title or "Speed-up of the best chain over acceptance rate and cost")
+    return chart.titled(title or "Predicted speed-up of the best chain, by rate and cost")
 
 
 def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
@@ -118,10 +118,10 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
     look = {"zmin": 1.0, "zmax": most, "line": {"width": 0.7, "color": INK}, "contours": levels}
     look["colorscale"] = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
-    look["colorbar"] = {"title": {"text": "speed-up", "side": "top"}, "thickness": 14}
+    look["colorbar"] = {"title": {"text": "predicted speed-up", "side": "top"}, "thickness": 14}
     said = "rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>"
     chart.add(go.Contour(**place, **look, hovertemplate=said))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
     line = {"width": 3.5, "color": LOSS}
-    look = {"showscale": False, "name": "break-even", "hoverinfo": "skip"}
+    look = {"showscale": False, "name": "break-even, predicted", "hoverinfo": "skip"}
     chart.add(go.Contour(**place, contours=even, line=line, **look))

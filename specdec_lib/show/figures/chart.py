@@ -82,6 +82,10 @@ class Chart:
         """An axis from 0 to `room` times the marks' greatest upper end, or `least`."""
         self.axis(axis, range=[0, room * (max(least, float(ends_of(rows, axis).max())) or 1.0)])
 
+    def show_rates(self, rows: pd.DataFrame) -> None:
+        """A y axis from 0 to 1, or less far where no interval comes near."""
+        self.axis("y", range=[0, min(1.08, 1.15 * float(ends_of(rows, "y").max()) or 1.08)])
+
     def count_in_powers(self, values: Iterable[float]) -> None:
         """An x axis on which each doubling is one step, with a tick at each power of 2."""
         least, most = min(values), max(values)

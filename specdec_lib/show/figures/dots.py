@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_diagonal, add_dots
 from specdec_lib.show.figures.marks import check, check_among, lanes, marks, names_of, span_of
-from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, wrap
+from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, with_prefix, wrap
 
 WIDEST = 26  # pixels across the dot of the most tokens
 SWEEPS = ("temperature", "domain")
@@ -21,7 +21,9 @@ ACCEPTED, RATE = "How often a guess is accepted, by", "acceptance rate"
 PREDICTIONS = {"series": "series", "ends": "low measured high", "note": "{name}"}
 
 
-def acceptance(table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False) -> go.Figure:
+def acceptance(
+    table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False, title: str = ""
+) -> go.Figure:
     """Acceptance rates as dots with intervals, joined by a line per series.
 
     table    the column that `x` names, `rate` (NaN draws nothing), `low`, `high`, `at_risk`,
@@ -34,10 +36,11 @@ def acceptance(table: pd.DataFrame, *, x: str, x_title: str, log_x: bool = False
     add_dots(chart, rows, joined=2)
     chart.axis("x", type="log" if log_x else "linear", showline=True)
     values = sorted(set(rows["x"]))
-    if not log_x and len(values) <= 24 and all(float(one).is_integer() for one in values):
-        chart.axis("x", tickvals=values)
-    chart.axis("y", range=[0, 1.02])
-    return chart.titled(f"{ACCEPTED} {x_title.split(',')[0]}")
+    if len(values) <= 24 and all(float(one).is_integer() for one in values):
+        words = [with_prefix(one, "") if log_x else f"{one:g}" for one in values]
+        chart.axis("x", tickvals=values, ticktext=words)
+    chart.show_rates(rows)
+    return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}")
 
 
 def kinds(table: pd.DataFrame, *, x_title: str) -> go.Figure:
@@ -49,7 +52,7 @@ def kinds(table: pd.DataFrame, *, x_title: str) -> go.Figure:
     chart = Chart(high=384, x=x_title, y=RATE)
     add_dots(chart, rows, size=11)
     chart.name_places("x", table["kind"])
-    chart.axis("y", range=[0, 1.08])
+    chart.show_rates(rows)
     return chart.titled(f"{ACCEPTED} {x_title.split(',')[0]}")
 
 
@@ -75,11 +78,11 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     """
     rows = marks(table, "predicted", "measured", **PREDICTIONS)
     low, high = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
-    x, y = (f"{how} tokens per round" for how in ("predicted", "measured"))
+    x, y = (f"{how} tokens per round" for how in ("predicted", "counted"))
     chart = Chart(wide=480, high=540, x=x, y=y)
     add_diagonal(chart, (low, high), name="as predicted", near=0.05)
     add_dots(chart, rows)
-    return chart.titled("Measured against predicted: on the line they agree")
+    return chart.titled("Counted against predicted tokens per round: on the line they agree")
 
 
 def predicted_speeds(table: pd.DataFrame) -> go.Figure:
@@ -99,7 +102,8 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows)
     errors = (values["x"] / values["y"] - 1).abs()
     return chart.titled(
-        f"{len(table)} settings: median error {errors.median():.1%}, largest {errors.max():.1%}"
+        f"Measured against predicted, {len(table)} settings: median error {errors.median():.1%},"
+        f" largest {errors.max():.1%}"
     )
 
 
@@ -132,7 +136,7 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
     check_among("a sweep", table["sweep"], SWEEPS)
     drafts = names_of(table["draft"])
     panels = {sweep: f"by {sweep}" for sweep in SWEEPS if sweep in set(table["sweep"])}
-    chart = Chart(panels.values(), wide=390, y="speed-up over plain decoding (dotted)")
+    chart = Chart(panels.values(), wide=390, y="measured speed-up over plain decoding (dotted)")
     for sweep, panel in panels.items():
         own = table[table["sweep"] == sweep]
         place = lanes(own, "value", "draft", 0.07 * len(drafts), drafts)
@@ -144,7 +148,7 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
         ticks = {"tickvals": list(range(len(words))), "ticktext": words}
         chart.axis("x", panel, **ticks, title=sweep, showgrid=False)
     chart.axis("y", range=[0, 1.08 * float(table["speed_up_high"].max())])
-    headline = "Speed-up over plain decoding, by temperature and by kind of text"
+    headline = "Measured speed-up over plain decoding, by temperature and by kind of text"
     return chart.titled(headline, plain="y")
 
 
@@ -157,7 +161,7 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "data drafters", "lengths paper ours best best_lengths")
     rows, sets = _ewif_marks(table), names_of(table["drafters"])
-    x, y = "drafters, with the printed k", "EWIF (plain decoding is 1)"
+    x, y = "drafters, with the printed k", "EWIF, predicted (plain decoding is 1)"
     chart = Chart(rows["panel"], wide=390, x=x, y=y)
     add_dots(chart, rows, EWIF_LOOKS, size=10)
     chart.name_places("x", sets, longest=14)
@@ -168,7 +172,8 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
         ticks = [f"{wrap(name, 14)}<br>k = {escape(lengths.get(name, '–'))}" for name in sets]
         chart.axis("x", data, ticktext=ticks)
     chart.axis("y", range=span_of(rows["y"], 0.14, 0.28))
-    return chart.titled("EWIF of the paper's Table 1: printed, recomputed, and at the best k")
+    headline = "EWIF, a predicted speed-up: as printed in Table 1, recomputed, and at the best k"
+    return chart.titled(headline)
 
 
 def _ewif_marks(table: pd.DataFrame) -> pd.DataFrame:

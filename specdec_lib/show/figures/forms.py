@@ -1,19 +1,36 @@
 """The four forms that charts are made of: dots, lines with bands, bars, and cells."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.marks import ends_of
+from specdec_lib.show.figures.marks import check_among, ends_of
 from specdec_lib.show.figures.theme import DARK, INK, Look, escape, faint
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
 MOST_WITH_NUMBERS = 16  # columns of cells that still have room for their numbers
+MEASURED, COUNTED, PREDICTED = WAYS = "measured", "counted", "predicted"
 Looks = Mapping[str, Look]
+
+
+def found_by(way: str, marks: pd.DataFrame, looks: Looks | None) -> tuple[pd.DataFrame, Looks]:
+    """Marks and looks of numbers that were found in one way: measured by the clock, counted from
+    passes, or predicted by a formula. The legend says which; of these bars the predicted ones are
+    hatched, of these dots hollow.
+    """
+    check_among("a way to a number", [way], WAYS)
+    looks, found = looks or theme.looks(marks["series"]), {}
+    said = {name: f"{name}, {way}" for name in looks}
+    for name, look in looks.items():
+        hollow = {"hatch": "/", "symbol": look.symbol.removesuffix("-open") + "-open"}
+        changed = hollow | {"full": False} if way == PREDICTED else {"hatch": ""}
+        found[said[name]] = replace(look, **changed)
+    return marks.assign(series=marks["series"].map(said)), found
 
 
 def add_dots(
@@ -25,6 +42,7 @@ def add_dots(
     joined: float = 0,
     size: float = 9,
     bands: bool = False,
+    by: str = "",
 ) -> None:
     """Add a trace of dots per panel and series, with intervals and texts where the marks have them.
 
@@ -33,7 +51,9 @@ def add_dots(
     joined    width of the line that joins them along x; 0 for none
     size      pixels across a dot; 0 for none
     bands     whether intervals are bands behind all lines
+    by        how the numbers were found, as of `found_by`
     """
+    marks, looks = found_by(by, marks, looks) if by else (marks, looks)
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     marks = marks.dropna(subset=[value])
     pieces = [
@@ -93,12 +113,14 @@ def add_bars(
     *,
     lying: bool = False,
     width: float = 0.6,
+    by: str = "",
 ) -> None:
     """Add bars per panel and series, with intervals and texts where the marks have them.
 
     A column `look` names the look of each bar where it is not that of its series, a column `base`
-    says where it starts, a column `inside` what stands in it.
+    says where it starts, a column `inside` what stands in it; `by` is as in `add_dots`.
     """
+    marks, looks = found_by(by, marks, looks) if by else (marks, looks)
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
     for (panel, name, look), own in marks.groupby(["panel", "series", "look"], sort=False):

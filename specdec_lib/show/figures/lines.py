@@ -5,12 +5,12 @@ import math
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import add_dots
-from specdec_lib.show.figures.marks import check, marks, names_of
+from specdec_lib.show.figures.forms import COUNTED, MEASURED, PREDICTED, add_dots
+from specdec_lib.show.figures.marks import check, marks, names_of, span_of
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, SYMBOLS, Look, looks, short
 
-THEIRS = "paper (tokens per second)"
 LINES = {"joined": 2, "size": 0, "bands": True}
 DOTTED = LINES | {"size": 8}
 SECONDS = "low_seconds seconds high_seconds"
@@ -30,6 +30,7 @@ def position(table: pd.DataFrame) -> go.Figure:
     """
     by = {"series": "drafter", "panel": "domain", "once": "domain drafter position"}
     note = "{at_risk:,.0f} drafts at risk"
+    table = table.replace({"drafter": theme.MODEL_NAMES})
     rows = marks(table, "position", "rate", ends="low rate high", note=note, **by)
     x, y = "position in the draft", "accepted up to here (probability)"
     chart = Chart(rows["panel"], wide=300, high=330, x=x, y=y)
@@ -42,42 +43,42 @@ def position(table: pd.DataFrame) -> go.Figure:
 
 
 def sensitivity(table: pd.DataFrame) -> go.Figure:
-    """What K00 changes: SWI ÷ that at K00 = 1, a line per domain; the paper's speed as diamonds.
+    """What K00 changes, by SWI beside by the clock: a line per domain, the paper's speed as
+    diamonds beside ours.
 
-    table    `domain`, `k00`, `ours`, `ours_low`, `ours_high` (SWI), `ours_relative`, `paper`
-             (tokens per second), `paper_relative`; NaN where there is none
+    table    `domain`, `k00`, `variant` (what else is set), `by` ("SWI, counted", "speed,
+             measured"), `value` ÷ that at K00 = 1, `low`, `high`, `paper_relative`; NaN: none
     """
-    check(table, "domain k00", "ours_low ours ours_high ours_relative paper paper_relative")
-    by = {"series": "domain", "ends": "ours_low ours ours_high", "note": "SWI {ours:.3f}"}
-    rows = marks(table, "k00", "ours_relative", **by)
-    scale = table["ours_relative"] / table["ours"]
-    x, y = "K00, tokens wanted of the first drafter per round", "SWI ÷ that at K00 = 1"
-    chart = Chart(x=x, y=y)
-    add_dots(chart, rows.assign(low=rows["low"] * scale, high=rows["high"] * scale), **DOTTED)
-    theirs = table.dropna(subset=["paper_relative"]).drop_duplicates(["k00", "paper_relative"])
+    check(table, "domain k00 variant by", "low value high paper_relative")
+    table = table.assign(panel=table["variant"] + ": " + table["by"])
+    ours = marks(table, "k00", "value", series="domain", panel="panel", ends="low value high")
+    x, y = "K00, tokens wanted of the first drafter", "÷ that at K00 = 1 (dotted)"
+    chart = Chart(table["panel"], wide=380, high=330, x=x, y=y)
+    add_dots(chart, ours, **DOTTED)
+    theirs = table.dropna(subset=["paper_relative"]).drop_duplicates(["panel", "k00"])
     if len(theirs):
-        papers = marks(theirs, "k00", "paper_relative", note="{paper:.2f} tokens per second")
-        add_dots(chart, papers.assign(series=THEIRS), {THEIRS: PAPERS[0]}, size=12)
-    chart.axis("x", tickvals=sorted(set(table["k00"])), showline=True)
-    return chart.titled("What K00 changes, relative to K00 = 1", plain="y")
+        papers = marks(theirs, "k00", "paper_relative", panel="panel").assign(series="paper")
+        add_dots(chart, papers, {"paper": PAPERS[0]}, size=12, by=MEASURED)
+    ticks, ends = sorted(set(table["k00"])), span_of(table["k00"], 0.08, 0.08)
+    chart.axis("x", tickvals=ticks, range=ends, showline=True)
+    return chart.titled("What more tokens of the first drafter (K00) change", plain="y")
 
 
 def lenience(table: pd.DataFrame) -> go.Figure:
-    """Lenience against SWI on the left, tokens per round on the right, a line per domain.
+    """What lenience changes: a panel per metric, a line per domain.
 
-    table    `domain`, `lenience`, `swi`, `swi_low`, `swi_high`, `tokens_per_round`
+    table    `domain`, `lenience`, `metric` (such as "SWI, counted"), `value`, `low`, `high`
     """
-    by = {"series": "domain", "once": "domain lenience"}
-    length = marks(table, "lenience", "tokens_per_round", **by)
-    swi = marks(table, "lenience", "swi", ends="swi_low swi swi_high", **by)
-    panels = {"SWI (plain decoding is 1)": swi, "tokens per round": length}
-    chart = Chart(panels, wide=370, x="lenience (1: none)", shared_y=False, gap=0.09)
-    for panel, rows in panels.items():
-        add_dots(chart, rows.assign(panel=panel), **DOTTED)
+    check(table, "domain lenience metric", "low value high")
+    names = {"series": "domain", "panel": "metric", "ends": "low value high"}
+    rows = marks(table, "lenience", "value", **names)
+    chart = Chart(rows["panel"], wide=370, x="lenience (1: none)", shared_y=False, gap=0.07)
+    add_dots(chart, rows, **DOTTED)
     ticks = sorted(set(table["lenience"]))
     words = [f"{tick:g}" for tick in ticks]
     chart.axis("x", type="log", tickvals=ticks, ticktext=words, showline=True)
-    return chart.titled("Lenience at the inner reviews, against speed and against tokens per round")
+    headline = "Lenience at the inner reviews; SWI and speed are ÷ plain decoding's"
+    return chart.titled(headline)
 
 
 def budget_curves(table: pd.DataFrame) -> go.Figure:
@@ -91,26 +92,32 @@ def budget_curves(table: pd.DataFrame) -> go.Figure:
     rows = marks(table, "budget", "tokens_per_round", series="shape", ends=ends)
     styles, chart = looks(rows["series"]), _budget_chart(rows, "tokens per round")
     seen = rows["measured"].astype(bool)
-    add_dots(chart, rows[~seen], styles, **LINES)
-    add_dots(chart, rows[seen], styles, size=10)
-    headline = "Tokens per round of a tree of each size: lines are predicted, dots measured"
+    add_dots(chart, rows[~seen], styles, **LINES, by=PREDICTED)
+    kept = {name: styles[name] for name in names_of(rows[seen]["series"])}
+    add_dots(chart, rows[seen], kept, size=10, by=COUNTED)
+    headline = "Tokens per round of a tree of each size: lines are predicted, dots counted"
     return chart.titled(headline)
 
 
 def budget_speed_ups(table: pd.DataFrame) -> go.Figure:
-    """Speed-up against the budget, a line per deepest guess allowed; a star marks the best of all.
+    """Predicted speed-up against the budget, a line per deepest guess allowed, thicker where
+    another may cover it; a star marks the best.
 
     table    `budget` (nodes without the root), `depth` (the deepest guess allowed), `speed_up`
     """
     rows = marks(table, "budget", "speed_up", once="budget depth").sort_values(["depth", "budget"])
     rows = rows.assign(series=rows["depth"].map("depth ≤ {}".format))
-    chart = _budget_chart(rows, "speed-up over plain decoding (dotted)")
-    add_dots(chart, rows, **LINES)
+    chart = _budget_chart(rows, "predicted speed-up over plain decoding (dotted)")
+    styles = looks(rows["series"])
+    for place, (name, own) in enumerate(rows.groupby("series", sort=False)):
+        line = LINES | {"joined": 2 + 1.3 * (len(styles) - 1 - place)}
+        add_dots(chart, own, {name: styles[name]}, **line, by=PREDICTED)
     best = rows.loc[rows["y"].idxmax()]
     words = f"{best.y:.2f} with {best.budget} guesses, {best.series}"
     star = best.to_frame().T.assign(series="the best", text=words)
     add_dots(chart, star, {"the best": Look(INK, symbol="star")}, size=15)
-    return chart.titled("Which budget is fastest, for each deepest guess allowed", plain="y")
+    headline = "Predicted: which budget is fastest, for each deepest guess allowed"
+    return chart.titled(headline, plain="y")
 
 
 def _budget_chart(rows: pd.DataFrame, y: str) -> Chart:
@@ -131,6 +138,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
              optionally `roofline_seconds`
     """
     check(table, "model runtime rows context_tokens", SECONDS)
+    table = table.replace({"model": theme.MODEL_NAMES})
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
     table = table[table["context_tokens"].isin(contexts)]
     after = table["context_tokens"].map(", context {}".format) if len(contexts) > 1 else ""
@@ -151,7 +159,7 @@ def latency(table: pd.DataFrame) -> go.Figure:
         add_dots(chart, roofs, dotted, **LINES)
     chart.count_in_powers(table["rows"])
     chart.axis("y", rangemode="tozero")
-    return chart.titled("How long a pass takes, by its rows")
+    return chart.titled("How long a pass takes, measured, by its rows; the roofline is predicted")
 
 
 def _milliseconds(table: pd.DataFrame, panel: str = "") -> pd.DataFrame:
@@ -199,21 +207,23 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
 
 
 def relative_performance(table: pd.DataFrame) -> go.Figure:
-    """Each prompt's relative performance per method, a panel per sampling; prompts are sorted by
-    that of "staged", or else of the last method.
+    """Each prompt's relative performance per method, a panel per sampling and way of finding it;
+    prompts are sorted by that of "staged", or else of the last method.
 
-    table    `sampling`, `prompt`, `method`, `relative` (1 is plain decoding's)
+    table    `sampling`, `by` (such as "bytes, counted"), `prompt`, `method`, `relative` (1 is plain
+             decoding's)
     """
-    check(table, "sampling prompt method", "relative")
-    ranked = [_rank(own, name) for name, own in table.groupby("sampling", sort=False)]
-    by = {"series": "method", "panel": "sampling", "note": "{prompt}"}
+    check(table, "sampling by prompt method", "relative")
+    table = table.assign(panel=table["sampling"] + ": " + table["by"])
+    ranked = [_rank(own, name) for name, own in table.groupby("panel", sort=False)]
+    by = {"series": "method", "panel": "panel", "note": "{prompt}"}
     rows = marks(pd.concat(ranked), "rank", "relative", **by)
-    x, y = "rank of the prompt", "performance ÷ plain decoding's (dotted)"
+    x, y = "rank of the prompt", "× as good as plain decoding (dotted)"
     chart, most = Chart(rows["panel"], wide=380, x=x, y=y), int(rows["x"].max())
     add_dots(chart, rows, looks(table["method"]), joined=1.2, size=8 if most <= 40 else 5)
     chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most])
     chart.axis("y", rangemode="tozero")
-    return chart.titled("Performance on each prompt, against plain decoding", plain="y")
+    return chart.titled("Each prompt against plain decoding of the same prompt", plain="y")
 
 
 def _rank(rows: pd.DataFrame, sampling: str) -> pd.DataFrame:

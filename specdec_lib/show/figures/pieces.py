@@ -3,17 +3,19 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.measure.intervals import LEAST_PROMPTS
+from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart
-from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
+from specdec_lib.show.figures.forms import MEASURED, add_bars, add_dots, words_beside
 from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, marks, span_of
-from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, escape, looks, short
+from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
-SWI, PRICE, RATE = "SWI: yield ÷ price", "price of a round", "acceptance rate"
+SWI, PRICE, RATE = "SWI, counted: yield ÷ price", "price of a round", "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
 RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}
-PRICE_HATCHES = {"target": "", "middle": "/", "draft": "."}
+PRICE_HATCHES = {"target": "", "middle": "/", "one-layer draft": "."}
 PARTS = {
     "verify": SOURCES["target"],
     "draft passes": SOURCES["draft"],
@@ -26,6 +28,10 @@ PARTS = {
 PART_LOOKS = {
     part: Look(colour, hatch=hatch)
     for (part, colour), hatch in zip(PARTS.items(), HATCHES, strict=True)
+}
+CHANGES = {
+    "SWI, counted": Look(SOURCES["middle"]),
+    "speed, measured": Look(SOURCES["draft"], full=True),
 }
 NOTE = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
@@ -57,42 +63,44 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """What leaving each part out changes: a panel per domain, a bar per part; the paper's hollow.
+    """What leaving each part out changes, by SWI beside by the clock: a panel per domain, a bar per
+    part and way; the paper's hollow.
 
-    table    `domain`, `variant`, `change_percent` of the full cascade, `low`, `high`, `paper`
-             (percent, or NaN); the variant "full" is the line at 0
+    table    `domain`, `variant`, `by` ("SWI, counted", "speed, measured"), `change_percent` of the
+             full cascade, `low`, `high`, `paper` (percent, or NaN)
     """
     ends = "low change_percent high"
-    check(table, "domain variant", f"{ends} paper")
-    domains = table["domain"].map(str).unique()
-    table = table[table["variant"] != "full"]
-    place, count = lanes(table, "variant"), table["variant"].nunique()
-    chart = Chart(
-        domains, wide=250, high=85 + 46 * count, x="change against full, in %", y="what is left out"
-    )
+    check(table, "domain variant by", f"{ends} paper")
+    check_among("a way to a change", table["by"], CHANGES)
+    domains, count = table["domain"].map(str).unique(), table["variant"].nunique()
+    place = lanes(table, "variant", "by", 0.62, list(CHANGES))
+    x, y = "change against full, in %", "what is left out"
+    chart = Chart(domains, wide=350, high=85 + 56 * count, x=x, y=y)
     words = table[["change_percent", "paper"]].map(short, signed=True)
-    ours = marks(table, "change_percent", place - 0.1, panel="domain", ends=ends)
-    ours = ours.assign(series="ours", look=ours["panel"], text=words["change_percent"])
-    add_bars(chart, ours, looks(domains), lying=True, width=0.46)
-    chart.figure.update_traces(showlegend=False)
-    theirs = marks(table, "paper", place + 0.3, panel="domain")
-    theirs = theirs.assign(series="paper", text=words["paper"])
-    add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True)
+    ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
+    add_bars(chart, ours.assign(text=words["change_percent"]), CHANGES, lying=True, width=0.27)
+    theirs = marks(table, "paper", lanes(table, "variant") + 0.42, panel="domain")
+    theirs = theirs.assign(series="paper", text=words["paper"]).dropna(subset=["x"])
+    if len(theirs):
+        add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by=MEASURED)
     everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
     chart.axis("x", range=span_of(everything, 0.34, 0.34))
     chart.name_places("y", table["variant"], longest=18)
-    return chart.titled("What leaving a part out changes (left of 0: slower)")
+    said = "What leaving a part out changes, by SWI and by the clock (left of 0: slower)"
+    return chart.titled(said)
 
 
 def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
-    tokens and price per round, acceptance rate.
+    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval
+    (from 10 texts on), tokens and price per round, acceptance rate.
 
     table    as of `Replays.beside`
     """
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price"
-    check(table, "setting", values)
+    check(table, "setting", values + " texts")
+    enough = table["texts"] >= LEAST_PROMPTS
+    table = table.assign(low=table["low"].where(enough), high=table["high"].where(enough))
     chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
     plain, prices = _rival_marks(table), _price_marks(table)
     add_bars(chart, plain, RIVALS, lying=True)
@@ -127,9 +135,12 @@ def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
     """A piece per setting and model: what its passes of a round cost, one after the other."""
     found, base = [], 0.0
     for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
-        note = f"{{{model}_passes:.2f}} passes per round"
+        note, called = (
+            f"{{{model}_passes:.2f}} passes per round",
+            theme.MODEL_NAMES.get(model, model),
+        )
         rows = marks(table, f"{model}_price", range(len(table)), note=note)
-        found.append(rows.assign(panel=PRICE, series=escape(model), base=base))
+        found.append(rows.assign(panel=PRICE, series=called, base=base))
         base = base + rows["x"]
     return pd.concat(found, ignore_index=True)
 
@@ -153,7 +164,7 @@ def round_ledger(table: pd.DataFrame) -> go.Figure:
     add_bars(chart, rows, PART_LOOKS, lying=True, width=0.7)
     chart.axis("x", range=[0, 1.03 * float((rows["base"] + rows["x"]).max())])
     chart.name_places("y", table["draft"], longest=26)
-    return chart.titled("Where the time of a round goes")
+    return chart.titled("Where the measured time of a round goes")
 
 
 def _round_marks(table: pd.DataFrame) -> pd.DataFrame:

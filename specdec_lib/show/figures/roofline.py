@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import add_dots
+from specdec_lib.show.figures.forms import MEASURED, PREDICTED, add_dots
 from specdec_lib.show.figures.marks import check, check_among, marks
 from specdec_lib.show.figures.theme import INK, SOURCES, Look, escape, with_prefix
 
@@ -49,14 +49,15 @@ def roofline(
         digits = 0 if share >= 0.01 else 2
         texts.append(f"{escape(row.point)}, {100 * share:.{digits}f} % of the {limit}")
     rows = marks(table, "intensity", "flops_per_second", series="kind").assign(text=texts)
-    add_dots(chart, rows, KINDS, size=11)
+    for kind, way in ("paper", MEASURED), ("ours", PREDICTED):
+        add_dots(chart, rows[rows["series"] == kind], {kind: KINDS[kind]}, size=11, by=way)
     chart.figure.update_traces(textposition="bottom right", selector={"mode": "markers+text"})
     for axis, ends in (("x", xs), ("y", ys)):
         low, high = map(math.log10, ends)
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
         words = [with_prefix(tick, "").strip() for tick in ticks]
         chart.axis(axis, type="log", range=[low, high], tickvals=ticks, ticktext=words)
-    return chart.titled(f"{name}: how far below the machine's roof")
+    return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
 
 
 def share_of_roof(table: pd.DataFrame, bandwidth: float, roof: float) -> pd.Series:

@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of, span_of
@@ -47,7 +48,7 @@ def stages(table: pd.DataFrame) -> go.Figure:
         end = ROOM * (float(own["high"].fillna(own["x"]).max()) or 1.0)
         chart.axis("x", metric, range=[0, end], nticks=5)
     chart.name_places("y", rows["stack"], longest=36)
-    return chart.titled("What each level of the stack adds")
+    return chart.titled("What each level of the stack adds, counted")
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
@@ -59,7 +60,7 @@ def passes(table: pd.DataFrame) -> go.Figure:
     rows = marks(table, "passes", lanes(table, "draft", "scout"), ends="low passes high", **by)
     drafts, scouts = rows[["draft", "scout"]].nunique()
     high = 80 + drafts * (24 + 20 * scouts)
-    chart = Chart(rows["panel"], wide=360, high=high, x="draft passes per round")
+    chart = Chart(rows["panel"], wide=360, high=high, x="draft passes per round, counted")
     add_dots(chart, rows, lying=True, size=10)
     chart.start_at_zero("x", rows, ROOM)
     chart.name_places("y", rows["draft"])
@@ -78,12 +79,12 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     said = table.assign(verdict=np.select(sure, [slower, faster], close))
     by = {"series": "verdict", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
     rows = marks(said, "speed_up", table["draft"].map(str).map(order.index), **by)
-    high, x = 74 + 24 * len(order), "speed-up over plain decoding"
+    high, x = 74 + 24 * len(order), "measured speed-up over plain decoding"
     chart = Chart(rows["panel"], wide=380, high=high, x=x, gap=0.04)
     add_dots(chart, rows, VERDICTS, lying=True)
     chart.start_at_zero("x", rows, 1.05)
     chart.name_places("y", order, longest=40)
-    headline = "Where speculation pays, and where it is slower than plain decoding"
+    headline = "Where speculation pays by the clock, and where it is slower than plain decoding"
     return chart.titled(headline, plain="x")
 
 
@@ -101,13 +102,13 @@ def versus(table: pd.DataFrame) -> go.Figure:
     rows = marks(named, "ratio", place, once="sampling name baseline", **by)
     methods, baselines = rows[["name", "baseline"]].nunique()
     look = {"wide": 450, "high": 74 + 19 * (baselines + 1) * methods}
-    chart = Chart(rows["panel"], **look, x="times as fast as the baseline", y="method")
+    chart = Chart(rows["panel"], **look, x="times as fast as the baseline, measured", y="method")
     add_dots(chart, rows, lying=True, size=8)
     chart.name_places("y", rows["name"])
     span = 0.85 * min(1.0, float(rows["low"].min())), 1.5 * max(1.0, float(rows["high"].max()))
     ticks = {"tickvals": TICKS, "ticktext": [f"{tick:g}" for tick in TICKS]}
     chart.axis("x", **ticks, type="log", range=list(map(math.log10, span)), showline=True)
-    headline = "Speed against each baseline, with 95 % intervals (all domains)"
+    headline = "Measured speed against each baseline, with 95 % intervals (all domains)"
     return chart.titled(headline, plain="x")
 
 
@@ -134,7 +135,7 @@ def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
     rows = _swi_marks(table)
     sets, named = names_of(rows["set"]), names_of(rows["series"])
     high = 80 + 15 * (len(named) + 1.6) * len(sets)
-    x, y = "SWI (plain decoding is 1, dotted)", "drafters, and how they are used"
+    x, y = "SWI, counted (plain decoding is 1, dotted)", "drafters, and how they are used"
     lists = [f"prices: {name}" for name in names_of(table["prices"])]
     chart = Chart(lists, wide=260, high=high, x=x, y=y)
     theirs = [name for name in named if name.startswith("paper, ")]
@@ -145,8 +146,8 @@ def swi_by_drafters(table: pd.DataFrame) -> go.Figure:
     chart.name_places("y", sets, longest=20)
     for edge in range(1, len(sets)):
         chart.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
-    headline = "SWI of each set of drafters, by price list; the paper's marks are hollow"
-    return chart.titled(headline, plain="x")
+    said = "Counted SWI of each set of drafters, by price list; the paper's, hollow, is counted too"
+    return chart.titled(said, plain="x")
 
 
 def _swi_marks(table: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +155,7 @@ def _swi_marks(table: pd.DataFrame) -> pd.DataFrame:
     order = {name: number for number, name in enumerate(DRAFTERS)}
     table = table.assign(
         rank=[order.get(name, len(order)) for name in table["drafters"]],
-        set=table["drafters"] + ", " + table["method"],
+        set=table["drafters"].replace(theme.MODEL_NAMES, regex=True) + ", " + table["method"],
         list="prices: " + table["prices"].map(str),
         theirs="paper, " + table["data"].map(str),
     )

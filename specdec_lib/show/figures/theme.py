@@ -36,6 +36,8 @@ MEANINGS = SOURCES | {
     "ours": SOURCES["draft"],
     "paper": INK,
 }
+MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
+MEANINGS |= {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
 STRANGERS = (
     *(SOURCES[name] for name in ("draft", "target", "n-gram", "bigram", "prompt", "middle")),
     *("#7A5C2E", "#5B4B8A", "#3F6B6B", "#8C4A5A"),

@@ -123,7 +123,7 @@ def break_even_explorer(
         at, options = (acceptance_rate, cost), {"verify": curves[verify], "overhead": host}
         mapped = LENGTHS if map == BEST else [length]
         which = "the best chain" if map == BEST else f"a chain of {length}"
-        title = f"Speed-up of {which}; {verify}; host {host:g}"
+        title = f"Predicted speed-up of {which}; {verify}; host {host:g}"
         cells = pd.DataFrame(chain_map(MAP_RATES, MAP_COSTS, lengths=mapped, **options))
         speed_ups = figures.break_even(cells, points, here=at, title=title)
         rows = [chain_map([at[0]], [cost], lengths=[one], **options)[0] for one in LENGTHS]

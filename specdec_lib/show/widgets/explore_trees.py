@@ -195,5 +195,5 @@ def faster_draft(
     ]
     found = pd.DataFrame(gains(faster, *hosts)).drop(columns="width")
     best = f"{max(found.speed_up):.2f} times plain decoding"
-    title = {"text": f"draft {draft:g} × as fast, host {host:g} ×: {best}"}
-    return figures.budget_speed_ups(found).update_layout(title=title, height=500, margin={"t": 96})
+    title = {"text": f"Predicted: draft {draft:g} × as fast, host {host:g} ×: {best}"}
+    return figures.budget_speed_ups(found).update_layout(title=title)

@@ -41,7 +41,7 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
     add_script(folder)
     chapters, runs, figures = [], {}, {}
-    for notebook in sorted(notebooks.glob("[0-9][0-9]_*.ipynb")):
+    for notebook in chapters_of(notebooks):
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
         chapter = _chapter(notebook, folder, manifest)
         chapters.append(chapter)
@@ -55,6 +55,12 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     page, told = folder / "index.html", f"window.provenance = {text};\n"
     write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
     return page
+
+
+def chapters_of(notebooks: Path) -> list[Path]:
+    """The notebooks in the order of their chapters: the scorecard first, the others by number."""
+    found = notebooks.glob("[0-9][0-9]_*.ipynb")
+    return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
 
 
 def add_script(folder: Path) -> None:
