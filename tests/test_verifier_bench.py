@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,6 @@ from specdec_lib.measure.verifiers import command, rounds, summarise_rules, veri
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 from specdec_lib.workload import load_prompts
-
-WANTED = {"three": 3, "four": 4}
 
 
 @pytest.mark.parametrize("pair,width", OPTIMAL)
@@ -52,25 +51,17 @@ def test_the_linear_programme_equals_the_closed_form_and_groups_only_raise_it():
 
 @pytest.mark.parametrize("kind", ["iid", "distinct"])
 def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind):
-    model = table_model(3, 7)
-    draft = TreeDraft(model, widths=(2, 1, 2)[: 3 if kind == "iid" else 2], siblings=kind)
-    widths = draft.widths
-    if kind == "iid":
-        draft = TreeDraft(model, widths=(2, 2), siblings=kind)
-        widths = draft.widths
+    model, widths, found = table_model(3, 7), (2, 2), Counter()
+    draft = TreeDraft(model, widths=widths, siblings=kind)
 
-    def paths(chance) -> tuple:
-        tree = draft.propose(HERE, chance)
-        return tuple(sorted({tree.path_tokens(node) for node in range(1, len(tree))}))
+    def tokens(chance) -> tuple[int, ...]:
+        return draft.propose(HERE, chance).tokens
 
-    found = dict.fromkeys(itertools.product(range(3), repeat=2), 0.0)
-    for there, probability in every_outcome(paths, T1).items():
-        for path in there:
-            if len(path) == 2:
-                found[path] += probability
-    for path, probability in found.items():
+    for drawn, share in every_outcome(tokens, T1).items():  # two children of each of two nodes
+        found.update(dict.fromkeys({(drawn[1 + at // 2], drawn[3 + at]) for at in range(4)}, share))
+    for path in itertools.product(range(3), repeat=2):
         rows = [T1.probs(model.logits(PROMPT + path[:depth])).numpy() for depth in range(2)]
-        assert proposed(rows, path, widths, kind) == pytest.approx(probability, abs=1e-12)
+        assert proposed(rows, path, widths, kind) == pytest.approx(found[path], abs=1e-12)
 
 
 def test_three_distinct_siblings_are_refused():
@@ -115,7 +106,6 @@ def test_no_exact_rule_yields_more_than_block_verification_on_a_chain(seed, unch
     """
     target, draft = table_model(3, seed), table_model(3, seed + 10, name="draft")
     chain = TreeDraft(draft, widths=(1, 1), siblings="iid")
-    best = 0.0
     drawn = every_outcome(lambda chance: chain.propose(HERE, chance).tokens[1:], T1)
     moves = [
         (tokens, share, (*tokens[:kept], more))

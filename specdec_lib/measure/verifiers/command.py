@@ -1,6 +1,7 @@
 """`specdec measure verifiers`: tokens per round of every verification rule at the same contexts of
 the target's texts, on the same drafts, beside a bound that none can exceed, into
-data/measured/verifiers.csv: a row per held-out prompt, shape, kind of siblings and rule.
+data/measured/verifiers.csv: a row per held-out prompt, shape, kind of siblings and rule. Rows of
+other samplers that stand there stay.
 
 Of a proposed tree the expected tokens are exact: the real rule runs once per branch of its coins.
 The draft's draws are averaged over a few seeds, and so is the shared noise of `look_up`. A round is
@@ -29,7 +30,7 @@ from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import every_domain, known_texts
-from specdec_lib.measure.verifiers.rounds import RULES, verify_tree
+from specdec_lib.measure.verifiers.rounds import RULES, UNWARPED, verify_tree
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
 PLACE = DATA / "measured" / "verifiers.csv"
@@ -44,13 +45,16 @@ def main(arguments: list[str] | None = None) -> None:
     about = __doc__.partition(": ")[2].partition("\n\n")[0]
     parser = Parser("measure verifiers", about, writes=[PLACE])
     parser.add_common("--limit", 15, "of each domain")
+    parser.add_common("--temperature", None, "without it, 1, 1 with top-k 50, and 0.6")
+    parser.add_common("--top-k")
     for name, what in (("--contexts", "of each text"), ("--draws", "seeds per context")):
         parser.add_argument(name, type=int, default=2, help=f"{what} (default: 2)")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu", runtime="fast")
     sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
-    for sampler in SAMPLERS:
+    alone = given.temperature is not None
+    for sampler in (Sampler(given.temperature, given.top_k),) if alone else SAMPLERS:
         asked = json.dumps([repr(sampler), sizes, ladder.card["files"], SHAPES], sort_keys=True)
         kept = Kept(cache_folder() / "verifiers" / hashlib.sha256(asked.encode()).hexdigest()[:12])
         for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
@@ -61,6 +65,9 @@ def main(arguments: list[str] | None = None) -> None:
             rows += found
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))
+    if PLACE.is_file():
+        stored = pd.read_csv(PLACE)
+        table = pd.concat([stored[~stored.sampling.isin(table.sampling)], table])
     write_csv(table, PLACE, 6)
 
 
@@ -97,10 +104,13 @@ def verify_prompt(
 
 
 def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[int, ...]:
-    """The beginning of what the target writes after a prompt: the stored text, or a new one."""
-    known = known_texts([sampler], seed, prompts=[prompt], max_new_tokens=MOST_TOKENS)
-    if known:
-        return known[0].of(prompt)[:MOST_TOKENS]
+    """The beginning of what the target writes after a prompt: the stored text, or that of T = 1
+    where none is stored under this sampler, or one that is written now.
+    """
+    for one in (sampler, UNWARPED):
+        for known in known_texts([one], seed, prompts=[prompt], max_new_tokens=MOST_TOKENS):
+            if known.target == ladder.card.get("target"):
+                return known.of(prompt)[:MOST_TOKENS]
     chance = Chance(seeds([prompt], seed)[0], sampler)
     limits = {"max_new_tokens": MOST_TOKENS, "stop_tokens": ladder.stop_tokens}
     return decode(ladder.target, NoDraft(), ladder.encode(prompt), chance, **limits).tokens
