@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
     alone = given.temperature is not None
     for sampler in (Sampler(given.temperature, given.top_k),) if alone else SAMPLERS:
-        asked = json.dumps([repr(sampler), sizes, ladder.card["files"], SHAPES], sort_keys=True)
+        asked = json.dumps([repr(sampler), sizes, ladder.card.get("files"), SHAPES], sort_keys=True)
         kept = Kept(cache_folder() / "verifiers" / hashlib.sha256(asked.encode()).hexdigest()[:12])
         for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
             found = kept.read(prompt)
@@ -94,7 +94,7 @@ def verify_prompt(
             started = time.process_time()
             logits = ladder.target.score(here, tree)
             seconds, rows = time.process_time() - started, ladder.target.usage.rows - rows
-            fresh = tree.guesses <= rows <= len(tree)  # else some were known, or more were read
+            fresh = int(tree.guesses <= rows <= len(tree))  # none known, none else read
             cost = {"passes": fresh, "pass_microseconds": fresh * 1e6 * seconds}
             for name, found in verify_tree(tree, logits, chance, siblings=siblings).items():
                 sums[shape, siblings, name].update(found | cost)
