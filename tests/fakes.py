@@ -154,10 +154,10 @@ def speculative_distribution(
 
 
 def one_round_distribution(
-    target, draft, sampler: Sampler, length: int = 3
+    target, draft, sampler: Sampler, length: int = 3, rule=reject
 ) -> dict[tuple[int, ...], float]:
     """The exact distribution of one round's tokens, the rest of `length` left to the target."""
-    play = functools.partial(first_round, target, draft, PROMPT, rule=reject, room=length)
+    play = functools.partial(first_round, target, draft, PROMPT, rule=rule, room=length)
     distribution: dict[tuple[int, ...], float] = Counter()
     for emitted, probability in every_outcome(play, sampler).items():
         rest = joint_distribution(target, PROMPT + emitted, sampler, length - len(emitted))

@@ -83,6 +83,11 @@ CASES = {
     "versus": ("05_versus", "ratio_low ratio ratio_high", {}),
     "break_even": ("05_break_even", "", {"points": PAIRS, "here": (0.4, 0.5)}),
     "chain_lengths": (LENGTHS, "", {"length": 2}),
+    "verifiers": (
+        "07_verifiers",
+        "tokens_per_round_low tokens_per_round tokens_per_round_high",
+        {},
+    ),
     "scorecard": ("06_scorecard", "low ours high", {}),
 }
 SEVERAL = (  # marks of one figure that agree in everything but their numbers

@@ -1,1 +1,1 @@
-"""The core: contexts, trees, chance, the two rules, the decoding loop, and stored files."""
+"""The core: contexts, trees, chance, the rules that verify, the decoding loop, and stored files."""

@@ -96,7 +96,7 @@ def follow_choices(
     """The walk of `look_up`: down while the target's own choice, or a child whose lenience allows
     it, is among the children; one `Choice` per node on the path is traced.
     """
-    _check_rows(tree, target_logits)
+    check_rows(tree, target_logits)
     path, node = [], ROOT
     while True:
         token = chance.choose(target_logits[node], tree.position(node) + 1)
@@ -123,7 +123,7 @@ def try_children(
 
     leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered)
     """
-    _check_rows(tree, target_logits)
+    check_rows(tree, target_logits)
     path, node = [], ROOT
     while True:
         wanted = chance.sampler.probs(target_logits[node])
@@ -174,6 +174,7 @@ def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabul
     raise ValueError(f"{row} in which its own token {token} is possible, got {got}")
 
 
-def _check_rows(tree: TokenTree, target_logits: Tensor) -> None:
+def check_rows(tree: TokenTree, target_logits: Tensor) -> None:
+    """Raise ValueError unless there is one row of logits per node."""
     if len(target_logits) != len(tree):
         raise ValueError(f"{len(tree)} nodes need as many target rows, got {len(target_logits)}")

@@ -29,6 +29,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure texts": ("measure.write_texts", "let the target write the texts to count along"),
     "measure acceptance": ("measure.acceptance.command", "theory against measurement"),
     "measure table": ("measure.sweep.command", "the table of the README"),
+    "measure verifiers": ("measure.verifiers.command", "verification rules on the same drafts"),
     "measure editions": ("measure.editions", "the int8 edition beside the exact one"),
     "measure staged": ("measure.sweep.measuring", "the sweep behind notebook 03"),
     "measure latency": ("measure.latency.command", "seconds per pass, round and setting"),

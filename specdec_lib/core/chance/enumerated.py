@@ -78,16 +78,18 @@ class EveryBranch(Chance):
 
 
 def every_outcome(
-    run: Callable[[EveryBranch], tuple[int, ...]], sampler: Sampler
+    run: Callable[[EveryBranch], tuple[int, ...]],
+    sampler: Sampler,
+    kind: Callable[..., EveryBranch] = EveryBranch,
 ) -> dict[tuple[int, ...], float]:
     """The exact probability of each outcome of `run`, which is called once per branch of the real
-    code, with the `Chance` that it must use.
+    code, with the `Chance` of this kind that it must use.
     """
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:
         branches = Branches(script)
-        outcome = run(EveryBranch(0, sampler, branches=branches))
+        outcome = run(kind(0, sampler, branches=branches))
         outcomes[outcome] = outcomes.get(outcome, 0.0) + branches.probability
         script = branches.next_script()
     return outcomes

@@ -14,7 +14,8 @@ from specdec_lib.show.figures.lines import pass_at, position, relative_performan
 from specdec_lib.show.figures.pieces import cascade_ablation, rivals, round_ledger, yields
 from specdec_lib.show.figures.pictures import origins, shapes
 from specdec_lib.show.figures.roofline import roofline
-from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters, versus
+from specdec_lib.show.figures.rows import passes, setting_speed_ups, stages, swi_by_drafters
+from specdec_lib.show.figures.rows import verifiers, versus
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.scores import scorecard
 from specdec_lib.show.figures.steps import step

@@ -11,7 +11,7 @@ from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import add_dots
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of, span_of
-from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, Look, looks
+from specdec_lib.show.figures.theme import GAIN, INK, LOSS, PAPERS, SOURCES, STRANGERS, Look, looks
 
 ROOM = 1.28  # of an axis with words right of its dots, against its highest value
 VERDICTS = {
@@ -29,6 +29,8 @@ TICKS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32)
 DRAFTERS = ("middle", "draft", "Max-Gram")
 DRAFTERS += tuple(f"{names} + Max-Gram" for names in ("middle", "draft", "middle + draft"))
 THIN = {"width": 1, "color": "rgba(128,128,128,0.35)"}
+RULE_NAMES = {"draw_once": "draw_once (naive)", "k_seq": "K-SEQ", "traverse": "traverse"}
+KINDS = ("ranked", "top", "iid", "distinct")  # of siblings
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
@@ -86,6 +88,42 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     chart.name_places("y", order, longest=40)
     headline = "Where speculation pays by the clock, and where it is slower than plain decoding"
     return chart.titled(headline, plain="x")
+
+
+def verifiers(table: pd.DataFrame) -> go.Figure:
+    """Tokens per round of each verification rule: a panel per sampling, a row per shape and rule
+    and one for the bound, a dot per kind of siblings, that of the bound hollow.
+
+    table    as of `summarise_rules`
+    """
+    ends = "tokens_per_round_low tokens_per_round tokens_per_round_high"
+    check(table, "sampling shape rule siblings", ends)
+    bound = table["rule"] == "bound"
+    table = table.assign(bound=bound, first=table["shape"].map(names_of(table["shape"]).index))
+    table = table.sort_values(["first", "bound"], kind="stable")
+    named = table.assign(
+        name=table["shape"] + ": " + table["rule"].replace(RULE_NAMES),
+        series=table["siblings"] + np.where(table["bound"], ", bound", ""),
+    )
+    rows = marks(
+        named,
+        "tokens_per_round",
+        lanes(named, "name", "siblings", 0.8),
+        panel="sampling",
+        series="series",
+        ends=ends,
+        note="{siblings} siblings, {prompts} prompts",
+    )
+    kinds = {kind: Look(colour) for kind, colour in zip(KINDS, STRANGERS, strict=False)}
+    hollow = {
+        f"{kind}, bound": Look(one.colour, symbol="diamond-open") for kind, one in kinds.items()
+    }
+    high = 90 + 40 * rows["name"].nunique()
+    chart = Chart(rows["panel"], wide=330, high=high, x="tokens per round", gap=0.03)
+    add_dots(chart, rows, kinds | hollow, lying=True, size=8)
+    chart.name_places("y", rows["name"], longest=30)
+    chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), showline=True)
+    return chart.titled("Tokens per round by verification rule, beside the bound of each draft")
 
 
 def versus(table: pd.DataFrame) -> go.Figure:

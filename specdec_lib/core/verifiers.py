@@ -1,0 +1,181 @@
+"""Three more rules, to compare with `look_up` and `reject`. Like `reject` they keep the target's
+distribution, not its tokens for a seed; all but `draw_once` need the rows of drawn tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.protocols import Verdict
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.verify import check_rows, offered_probability
+
+HALVINGS = 30  # of the interval that holds the slack of `k_seq`; any slack above it is exact too
+
+
+def draw_once(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+) -> Verdict:
+    """Draw one token of the target at each node, and go down while it is among the children: the
+    naive rule. It reads no row, so any tree will do, and equal siblings count as one.
+
+    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
+    4, naive sampling.
+    """
+    check_rows(tree, target_logits)
+    twins = [ROOT]  # the nodes of one path
+    while True:
+        wanted = chance.sampler.probs(target_logits[twins[0]])
+        token = chance.draw("emit", wanted, tree.root_position, tree.slots(twins[0]))
+        below = (child for twin in twins for child in tree.children(twin))
+        found = [child for child in below if tree.tokens[child] == token]
+        if not found:
+            return Verdict(tree.path(twins[0]), bonus=token)
+        twins = found
+
+
+def traverse(
+    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+) -> Verdict:
+    """Test the tree from its leaves up: a node's turn comes when every path below it has failed,
+    and the first node that passes is accepted with its whole path. On a chain this is block
+    verification.
+
+    A node passes with probability `kept`: at first min(1, its parent's kept · wanted ÷ offered) at
+    its token. Each child that fails leaves it the residual max(0, kept · wanted − offered), which
+    is normalised; with its mass m, kept becomes m ÷ (m + 1 − kept).
+
+    Raises ValueError as `reject` does. Source: Weng et al. 2025, traversal verification; for a
+    chain Sun et al. 2024, block verification, which no rule that is exact there exceeds.
+    """
+    check_rows(tree, target_logits)
+    path = [_Open.of(ROOT, 1.0, tree, chance.sampler.probs(target_logits[ROOT]))]
+    while True:
+        top = path[-1]
+        failed = next(top.untested, None)
+        if failed is not None:
+            ratio = top.ratio(tree.tokens[failed], tree.rows[failed])
+            if ratio > 0:
+                wanted = chance.sampler.probs(target_logits[failed])
+                path.append(_Open.of(failed, min(1.0, ratio), tree, wanted))
+                continue
+        else:
+            slots = tree.slots(top.node)
+            if top.node == ROOT or chance.coin(top.kept, tree.root_position, slots):
+                token = chance.draw("emit", top.wanted, tree.root_position, slots)
+                return Verdict(tree.path(top.node), bonus=token)
+            failed = path.pop().node
+        path[-1].lose(tree.tokens[failed], tree.rows[failed])
+
+
+@dataclass
+class _Open:
+    """A node whose subtree is being tested; wanted is what is left of the target's distribution."""
+
+    node: int
+    kept: float
+    wanted: Float[Tensor, " vocab"]
+    untested: Iterator[int]
+
+    @classmethod
+    def of(cls, node: int, kept: float, tree: TokenTree, wanted: Tensor) -> "_Open":
+        return cls(node, kept, wanted, iter(tree.children(node)))
+
+    def ratio(self, token: int, row: Float[Tensor, " vocab"] | None) -> float:
+        share = self.kept * float(self.wanted[token])
+        return share / offered_probability(row, token, len(self.wanted))
+
+    def lose(self, token: int, row: Float[Tensor, " vocab"] | None) -> None:
+        """Take away what a failed child could have passed with."""
+        left = self.kept * self.wanted
+        if row is None:
+            left[token] = 0.0
+        else:
+            left = (left - row.to(left)).clamp_(min=0.0)
+        mass = float(left.sum())
+        if mass > 0:
+            self.wanted = left / mass
+        total = mass + 1 - self.kept
+        self.kept = mass / total if total > 0 else 0.0
+
+
+def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
+    """Test the children of each node in order, all against the target's whole distribution: each
+    is accepted with probability min(1, wanted ÷ (slack · offered)) at its token, where the slack
+    is the least one that leaves a distribution to draw from when all of them fail.
+
+    Raises ValueError as `reject` does, and for siblings that were not drawn independently from one
+    distribution. Source: Sun et al. 2023 (SpecTr), Algorithm 2, K-SEQ.
+    """
+    check_rows(tree, target_logits)
+    path, node = [], ROOT
+    while True:
+        wanted = chance.sampler.probs(target_logits[node])
+        children = tree.children(node)
+        offered = _shared_row(tree, children, wanted)
+        slack = least_slack(wanted, offered, len(children))
+        for child in children:
+            token = tree.tokens[child]
+            ratio = float(wanted[token]) / offered_probability(offered, token, len(wanted)) / slack
+            if chance.coin(ratio, tree.root_position, tree.slots(child)):
+                path.append(child)
+                node = child
+                break
+        else:
+            left = _unclaimed(wanted, offered, len(children), slack)
+            token = chance.draw("emit", left, tree.root_position, tree.slots(node))
+            return Verdict(tuple(path), bonus=token)
+
+
+def least_slack(
+    wanted: Float[Tensor, " vocab"], offered: Float[Tensor, " vocab"], draws: int
+) -> float:
+    """The least slack ρ in 1…draws with 1 − (1 − β)^draws ≤ ρβ, where β = Σ min(wanted ÷ ρ,
+    offered) is the probability that one draw is accepted; found from above, by halving.
+    """
+    if draws < 2:
+        return 1.0
+    possible = (offered > 0).nonzero()[:, 0]
+    wanted, offered = wanted[possible].double(), offered[possible].double()
+
+    def claims(slack: float) -> float:
+        rate = float(torch.minimum(wanted / slack, offered).sum())
+        return (1 - (1 - rate) ** draws) - slack * rate
+
+    low, high = 1.0, float(draws)
+    if claims(low) <= 0:
+        return low
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if claims(middle) <= 0 else (middle, high)
+    return high
+
+
+def _unclaimed(
+    wanted: Float[Tensor, " vocab"], offered: Float[Tensor, " vocab"], draws: int, slack: float
+) -> Float[Tensor, " vocab"]:
+    """The distribution of the correction after all draws failed; `wanted` where none is left."""
+    claimed = torch.minimum(wanted / slack, offered)
+    rate = float(claimed.sum())
+    if not (draws and rate > 0):
+        return wanted
+    left = (wanted - claimed * (1 - (1 - rate) ** draws) / rate).clamp_(min=0.0)
+    mass = left.sum()
+    return left / mass if mass > 0 else wanted
+
+
+def _shared_row(
+    tree: TokenTree, children: Sequence[int], wanted: Float[Tensor, " vocab"]
+) -> Float[Tensor, " vocab"]:
+    """The distribution that all children of a node were drawn from; zeros where there are none."""
+    rows = [tree.rows[child] for child in children]
+    if any(row is None or (row is not rows[0] and not torch.equal(row, rows[0])) for row in rows):
+        raise ValueError(
+            "k_seq takes siblings that were drawn independently from one distribution, got others;"
+            ' use siblings="iid"'
+        )
+    return rows[0].to(wanted) if rows else torch.zeros_like(wanted)

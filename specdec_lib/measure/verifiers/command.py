@@ -1,0 +1,147 @@
+"""`specdec measure verifiers`: tokens per round of every verification rule at the same contexts of
+the target's texts, on the same drafts, beside a bound that none can exceed, into
+data/measured/verifiers.csv: a row per held-out prompt, shape, kind of siblings and rule. Rows of
+other samplers that stand there stay.
+
+Of a proposed tree the expected tokens are exact: the real rule runs once per branch of its coins.
+The draft's draws are averaged over a few seeds, and so is the shared noise of `look_up`. A round is
+not cut at a stop token.
+"""
+
+import hashlib
+import json
+import math
+import time
+from collections import Counter, defaultdict
+from itertools import product
+
+import pandas as pd
+import torch
+from tqdm import tqdm
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.measure.texts import every_domain, known_texts
+from specdec_lib.measure.verifiers.rounds import RULES, UNWARPED, verify_tree
+from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
+
+PLACE = DATA / "measured" / "verifiers.csv"
+SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
+SHAPES = {"chain of 4": (1, 1, 1, 1), "tree 2·2·1": (2, 2, 1)}
+BY = ["sampling", "shape", "siblings", "rule"]
+MOST_TOKENS, LEAST_PROMPTS = 96, 10  # of a text; of an interval
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; finished prompts are kept, and a run that was stopped goes on there."""
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    parser = Parser("measure verifiers", about, writes=[PLACE])
+    parser.add_common("--limit", 15, "of each domain")
+    parser.add_common("--temperature", None, "without it, 1, 1 with top-k 50, and 0.6")
+    parser.add_common("--top-k")
+    for name, what in (("--contexts", "of each text"), ("--draws", "seeds per context")):
+        parser.add_argument(name, type=int, default=2, help=f"{what} (default: 2)")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    ladder = load_ladder(device="cpu", runtime="fast")
+    sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
+    alone = given.temperature is not None
+    for sampler in (Sampler(given.temperature, given.top_k),) if alone else SAMPLERS:
+        asked = json.dumps([repr(sampler), sizes, ladder.card.get("files"), SHAPES], sort_keys=True)
+        kept = Kept(cache_folder() / "verifiers" / hashlib.sha256(asked.encode()).hexdigest()[:12])
+        for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
+            found = kept.read(prompt)
+            if found is None:
+                found = verify_prompt(ladder, prompt, sampler, **sizes)
+                kept.write(prompt, found)
+            rows += found
+    table = pd.DataFrame(rows)
+    print(summarise_rules(table).round(3).to_string(index=False))
+    if PLACE.is_file():
+        stored = pd.read_csv(PLACE)
+        table = pd.concat([stored[~stored.sampling.isin(table.sampling)], table])
+    write_csv(table, PLACE, 6)
+
+
+def verify_prompt(
+    ladder: Ladder, prompt: Prompt, sampler: Sampler, *, contexts: int, draws: int, seed: int = 0
+) -> list[dict]:
+    """A row per shape, kind of siblings and rule: the expected tokens of one round, summed over
+    evenly spaced contexts of the target's text and over draws.
+
+    draws    seeds per context, which all rules share; "ranked" siblings, whose rule has only
+             samples, have twice as many, and "top" ones one
+    """
+    context, text = Context.of(ladder.encode(prompt)), _text(ladder, prompt, sampler, seed)
+    sums: dict[tuple[str, str, str], Counter] = defaultdict(Counter)
+    numbers = {"ranked": 2 * draws, "top": 1, "iid": draws, "distinct": draws}
+    for part, (shape, widths), siblings in product(range(contexts), SHAPES.items(), RULES):
+        if siblings == "distinct" and max(widths) == 1:
+            continue  # they are the same
+        here = context.extended(text[: len(text) * (2 * part + 1) // (2 * contexts)])
+        draft = TreeDraft(ladder.draft, widths=widths, siblings=siblings)
+        for draw in range(numbers[siblings]):
+            chance = Chance(seeds([prompt], seed + draw + 1)[0], sampler)
+            tree, rows = draft.propose(here, chance), ladder.target.usage.rows
+            started = time.process_time()
+            logits = ladder.target.score(here, tree)
+            seconds, rows = time.process_time() - started, ladder.target.usage.rows - rows
+            fresh = int(tree.guesses <= rows <= len(tree))  # none known, none else read
+            cost = {"passes": fresh, "pass_microseconds": fresh * 1e6 * seconds}
+            for name, found in verify_tree(tree, logits, chance, siblings=siblings).items():
+                sums[shape, siblings, name].update(found | cost)
+    about = {"sampling": _name(sampler), "domain": prompt.domain, "prompt": prompt.name}
+    keys = (dict(zip(BY[1:], key, strict=True)) for key in sums)
+    return [about | key | found for key, found in zip(keys, sums.values(), strict=True)]
+
+
+def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[int, ...]:
+    """The beginning of what the target writes after a prompt: the stored text, or that of T = 1
+    where none is stored under this sampler, or one that is written now.
+    """
+    for one in (sampler, UNWARPED):
+        for known in known_texts([one], seed, prompts=[prompt], max_new_tokens=MOST_TOKENS):
+            if known.target == ladder.card.get("target"):
+                return known.of(prompt)[:MOST_TOKENS]
+    chance = Chance(seeds([prompt], seed)[0], sampler)
+    limits = {"max_new_tokens": MOST_TOKENS, "stop_tokens": ladder.stop_tokens}
+    return decode(ladder.target, NoDraft(), ladder.encode(prompt), chance, **limits).tokens
+
+
+def _name(sampler: Sampler) -> str:
+    return sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
+
+
+def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
+    """Per sampler, shape, siblings and rule: tokens per round, their ratio to those of `reject` on
+    independent siblings after the same prompts, and how often a child of the root is accepted, with
+    95 % intervals over prompts, from 10 prompts on; median microseconds of a verification.
+    """
+    rows = []
+    for key, own in table.groupby(BY, sort=False):
+        about = dict(zip(BY, key, strict=True))
+        plain = table[(table[BY[:2]] == list(key[:2])).all(axis=1)]
+        plain = plain[(plain.siblings == "iid") & (plain.rule == "reject")].set_index("prompt")
+        other = plain.loc[own.prompt]
+        found = {
+            "tokens_per_round": bootstrap(own.tokens, own.rounds),
+            "ratio": bootstrap(own.tokens, own.rounds, other.tokens, other.rounds),
+            "first_accepted": bootstrap(own.first_accepted, own.rounds),
+        }
+        for name, (middle, *ends) in found.items():
+            ends = ends if len(own) >= LEAST_PROMPTS else (math.nan, math.nan)
+            about |= named_interval(name, (middle, *ends))
+        counts = {"prompts": len(own), "rounds": int(own.rounds.sum())}
+        costs = {"microseconds": (own.microseconds / own.rounds).median()}
+        passes = own[own.passes > 0]
+        costs["pass_microseconds"] = (passes.pass_microseconds / passes.passes).median()
+        rows.append(about | counts | costs)
+    return pd.DataFrame(rows)

@@ -1,0 +1,203 @@
+"""The bounds of the verifier bench, against golden values and linear programmes, and its counts."""
+
+import functools
+import itertools
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from fakes import HERE, PROMPT, fixed_model, table_model
+from scipy import optimize
+from test_verify import OPTIMAL, PAIRS, T1, expected_tokens
+
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.verifiers import draw_once, k_seq, traverse
+from specdec_lib.core.verify import reject
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.verifiers import command, rounds, summarise_rules, verify_prompt
+from specdec_lib.models.table import joint_distribution
+from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
+from specdec_lib.workload import load_prompts
+
+
+@pytest.mark.parametrize("pair,width", OPTIMAL)
+def test_the_best_acceptance_is_golden(pair, width):
+    wanted, offered = map(np.array, PAIRS[pair])
+    independent, distinct = OPTIMAL[pair, width]
+    assert best_acceptance(wanted, offered, width) == pytest.approx(independent, abs=1e-6)
+    if width == 2:
+        for golden, without in ((independent, False), (distinct, True)):
+            found = best_acceptance_of_two(wanted, offered, distinct=without)
+            assert found == pytest.approx(golden, abs=1e-6)
+
+
+def test_the_linear_programme_equals_the_closed_form_and_groups_only_raise_it():
+    """And one draw accepts less than two, two of one kind less than two of different ones."""
+    chance = np.random.default_rng(0)
+    for _ in range(8):
+        wanted, offered = chance.dirichlet([0.3] * 30, size=2)
+        closed = best_acceptance(wanted, offered, 2)
+        exact, coarse = (
+            best_acceptance_of_two(wanted, offered, distinct=False, groups=groups)
+            for groups in (10_000, 6)
+        )
+        assert exact == pytest.approx(closed, abs=1e-9) and coarse >= closed - 1e-9
+        whole, grouped = (
+            best_acceptance_of_two(wanted, offered, groups=groups) for groups in (10_000, 6)
+        )
+        assert closed < whole <= grouped + 1e-9 and best_acceptance(wanted, offered, 1) < closed
+
+
+@pytest.mark.parametrize("kind", ["iid", "distinct"])
+def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind, unchecked):
+    model, widths, found = table_model(3, 7), (2, 2), Counter()
+    draft = TreeDraft(model, widths=widths, siblings=kind)
+
+    def tokens(chance) -> tuple[int, ...]:
+        return draft.propose(HERE, chance).tokens
+
+    for drawn, share in every_outcome(tokens, T1).items():  # two children of each of two nodes
+        found.update(dict.fromkeys({(drawn[1 + at // 2], drawn[3 + at]) for at in range(4)}, share))
+    for path in itertools.product(range(3), repeat=2):
+        rows = [T1.probs(model.logits(PROMPT + path[:depth])).numpy() for depth in range(2)]
+        assert proposed(rows, path, widths, kind) == pytest.approx(found[path], abs=1e-12)
+
+
+def test_three_distinct_siblings_are_refused():
+    with pytest.raises(ValueError, match="at most two"):
+        proposed([np.ones(3) / 3], [0], [3], "distinct")
+
+
+RULES = {"iid": (draw_once, reject, k_seq, traverse), "distinct": (draw_once, reject, traverse)}
+
+
+@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize(
+    "pair,widths", [("four", (1, 1)), ("four", (2,)), ("three", (1, 1)), ("three", (2, 1))]
+)
+def test_no_rule_yields_more_than_the_bound(pair, kind, widths, unchecked):
+    """And without chance in the draft, the naive rule reaches it."""
+    draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
+    limit = mean_bound(pair, draft_of, kind)
+    tokens = [expected_tokens(pair, draft_of, rule) for rule in RULES[kind]]
+    assert max(tokens) <= limit + 1e-12 and limit < 1.25 * max(tokens)
+    top_of = functools.partial(TreeDraft, widths=widths, siblings="top")
+    reached = expected_tokens(pair, top_of, draw_once)
+    assert reached == pytest.approx(mean_bound(pair, top_of, "top"), abs=1e-12)
+
+
+def mean_bound(pair: str, draft_of, kind: str) -> float:
+    """The mean of `tokens_bound` over all trees that a draft may propose."""
+    target, draft = map(fixed_model, PAIRS[pair], ("target", "draft"))
+    limits = {}
+
+    def limit(chance) -> tuple[int, ...]:
+        tree = draft_of(draft).propose(HERE, chance)
+        limits[tree.tokens] = rounds.tokens_bound(tree, target.score(HERE, tree).exp(), kind)
+        return tree.tokens
+
+    return sum(limits[tokens] * share for tokens, share in every_outcome(limit, T1).items())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_exact_rule_yields_more_than_block_verification_on_a_chain(seed, unchecked):
+    """The best of all rules whose output is a path and one more token, by a linear programme over
+    what a rule may do with each chain that is drawn, is what `traverse` yields; `reject` less.
+    """
+    target, draft = table_model(3, seed), table_model(3, seed + 10, name="draft")
+    chain = TreeDraft(draft, widths=(1, 1), siblings="iid")
+    drawn = every_outcome(lambda chance: chain.propose(HERE, chance).tokens[1:], T1)
+    moves = [
+        (tokens, share, (*tokens[:kept], more))
+        for tokens, share in drawn.items()
+        for kept in range(3)
+        for more in range(3)
+    ]
+    whole = joint_distribution(target, PROMPT, T1, 3)
+    rest = {out: joint_distribution(target, PROMPT + out, T1, 3 - len(out)) for *_, out in moves}
+    exact = [
+        [
+            share * rest[out].get(text[len(out) :], 0.0) * (text[: len(out)] == out)
+            for _, share, out in moves
+        ]
+        for text in whole
+    ]
+    spent = [[float(tokens == own) for own, *_ in moves] for tokens in drawn]
+    gains = [-share * len(out) for _, share, out in moves]
+    best = -optimize.linprog(
+        gains, A_eq=exact + spent, b_eq=[*whole.values(), *[1.0] * len(drawn)]
+    ).fun
+    tokens = {rule: round_tokens(target, chain, rule) for rule in (reject, traverse)}
+    assert tokens[traverse] == pytest.approx(best, abs=1e-7) and tokens[reject] < best - 1e-4
+
+
+def round_tokens(target, draft, rule) -> float:
+    """E[emitted] of one round after PROMPT, every branch visited."""
+
+    def emitted(chance) -> tuple[int]:
+        tree = draft.propose(HERE, chance)
+        return (1 + len(rule(tree, target.score(HERE, tree), chance).path),)
+
+    return sum(tokens * share for (tokens,), share in every_outcome(emitted, T1).items())
+
+
+@pytest.mark.parametrize("kind,rule", [(kind, one) for kind in RULES for one in RULES[kind]])
+def test_the_compact_tree_has_the_very_expected_tokens(kind, rule):
+    """Of a draft that cannot propose every token: branches of the whole tree, and of the compact
+    one in which a draw has a branch per child.
+    """
+    target, draft = table_model(6, 1), table_model(6, 2, support=4, name="draft")
+    for seed in range(6):
+        chance = Chance(seed, Sampler(1.0))
+        tree = TreeDraft(draft, widths=(2, 2), siblings=kind).propose(HERE, chance)
+        logits = target.score(HERE, tree)
+        outcomes = every_outcome(functools.partial(rounds._accepted, rule, tree, logits), T1)
+        wanted = sum((1 + length) * share for (length,), share in outcomes.items())
+        found = rounds.verify_tree(tree, logits, chance, siblings=kind)[rule.__name__]
+        assert found["tokens"] == pytest.approx(wanted, abs=1e-9)
+        assert found["first_accepted"] == pytest.approx(1 - outcomes.get((0,), 0), abs=1e-9)
+
+
+@pytest.fixture
+def table(ladder) -> pd.DataFrame:
+    prompts = load_prompts("chat", "held-out", 2)
+    rows = [verify_prompt(ladder, one, Sampler(1.0), contexts=1, draws=2) for one in prompts]
+    return pd.DataFrame([row for some in rows for row in some])
+
+
+def test_the_bench_counts_every_rule_on_the_same_contexts(table, unchecked):
+    assert table.groupby("prompt").size().nunique() == 1
+    rounds_of = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
+    assert set(rounds_of) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()
+    assert (table.first_accepted <= table.rounds + 1e-9).all()
+    found = summarise_rules(table)
+    plain = found[(found.rule == "reject") & (found.siblings == "iid")]
+    assert plain.ratio.tolist() == pytest.approx([1, 1]) and found.ratio.notna().all()
+    assert found.tokens_per_round_low.isna().all()  # two prompts give no interval
+    many = [table.assign(prompt=table.prompt + str(copy)) for copy in range(5)]
+    assert summarise_rules(pd.concat(many)).ratio_low.notna().all()
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(ladder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
+    monkeypatch.setattr(command, "PLACE", tmp_path / "verifiers.csv")
+    monkeypatch.setattr(command, "load_ladder", lambda **_: ladder)
+    monkeypatch.setattr(command, "SAMPLERS", (Sampler(1.0),))
+    monkeypatch.setattr(command, "MOST_TOKENS", 4)
+    asked, real = [], verify_prompt
+
+    def counted(ladder, prompt, *arguments, **options):
+        if len(asked) == 2:
+            asked.append("stopped")
+            raise KeyboardInterrupt
+        asked.append(prompt.name)
+        return real(ladder, prompt, *arguments, **options)
+
+    monkeypatch.setattr(command, "verify_prompt", counted)
+    given = ["--limit", "1", "--contexts", "1", "--draws", "1"]
+    with pytest.raises(KeyboardInterrupt):
+        command.main(given)
+    command.main(given)
+    assert len(asked) == 5 and len(set(asked)) == 5
+    assert pd.read_csv(tmp_path / "verifiers.csv").prompt.nunique() == 4

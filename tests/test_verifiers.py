@@ -1,0 +1,234 @@
+"""The three rules that only the verifier bench uses: exact by enumeration, with bugs that it must
+catch, and their golden tokens per round.
+"""
+
+import functools
+
+import pytest
+import torch
+from bugs import (
+    Changed,
+    first_rows_everywhere,
+    likeliest_first,
+    soft_rows,
+    without_the_unlikely,
+    without_twins,
+)
+from fakes import (
+    PROMPT,
+    deviation,
+    distance,
+    fixed_model,
+    one_round_distribution,
+    table_model,
+)
+from test_verify import KINDS, PAIRS, T1, expected_tokens
+
+from specdec_lib.core import verifiers
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.protocols import Verdict
+from specdec_lib.core.tree import ROOT, Shape, TokenTree
+from specdec_lib.core.verifiers import draw_once, k_seq, least_slack, traverse
+from specdec_lib.core.verify import reject, remaining
+from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.models.table import joint_distribution
+
+RULES = {"draw_once": draw_once, "traverse": traverse, "k_seq": k_seq}
+SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-p": Sampler(0.7, top_p=0.8)}
+SHAPES = {  # vocabulary, how many tokens are possible, shape
+    "chain of 2": (4, None, Shape.chain(2)),
+    "chain of 3": (3, 2, Shape.chain(3)),
+    "two below the root": (3, None, Shape.of_widths((2, 1))),
+    "three below the root": (4, None, Shape.of_widths((3,))),
+    "full tree": (3, 2, Shape.full(2, 2)),
+    "odd tree": (3, 2, Shape((-1, 0, 1, 0))),
+}
+CASES = [
+    (name, kind, shape)
+    for name in RULES
+    for kind in KINDS
+    for shape in SHAPES
+    if name != "k_seq" or kind == "iid"
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("name,kind,shape", CASES)
+def test_a_round_keeps_the_targets_joint_distribution(name, kind, shape, sampler, unchecked):
+    vocabulary, support, slots = SHAPES[shape]
+    models = [table_model(vocabulary, seed, support=support, name=f"{seed}") for seed in (1, 2)]
+    draft = TreeDraft(models[1], shape=slots, siblings=kind)
+    length = slots.depth + 1
+    found = one_round_distribution(models[0], draft, sampler, length, RULES[name])
+    assert distance(found, joint_distribution(models[0], PROMPT, sampler, length)) < 1e-12
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rounds_composed_keep_it_too(name, unchecked):
+    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
+    for guesser in (ChainDraft(draft, 2, siblings="iid"), IID3):
+        assert deviation(target, guesser, T1, RULES[name], length=2) < 1e-12
+
+
+P4, Q4 = PAIRS["four"]
+TARGET, DRAFT = fixed_model(P4), fixed_model(Q4, "draft")
+IID3 = TreeDraft(table_model(3, 4, name="draft"), widths=(2,), siblings="iid")
+IID, DISTINCT, TOP = (
+    TreeDraft(DRAFT, widths=(2,), siblings=kind) for kind in ("iid", "distinct", "top")
+)
+CHAIN = ChainDraft(DRAFT, 2, siblings="iid")
+SOFT = soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)
+ROW_BUGS = {
+    "duplicates merged": Changed(IID, without_twins),
+    "distribution not renormalised after a sibling": Changed(DISTINCT, first_rows_everywhere),
+    "drawn tokens pruned": Changed(IID, without_the_unlikely),
+    "siblings tried likeliest first": Changed(DISTINCT, likeliest_first(Q4)),
+    "soft distribution for chosen siblings": Changed(TOP, SOFT),
+}
+
+
+@pytest.mark.parametrize("draft", ROW_BUGS.values(), ids=ROW_BUGS)
+def test_enumeration_catches_dishonest_rows_under_traverse(draft, unchecked):
+    assert deviation(TARGET, draft, T1, traverse, length=2) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["duplicates merged", "drawn tokens pruned"])
+def test_the_naive_rule_reads_no_row_and_so_allows_both(name, unchecked):
+    """Merging and pruning by the draft alone change what is guessed, not what is drawn."""
+    assert deviation(TARGET, ROW_BUGS[name], T1, draw_once, length=2) < 1e-12
+
+
+def drawing_twice(tree: TokenTree, target_logits, chance: Chance) -> Verdict:
+    """The bug of a draw per row: equal siblings have one each, and the longest match is kept."""
+    wanted, at = chance.sampler.probs(target_logits[ROOT]), tree.root_position
+    children = tree.children(ROOT)
+    drawn = [chance.draw("emit", wanted, at, (rank,)) for rank in range(max(1, len(children)))]
+    pairs = zip(children, drawn, strict=False)
+    hits = [child for child, token in pairs if tree.tokens[child] == token]
+    if not hits:
+        return Verdict((), drawn[0])
+    wanted = chance.sampler.probs(target_logits[hits[0]])
+    return Verdict((hits[0],), chance.draw("emit", wanted, at, (hits[0], 0)))
+
+
+Open = verifiers._Open
+
+
+def losing(change):
+    """`_Open.lose` with its result changed."""
+
+    def lose(self, token, row):
+        before = Open(self.node, self.kept, self.wanted, self.untested)
+        REAL["lose"](self, token, row)
+        change(self, before)
+
+    return lose
+
+
+def keep_share(found, before):
+    found.kept = before.kept
+
+
+def keep_distribution(found, before):
+    found.wanted = before.wanted
+
+
+def ratio_of_a_fresh_node(self, token, row):
+    return REAL["ratio"](Open(self.node, 1.0, self.wanted, self.untested), token, row)
+
+
+def lose_without_share(self, token, row):
+    fresh = Open(self.node, 1.0, self.wanted, self.untested)
+    REAL["lose"](fresh, token, row)
+    REAL["lose"](self, token, row)
+    self.wanted = fresh.wanted
+
+
+REAL = {"lose": Open.lose, "ratio": Open.ratio}
+CHANGED = {  # the rule, what is replaced, by what, and a draft that shows it
+    "share of the parent forgotten": (traverse, Open, "ratio", ratio_of_a_fresh_node, CHAIN),
+    "share not lowered by a failure": (traverse, Open, "lose", losing(keep_share), CHAIN),
+    "residual not taken": (traverse, Open, "lose", losing(keep_distribution), CHAIN),
+    "residual of the whole share": (traverse, Open, "lose", lose_without_share, CHAIN),
+    "no slack": (k_seq, verifiers, "least_slack", lambda *_: 1.0, IID),
+    "correction from the residual of one": (
+        k_seq,
+        verifiers,
+        "_unclaimed",
+        lambda wanted, offered, *_: remaining(wanted, 0, offered),
+        IID,
+    ),
+}
+
+
+@pytest.mark.parametrize("rule,place,name,bug,draft", CHANGED.values(), ids=CHANGED)
+def test_enumeration_catches_a_changed_step(rule, place, name, bug, draft, monkeypatch, unchecked):
+    wanted = joint_distribution(TARGET, PROMPT, T1, 3)
+    assert distance(one_round_distribution(TARGET, draft, T1, 3, rule), wanted) < 1e-12
+    monkeypatch.setattr(place, name, bug)
+    assert distance(one_round_distribution(TARGET, draft, T1, 3, rule), wanted) > 1e-3
+
+
+def test_enumeration_catches_a_draw_per_twin(unchecked):
+    assert deviation(TARGET, IID, T1, draw_once, length=2) < 1e-12
+    assert deviation(TARGET, IID, T1, drawing_twice, length=2) > 1e-3
+
+
+TRAVERSED = {
+    ("iid", (1, 1)): (2.25, 2.03),
+    ("iid", (1, 1, 1)): (2.72, 2.346),
+    ("iid", (2, 1)): (2.352, 2.222),
+    ("distinct", (2, 1)): (2.434571, 2.301429),
+    ("iid", (2, 2)): (2.4456, None),
+    ("distinct", (2, 2)): (2.558073, None),
+}
+
+
+@pytest.mark.parametrize("kind,widths", TRAVERSED)
+def test_traverse_yields_the_golden_tokens_and_more_than_reject(kind, widths, unchecked):
+    draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
+    for pair, golden in zip(("three", "four"), TRAVERSED[kind, widths], strict=True):
+        if golden is not None:
+            found = expected_tokens(pair, draft_of, traverse)
+            assert found == pytest.approx(golden, abs=1e-6)
+            assert found > expected_tokens(pair, draft_of, reject)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize(
+    "pair,chosen", [("three", (0.31, 0.507, 0.6379)), ("four", (0.2, 0.35, 0.4646))]
+)
+def test_acceptance_of_independent_siblings(pair, chosen, width):
+    """The naive rule's is golden; K-SEQ's is 1 − (1 − β)^k by its own formula."""
+    draft_of = functools.partial(TreeDraft, widths=(width,), siblings="iid")
+    assert expected_tokens(pair, draft_of, draw_once) - 1 == pytest.approx(chosen[width - 1])
+    wanted, offered = (torch.tensor(one, dtype=torch.float64) for one in PAIRS[pair])
+    slack = least_slack(wanted, offered, width)
+    rate = float(torch.minimum(wanted / slack, offered).sum())
+    found = expected_tokens(pair, draft_of, k_seq) - 1
+    assert found == pytest.approx(1 - (1 - rate) ** width) and 1 <= slack <= width
+    if width > 1:  # the least slack leaves nothing to spare
+        assert found == pytest.approx(slack * rate, abs=1e-8)
+
+
+@pytest.mark.parametrize("draft", [DISTINCT, TOP])
+def test_k_seq_refuses_siblings_of_several_distributions(draft):
+    with pytest.raises(ValueError, match='use siblings="iid"'):
+        deviation(TARGET, draft, T1, k_seq, length=2)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_missing_target_row_is_refused(rule):
+    tree = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
+    with pytest.raises(ValueError, match="2 nodes need as many target rows, got 1"):
+        rule(tree, torch.zeros(1, 2), Chance(0))
+
+
+def test_a_long_chain_is_traversed_without_recursion():
+    row, length = torch.tensor([0.5, 0.5]), 3000
+    scores, rows = [0.0] * length, [row] * length
+    tree = TokenTree(0, (0,)).grown(
+        [1] * length, range(length), source="draft", scores=scores, rows=rows
+    )
+    verdict = traverse(tree, torch.zeros(length + 1, 2), Chance(0, T1))
+    assert len(verdict.path) == length  # draft and target agree
