@@ -66,20 +66,20 @@ def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
 ) -> pd.DataFrame:
-    """The stored race of a machine in one edition, or of any that on the most prompts.  Raises
-    ValueError if there is none.
+    """The stored race of a machine in one edition; of any, that of the machine which ran most in
+    all editions together.  Raises ValueError if there is none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
     beside = ("_prompts", "_ledger")
     tables = [pd.read_csv(path) for path in paths if not path.stem.endswith(beside)]
-    own = [table[table.edition == edition] for table in tables]
-    found = max(own, key=lambda table: table.prompts.sum(), default=None)
-    if found is None or found.empty:
+    having = [table for table in tables if edition in set(table.edition)]
+    found = max(having, key=lambda table: table.prompts.sum(), default=None)
+    if found is None:
         raise ValueError(
             f"no race of the {edition} edition on {machine or 'any machine'} is stored in {folder};"
             " `specdec bench` makes one"
         )
-    return found
+    return found[found.edition == edition]
 
 
 def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASURED) -> pd.DataFrame:
