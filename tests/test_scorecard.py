@@ -11,6 +11,7 @@ from specdec_lib.core.files import DATA
 from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.measure.scorecard.cascade import cascade_claims
 from specdec_lib.measure.scorecard.claims import (
+    NO_SIGN,
     NONE,
     VERDICTS,
     Claim,
@@ -54,9 +55,11 @@ def test_words_claim_a_sign_and_a_bound_is_kept_or_not():
     falls = [
         claim(NONE, Finding(*ours), 0, sign=-1) for ours in ((-0.5, -0.6, -0.4), (0.1, 0, 0.2))
     ]
-    assert [one.row()["verdict"] for one in falls] == ["reproduced", "sign unsettled"]
+    assert [one.row()["verdict"] for one in falls] == ["as described", "sign unsettled"]
     exact = [claim(10, Finding(ours), None) for ours in (10.2, 34)]
     assert [one.row()["verdict"] for one in exact] == ["reproduced", "opposite"]
+    lengths = [claim(9, Finding(ours), NO_SIGN) for ours in (9, 2)]
+    assert [one.row()["verdict"] for one in lengths] == ["reproduced", "another number"]
 
 
 def test_an_interval_from_few_prompts_is_left_out():

@@ -51,7 +51,7 @@ def speeds(table: pd.DataFrame) -> str:
         sampling_of(heat, k or None): part
         for (heat, k), part in whole.groupby(["temperature", "top_k"], sort=False)
     }
-    heads = [f"{name}: ms per token | ÷ plain decoding | setting" for name in parts]
+    heads = [f"{name}: ms per token | speed ÷ plain decoding's | setting" for name in parts]
     lines = [f"{_conditions(whole, parts)} {arithmetic}", "", f"| method | {' | '.join(heads)} |"]
     lines.append(f"|---|{'---|---|---|' * len(parts)}")
     by_method = [part.set_index(["method", "runtime"]) for part in parts.values()]

@@ -5,7 +5,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from specdec_lib.measure.cascades.variants import by_swi_and_clock
-from specdec_lib.measure.scorecard.claims import NONE, Claim, Finding, millions, read_measured
+from specdec_lib.measure.scorecard.claims import (
+    NO_SIGN,
+    NONE,
+    Claim,
+    Finding,
+    millions,
+    read_measured,
+)
 from specdec_lib.measure.sweep.ratios import relative
 from specdec_lib.theory import relay_speed_up
 from specdec_lib.workload import Ladder
@@ -61,7 +68,8 @@ def _swi(others: str) -> Iterator[Claim]:
             ours = Finding(one.swi, one.low, one.high, one.texts)
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
             reason = f"{others}; K {one.matrix}, lenience {one.lenience:g}, as tuned here."
-            yield Claim(PAPER, "Table 2", claim, "SWI", "SWI", row[column], ours, 1, reason)
+            value, text = row[column], DOMAINS[row["data"]]
+            yield Claim(PAPER, "Table 2", claim, "SWI", "SWI", value, ours, 1, reason, text=text)
 
 
 def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
@@ -87,7 +95,8 @@ def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
                 reason += " Copies that are wrong cost rows, which a core pays for."
             else:
                 reason = "Medusa's heads are trained for one target; there are none for this one."
-            yield Claim(PAPER, "Table 3", f"{data}, {method}", unit, way, value, ours, 1, reason)
+            claim = f"{data}, {method}"
+            yield Claim(PAPER, "Table 3", claim, unit, way, value, ours, 1, reason, text=domain)
 
 
 def _horizontal(sizes: dict[str, str]) -> Iterator[Claim]:
@@ -102,16 +111,14 @@ def _horizontal(sizes: dict[str, str]) -> Iterator[Claim]:
     for length in printed.index[1:]:
         ours, said = Finding(*found.loc[str(length), COLUMNS]), _by_swi(swi[str(length)])
         value = printed[length] / printed[1]
-        yield Claim(
-            PAPER, "Table 4", f"K00 = {length}", unit, "clock", value, ours, 1, f"{reason}. {said}"
-        )
+        claim, said = f"K00 = {length}", f"{reason}. {said}"
+        yield Claim(PAPER, "Table 4", claim, unit, "clock", value, ours, 1, said, text=domain)
     value = 1 + number("cascade.text.ablation", "no horizontal cascade", "change") / 100
     ours = Finding(*found.loc["1, no horizontal", COLUMNS])
     said = f"{_by_swi(swi['1, no horizontal'])} The tail of ten copies costs rows, and time where"
     said += " they are wrong."
-    yield Claim(
-        PAPER, "Ablation", "no horizontal", unit, "clock", value, ours, 1, f"{reason}. {said}"
-    )
+    claim, said = "no horizontal", f"{reason}. {said}"
+    yield Claim(PAPER, "Ablation", claim, unit, "clock", value, ours, 1, said, text=domain)
 
 
 def _clocked(clock: "DataFrame") -> dict[str, str]:
@@ -132,8 +139,11 @@ def _lengths(others: str) -> Iterator[Claim]:
             found = Finding(float(str(one.matrix).split()[0]))
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
             reason = f"{others}. The tuned K: {one.matrix}; a surer draft is asked for more."
-            value = row[f"{column}_k11"]
-            yield Claim(PAPER, "Table 5", f"{claim}: k11", "tokens", "SWI", value, found, 0, reason)
+            value, said = row[f"{column}_k11"], {"text": DOMAINS[row["data"]]}
+            claim = f"{claim}: k11"
+            yield Claim(
+                PAPER, "Table 5", claim, "tokens", "SWI", value, found, NO_SIGN, reason, **said
+            )
 
 
 def _figures() -> Iterator[Claim]:
@@ -147,7 +157,8 @@ def _figures() -> Iterator[Claim]:
             claim, unit = f"{data}, {drafter}", "acceptance rate at position 10 minus at position 1"
             fall, apart = later.rate - first.rate, (later.low - first.high, later.high - first.low)
             found = Finding(fall, *apart)
-            yield Claim(PAPER, "Figure 2", claim, unit, "counted", NONE, found, 0, reason, sign=-1)
+            said = {"sign": -1, "text": domain}
+            yield Claim(PAPER, "Figure 2", claim, unit, "counted", NONE, found, 0, reason, **said)
 
 
 def _texts() -> Iterator[Claim]:
@@ -164,8 +175,9 @@ def _texts() -> Iterator[Claim]:
         rival = own["Max-Gram"] / alone[best]
         reason = f"{said}Against the {best} alone; Max-Gram alone has {rival:.2f} times its SWI."
         claim = f"{row['data']}, {row['cascade_drafters'].replace(',', ' + ')}, {row['price']}"
-        unit, value = "percent of SWI above the best single drafter", row["ratio_gain"]
-        yield Claim(PAPER, "Abstract and text", claim, unit, "SWI", value, found, 0, reason)
+        unit, value = "percent of SWI above the best single neural drafter", row["ratio_gain"]
+        item, said = "Abstract and text", {"text": domain}
+        yield Claim(PAPER, item, claim, unit, "SWI", value, found, 0, reason, **said)
 
 
 def _clock() -> "DataFrame":

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
 WAYS = "clock", "counted", "SWI", "predicted", "nothing"
+NO_SIGN = math.nan  # for `neutral`: a quantity that has no side, such as a length
 VERDICTS = (
-    *("reproduced", "same sign, larger", "same sign, smaller"),
-    *("sign unsettled", "opposite", "not testable here"),
+    *("reproduced", "as described", "same sign, larger", "same sign, smaller"),
+    *("another number", "sign unsettled", "opposite", "not testable here"),
 )
 
 
@@ -37,7 +38,8 @@ class Claim:
     by         how ours was found: one of WAYS
     value      the paper's, in `unit`; NaN where only words are printed
     ours       in the same unit, by the same method
-    neutral    the value that says "no effect"; None where `value` is a bound or an exact number
+    neutral    the value that says "no effect"; None where `value` is a bound or an exact number,
+               NO_SIGN where it is neither and has no side
     reason     what differs, and the evidence for why the verdict is what it is
     """
 
@@ -51,6 +53,7 @@ class Claim:
     neutral: float | None
     reason: str
     sign: int = 0  # of the distance from `neutral` that words claim, where no value is printed
+    text: str = ""  # the domain that ours was found on; "" for all, or none
 
     def row(self) -> dict[str, object]:
         """The claim as a row of the scorecard, its verdict included."""
@@ -61,6 +64,7 @@ class Claim:
             "paper": self.paper,
             "item": self.item,
             "claim": self.claim,
+            "text": self.text,
             "unit": self.unit,
             "by": self.by,
             "paper_value": self.value,
@@ -78,7 +82,8 @@ class Claim:
 
         "reproduced": the printed value is within NEAR of ours or in its interval. The sign is that
         of the distance from `neutral`, and our interval, where there is one, must be on one side of
-        it; without `neutral` a value that is further off is "opposite".
+        it; "as described" has the sign that words claim. Further off, a bound is "opposite", and
+        what has no sign "another number".
         """
         if math.isnan(ours.value) or (math.isnan(self.value) and not self.sign):
             return "not testable here"
@@ -87,11 +92,13 @@ class Claim:
             return "reproduced"
         if self.neutral is None:
             return "opposite"
+        if math.isnan(self.neutral):
+            return "another number"
         sign = self.sign or math.copysign(1, self.value - self.neutral)
         nearest, furthest = sorted(sign * (end - self.neutral) for end in (low, high))
         if nearest > 0:
             larger = abs(ours.value - self.neutral) > abs(self.value - self.neutral)
-            return "reproduced" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
+            return "as described" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
 
 
@@ -128,7 +135,7 @@ def readable(scores: "DataFrame") -> "DataFrame":
         number = f"{value:g}" if value == round(value, 2) else f"{value:.2f}"
         return "" if math.isnan(value) else number + interval
 
-    columns = ["item", "claim", "unit", "by"]
+    columns = ["item", "claim", "text", "unit", "by"]
     ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
     shown = scores[columns].assign(paper=scores.paper_value.map(said), ours=ours)
     prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
