@@ -201,6 +201,10 @@ def test_a_run_goes_on_where_it_was(
     assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, 1)
     run(1, seed=1)  # the negative control: another plan starts anew
     assert (len(raced), len(tuned)) == (3, 2)
+    for kept in tmp_path.glob("*/*/*.json"):  # a power cut
+        kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
+    assert [one.prompt for one in run(1)] == [one.prompt for one in first]
+    assert (len(raced), len(tuned)) == (4, 3)
 
 
 def test_without_top_k_only_plain_decoding_and_the_best_race(

@@ -2,6 +2,7 @@
 held-out prompts.  What is finished is kept by prompt, so that a run goes on where it was.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -161,12 +162,13 @@ class _Part:
 
 
 def kept_lineup(folder: Path | None, tune: Callable[[], Lineup]) -> Lineup:
-    """What was tuned, read where it was kept, else kept now."""
+    """What was tuned, read where it was kept, else kept now; a damaged file counts as none."""
     place = folder and folder / "lineup.json"
     if place and place.is_file():
-        found = json.loads(place.read_text(encoding="utf-8"))
-        best = {method: TunedSetting(**one) for method, one in found.pop("best").items()}
-        return Lineup(**found, best=best)
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            found = json.loads(place.read_text(encoding="utf-8"))
+            best = {method: TunedSetting(**one) for method, one in found.pop("best").items()}
+            return Lineup(**found, best=best)
     lineup = tune()
     if place:
         place.parent.mkdir(parents=True, exist_ok=True)
