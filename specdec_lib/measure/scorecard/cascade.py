@@ -68,8 +68,10 @@ def _swi(others: str) -> Iterator[Claim]:
             ours = Finding(one.swi, one.low, one.high, one.texts)
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
             reason = f"{others}; K {one.matrix}, lenience {one.lenience:g}, as tuned here."
-            value, text = row[column], DOMAINS[row["data"]]
-            yield Claim(PAPER, "Table 2", claim, "SWI", "SWI", value, ours, 1, reason, text=text)
+            value, domain = row[column], DOMAINS[row["data"]]
+            yield Claim(
+                PAPER, "Table 2", claim, "SWI", "SWI", value, ours, 1, reason, domain=domain
+            )
 
 
 def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
@@ -96,7 +98,7 @@ def _walltime(sizes: dict[str, str]) -> Iterator[Claim]:
             else:
                 reason = "Medusa's heads are trained for one target; there are none for this one."
             claim = f"{data}, {method}"
-            yield Claim(PAPER, "Table 3", claim, unit, way, value, ours, 1, reason, text=domain)
+            yield Claim(PAPER, "Table 3", claim, unit, way, value, ours, 1, reason, domain=domain)
 
 
 def _horizontal(sizes: dict[str, str]) -> Iterator[Claim]:
@@ -112,13 +114,13 @@ def _horizontal(sizes: dict[str, str]) -> Iterator[Claim]:
         ours, said = Finding(*found.loc[str(length), COLUMNS]), _by_swi(swi[str(length)])
         value = printed[length] / printed[1]
         claim, said = f"K00 = {length}", f"{reason}. {said}"
-        yield Claim(PAPER, "Table 4", claim, unit, "clock", value, ours, 1, said, text=domain)
+        yield Claim(PAPER, "Table 4", claim, unit, "clock", value, ours, 1, said, domain=domain)
     value = 1 + number("cascade.text.ablation", "no horizontal cascade", "change") / 100
     ours = Finding(*found.loc["1, no horizontal", COLUMNS])
     said = f"{_by_swi(swi['1, no horizontal'])} The tail of ten copies costs rows, and time where"
     said += " they are wrong."
     claim, said = "no horizontal", f"{reason}. {said}"
-    yield Claim(PAPER, "Ablation", claim, unit, "clock", value, ours, 1, said, text=domain)
+    yield Claim(PAPER, "Ablation", claim, unit, "clock", value, ours, 1, said, domain=domain)
 
 
 def _clocked(clock: "DataFrame") -> dict[str, str]:
@@ -139,7 +141,7 @@ def _lengths(others: str) -> Iterator[Claim]:
             found = Finding(float(str(one.matrix).split()[0]))
             claim = f"{row['data']}, {' + '.join(row['drafters'])}, {column.upper()}"
             reason = f"{others}. The tuned K: {one.matrix}; a surer draft is asked for more."
-            value, said = row[f"{column}_k11"], {"text": DOMAINS[row["data"]]}
+            value, said = row[f"{column}_k11"], {"domain": DOMAINS[row["data"]]}
             claim = f"{claim}: k11"
             yield Claim(
                 PAPER, "Table 5", claim, "tokens", "SWI", value, found, NO_SIGN, reason, **said
@@ -157,7 +159,7 @@ def _figures() -> Iterator[Claim]:
             claim, unit = f"{data}, {drafter}", "acceptance rate at position 10 minus at position 1"
             fall, apart = later.rate - first.rate, (later.low - first.high, later.high - first.low)
             found = Finding(fall, *apart)
-            said = {"sign": -1, "text": domain}
+            said = {"sign": -1, "domain": domain}
             yield Claim(PAPER, "Figure 2", claim, unit, "counted", NONE, found, 0, reason, **said)
 
 
@@ -176,7 +178,7 @@ def _texts() -> Iterator[Claim]:
         reason = f"{said}Against the {best} alone; Max-Gram alone has {rival:.2f} times its SWI."
         claim = f"{row['data']}, {row['cascade_drafters'].replace(',', ' + ')}, {row['price']}"
         unit, value = "percent of SWI above the best single neural drafter", row["ratio_gain"]
-        item, said = "Abstract and text", {"text": domain}
+        item, said = "Abstract and text", {"domain": domain}
         yield Claim(PAPER, item, claim, unit, "SWI", value, found, 0, reason, **said)
 
 

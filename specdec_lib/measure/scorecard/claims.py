@@ -53,7 +53,7 @@ class Claim:
     neutral: float | None
     reason: str
     sign: int = 0  # of the distance from `neutral` that words claim, where no value is printed
-    text: str = ""  # the domain that ours was found on; "" for all, or none
+    domain: str = ""  # that ours was found on; "" for all, or none
 
     def row(self) -> dict[str, object]:
         """The claim as a row of the scorecard, its verdict included."""
@@ -64,7 +64,7 @@ class Claim:
             "paper": self.paper,
             "item": self.item,
             "claim": self.claim,
-            "text": self.text,
+            "domain": self.domain,
             "unit": self.unit,
             "by": self.by,
             "paper_value": self.value,
@@ -135,7 +135,7 @@ def readable(scores: "DataFrame") -> "DataFrame":
         number = f"{value:g}" if value == round(value, 2) else f"{value:.2f}"
         return "" if math.isnan(value) else number + interval
 
-    columns = ["item", "claim", "text", "unit", "by"]
+    columns = ["item", "claim", "domain", "unit", "by"]
     ours = [said(*row) for row in scores[["ours", "low", "high"]].itertuples(index=False)]
     shown = scores[columns].assign(paper=scores.paper_value.map(said), ours=ours)
     prompts = scores.prompts.map("{:.0f}".format).replace("nan", "")
