@@ -187,8 +187,8 @@ def test_the_verdicts_are_those_of_the_scorecard():
     *first, last = [f"{count} {one}" for one in VERDICTS if (count := (verdicts == one).sum())]
     first[0] += f" ({formulas} of them formulas)"
     said = f"finds {', '.join(first)} and {last}."
-    assert f"Of {len(verdicts)} results of both papers, [06_scorecard]" in README
-    assert said in " ".join(README.split())
+    text = " ".join(README.split())
+    assert f"Of {len(verdicts)} results of both papers, [06_scorecard]" in text and said in text
 
 
 def test_the_sizes_are_those_of_the_card():

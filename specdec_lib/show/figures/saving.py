@@ -116,7 +116,7 @@ def _kill_exporter(hung: threading.Event) -> None:
     if (process := plotly.io.kaleido.scope._proc) is not None:
         with contextlib.suppress(psutil.NoSuchProcess):
             found = psutil.Process(process.pid)
-            for each in [*found.children(recursive=True), found]:
+            for each in [found, *found.children(recursive=True)]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
 
