@@ -10,6 +10,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.harness import Timing
+from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
 from specdec_lib.suite.plan import command, planning
@@ -21,12 +22,12 @@ GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
 
 
 @pytest.fixture
-def raced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of contenders of every race on held-out prompts."""
+def raced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """Of every race on held-out prompts, the number of contenders and whether they get warm."""
     found, real = [], planning.race
 
     def counted(racing: list, *given: object, **named: object) -> object:
-        found.append(len(racing))
+        found.append((len(racing), named.get("warm_up") != 0))
         return real(racing, *given, **named)
 
     monkeypatch.setattr(planning, "race", counted)
@@ -38,7 +39,7 @@ def prompts(count: int, split: str) -> list[Prompt]:
 
 
 def test_a_plan_is_tuned_on_one_split_judged_on_the_other_and_kept(
-    ladder: Ladder, tmp_path: Path, raced: list[int]
+    ladder: Ladder, tmp_path: Path, raced: list[tuple[int, bool]]
 ) -> None:
     told: list[str] = []
     asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
@@ -46,14 +47,15 @@ def test_a_plan_is_tuned_on_one_split_judged_on_the_other_and_kept(
     assert sorted(plan.development.method) == sorted(OURS)
     assert plan.development.ms_per_token.is_monotonic_increasing
     assert [*plan.held_out.method] == ["autoregressive", *plan.development.method[:2]]
-    assert (plan.held_out.prompts == 4).all() and plan.held_out.speed_up[0] == 1
-    assert raced == [3] * 4 and len(told) > len(OURS)
+    assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
+    first = [(3, True), *[(3, False)] * 3]
+    assert raced == first and len(told) > len(OURS)
     assert [*plan.where.index] == [*plan.development.method[:2]]
     again = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
-    assert raced == [3] * 4 and again.held_out.equals(plan.held_out)
+    assert raced == first and again.held_out.equals(plan.held_out)
     more = (*asked[:3], prompts(5, "held-out"))
     assert make_plan(*more, SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
-    assert len(raced) == 5
+    assert raced[4:] == [(3, True)]  # in a run of its own
     make_plan(*asked, PlanOptions(tokens=5, settings=1), keep=tmp_path)  # a control: another plan
     assert len(raced) == 9
 
@@ -84,9 +86,9 @@ def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:
 )
 def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
     both = timings("autoregressive", [1.0] * len(seconds), 10) + timings("tree", seconds, rounds)
-    rows = planning._summary(both)
+    rows = over_plain(ratio_table(both, {}))
     assert planning._pays(rows.iloc[1]) == pays
-    assert rows.speed_up[1] == pytest.approx(len(seconds) / sum(seconds))
+    assert rows.ratio[1] == pytest.approx(len(seconds) / sum(seconds))
 
 
 @pytest.mark.parametrize("pays", ["yes", "no", "unclear"])

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.files import write_whole
+from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.latency.ledger import round_parts, shares
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.race.contenders import Contender
@@ -64,7 +65,7 @@ def benchmark(
     ladders: Mapping[str, Ladder], plan: BenchPlan, say: Say, keep: Path | None = None
 ) -> Iterator[tuple[list[Timing], Lineup, pd.DataFrame]]:
     """Under one sampler after the other: the timings of every method, what was tuned, and where
-    the seconds of our methods go (`tuned_ledger`).
+    the seconds of our methods go (`method_ledger`, on a development prompt of each domain).
 
     ladders    by runtime, the reference first; methods are tuned on the last one
     say        called with a line when something is settled
@@ -84,26 +85,28 @@ def benchmark(
         whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
         needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)
         lineup = part.tuned(OURS if whole else needed)
-        timings = part.timings(lineup, count)
-        yield timings, lineup, tuned_ledger(part.ladder, sampler, lineup, plan.tokens, plan.seed)
+        timings, tuned = part.timings(lineup, count), best_drafts(part.ladder, sampler, lineup)
+        limits = {"tokens": plan.tokens, "seed": plan.seed}
+        few = _prompts("development", 1)
+        yield timings, lineup, method_ledger(part.ladder, sampler, tuned, few, **limits)
         chosen = lineup.chosen or chosen
 
 
-def tuned_ledger(
-    ladder: Ladder, sampler: Sampler, lineup: Lineup, tokens: int, seed: int = 0
+def method_ledger(
+    ladder: Ladder,
+    sampler: Sampler,
+    drafts: Mapping[str, Draft],
+    prompts: Sequence[Prompt],
+    *,
+    tokens: int,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """`shares` of a round of each of our methods at its best setting, on one development prompt of
-    each domain.
-    """
-    prompts = _prompts("development", 1)
+    """`shares` of a round of each method's draft on these prompts, with the sampler's columns."""
     texts = [ladder.encode(prompt) for prompt in prompts]
     chances = [Chance(own, sampler) for own in seeds(prompts, seed)]
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
-    table = round_parts(
-        ladder.target, best_drafts(ladder, sampler, lineup), texts, chances, **limits
-    )
-    table = shares(table).rename(columns={"draft": "method"})
-    return table.assign(top_k=sampler.top_k or 0)
+    table = shares(round_parts(ladder.target, drafts, texts, chances, **limits))
+    return table.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
 
 
 @dataclass(frozen=True)

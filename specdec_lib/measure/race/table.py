@@ -89,6 +89,12 @@ def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASUR
     return table[table.edition == edition]
 
 
+def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a race over plain decoding, on all domains together."""
+    whole = (raced.domain == ALL) & (raced.baseline == AUTOREGRESSIVE)
+    return raced[whole].reset_index(drop=True)
+
+
 def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     """Per sampler and method of a race: the shares of a round that the target's pass ("verify"),
     drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
@@ -102,8 +108,8 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     shares = shares.reindex(columns=["verify", "drafting", "host"], fill_value=0.0)
     shares = shares.div(shares.sum(axis=1), axis=0)
     plain = shares.xs(AUTOREGRESSIVE, level="method").verify
-    whole = raced[(raced.domain == ALL) & (raced.baseline == AUTOREGRESSIVE)]
-    found = shares.join(whole.set_index(keys).ratio.rename("speed_up"), how="inner")
+    ratios = over_plain(raced).set_index(keys).ratio
+    found = shares.join(ratios.rename("speed_up"), how="inner")
     verified = found.index.droplevel("method").map(plain).to_numpy()
     drafted, host = found.drafting, found.host
     return found.assign(

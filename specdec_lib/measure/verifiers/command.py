@@ -8,8 +8,6 @@ The draft's draws are averaged over a few seeds, and so is the shared noise of `
 not cut at a stop token.
 """
 
-import hashlib
-import json
 import math
 import time
 from collections import Counter, defaultdict
@@ -24,20 +22,22 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.verify import UNWARPED
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import every_domain, known_texts
-from specdec_lib.measure.verifiers.rounds import RULES, UNWARPED, verify_tree
+from specdec_lib.measure.verifiers.rounds import RULES, verify_tree
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
 PLACE = DATA / "measured" / "verifiers.csv"
 SAMPLERS = (Sampler(1.0), Sampler(1.0, top_k=50), Sampler(0.6))
 SHAPES = {"chain of 4": (1, 1, 1, 1), "tree 2·2·1": (2, 2, 1)}
 BY = ["sampling", "shape", "siblings", "rule"]
-MOST_TOKENS, LEAST_PROMPTS = 96, 10  # of a text; of an interval
+MOST_TOKENS = 96  # of a text
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -55,8 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
     alone = given.temperature is not None
     for sampler in (Sampler(given.temperature, given.top_k),) if alone else SAMPLERS:
-        asked = json.dumps([repr(sampler), sizes, ladder.card.get("files"), SHAPES], sort_keys=True)
-        kept = Kept(cache_folder() / "verifiers" / hashlib.sha256(asked.encode()).hexdigest()[:12])
+        asked = fingerprint(sampler, sizes, SHAPES, ladder.models)
+        kept = Kept(cache_folder() / "verifiers" / asked)
         for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
             found = kept.read(prompt)
             if found is None:

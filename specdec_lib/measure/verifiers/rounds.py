@@ -14,7 +14,7 @@ from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_o
 from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verifiers import draw_once, k_seq, traverse
-from specdec_lib.core.verify import look_up, reject
+from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 
 RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
@@ -24,7 +24,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
     "distinct": (draw_once, reject, traverse),
 }
 BOUND = "bound"
-UNWARPED = Sampler(1.0)
 Measured = dict[str, float]
 
 

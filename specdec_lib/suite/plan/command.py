@@ -82,7 +82,7 @@ def told_plan(plan: Plan) -> str:
 
 
 def _told(row: tuple) -> str:
-    gain = f"{row.speed_up:.2f}"
+    gain = f"{row.ratio:.2f}"
     if row.prompts >= LEAST:
-        gain += f" ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
+        gain += f" ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
     return f"{row.method} ({row.setting}) is {gain} times as fast"
