@@ -3,7 +3,7 @@ and the measuring of a whole domain.
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
 from specdec_lib.measure.cascades.variants import LEFT_OUT, by_swi_and_clock, variants
 from specdec_lib.measure.cascades.walltime import paper_drafts
+from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.replay import (
     MAX_GRAM,
     CascadeSetting,
@@ -177,21 +178,28 @@ def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(p
     assert by_swi_and_clock(table, PRICES, prefix="none: ", baseline="plain").empty
 
 
-def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
+def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch, tmp_path):
     same = CascadeSetting((MAX_GRAM,), ((2,),))
     raced = []
 
     def race(ladder, drafts, sampler, prompts, *, tokens):
         raced.extend(drafts)
-        shared = {"prompt": "chat/1", "tokens": 4, "rounds": 2, "seconds": 1.0, "repetition": 0.0}
-        yield [SimpleNamespace(setting=name, passes={"target": 2}, **shared) for name in drafts]
+        made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt=prompts[0].name)
+        counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
+        yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]
 
     monkeypatch.setattr(walltime, "race_drafts", race)
-    table = walltime.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
+    asked = (ladder, "chat", 1, {"a: 1": same, "a: 2": same})
+    table = walltime.time_cascades(*asked)
     assert "a: 1" in raced and "a: 2" not in raced and set(paper_drafts(ladder)) < set(raced)
     own = table[table.draft.str.startswith("a: ")]
     assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}
     assert list(table.columns) == walltime.COLUMNS and not table.duplicated("draft").any()
+    for count, again in (1, True), (1, False), (2, True):  # a run that was stopped goes on
+        raced.clear()
+        walltime.time_cascades(*asked[:2], count, asked[3], tmp_path)
+        assert len(raced) == again * (len(paper_drafts(ladder)) + 1)
+    assert len([*tmp_path.glob("*/*.json")]) == 2
 
 
 def test_tables_are_kept_whole_or_not_at_all_and_measured_once(tmp_path):

@@ -1,5 +1,5 @@
 """`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
-where nothing else runs.
+where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
 
 The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram) and the
 ablations, lenience and K00 of `variants`, retuned on development prompts. They race on the fast
@@ -8,6 +8,8 @@ little.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -15,17 +17,20 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.cascades.variants import variants
+from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.race.benchmark import kept_timings
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.race.harness import Timing, race_drafts
 from specdec_lib.measure.replay import CascadeSetting, record
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.texts import Texts
-from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 TOKENS = 128  # new ones per prompt, at most
@@ -49,17 +54,27 @@ def paper_drafts(ladder: Ladder) -> Mapping[str, Draft]:
 
 
 def time_cascades(
-    ladder: Ladder, domain: str, prompts: int, settings: Mapping[str, CascadeSetting]
+    ladder: Ladder,
+    domain: str,
+    prompts: int,
+    settings: Mapping[str, CascadeSetting],
+    keep: Path | None = None,
 ) -> pd.DataFrame:
     """A row per prompt of a domain and method: tokens, passes and seconds; settings that are equal
-    are timed once.
+    are timed once. Finished prompts are kept in a folder of `keep`, and not run again.
     """
     first = {one: name for name, one in reversed(settings.items())}
     racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
     drafts = {name: ("cascade", draft) for name, draft in racing.items()}
-    chosen = load_prompts(domain, "held-out", prompts)
-    raced = race_drafts(ladder, drafts, Sampler(0), chosen, tokens=TOKENS)
-    table = pd.DataFrame(vars(one) for made in raced for one in made)
+    asked = (machine_name(), list(settings.items()), TOKENS, ladder.models)
+    folder, timings = keep and keep / fingerprint(*asked), []
+
+    def run(prompt: Prompt) -> list[Timing]:
+        return next(race_drafts(ladder, drafts, Sampler(0), [prompt], tokens=TOKENS))
+
+    for prompt in tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1):
+        timings += kept_timings(folder, prompt, len(drafts), partial(run, prompt))
+    table = pd.DataFrame(map(vars, timings))
     for name in ("target", "middle", "draft"):
         table[f"{name}_passes"] = [passes.get(name) for passes in table.passes]
     table = table.rename(columns={"setting": "draft"}).assign(domain=domain)
@@ -84,5 +99,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for domain in tqdm(DOMAINS, desc="domains"):
         prompts = load_prompts(domain, "development", DEVELOPMENT)
         tuned = variants(record(prompts, ladder, Sampler(0), **options), prices)
-        parts.append(time_cascades(racing, domain, given.limit, tuned))
+        parts.append(time_cascades(racing, domain, given.limit, tuned, cache_folder() / "walltime"))
     write_csv(pd.concat(parts), PLACE, 5)
