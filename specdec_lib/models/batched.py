@@ -3,11 +3,13 @@ where each sequence has its own length and is replaced as soon as it has ended.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import torch
 from torch import Tensor
-from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import LlamaForCausalLM
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 
 class BatchedPasses:
@@ -27,51 +29,35 @@ class BatchedPasses:
         dtype: torch.dtype | None = None,
         head: Sequence[int] | None = None,
     ) -> None:
-        config = model.config
-        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
-        self.width, self.epsilon = config.hidden_size, config.rms_norm_eps
-        self.head_width = self.width // self.heads
-        self.dtype = dtype or fastest_dtype()
-        self.weights = [_layer(layer, self.dtype) for layer in model.model.layers]
-        self.norm = model.model.norm.weight.detach().to(self.dtype)
-        self.embedding = model.model.embed_tokens.weight.detach().to(self.dtype)
+        config, dtype = model.config, dtype or fastest_dtype()
+        self.body = model.model if model.dtype == dtype else deepcopy(model.model).to(dtype)
         rows = model.lm_head.weight.detach()
-        self.head = (rows if head is None else rows[list(head)]).to(self.dtype)
-        self.rotation = _rotation(model, positions, self.dtype)
-        shape = (len(self.weights), sequences, self.kv_heads, positions, self.head_width)
-        self.keys = torch.zeros(shape, dtype=self.dtype)
-        self.values = torch.zeros(shape, dtype=self.dtype)
+        self.head = (rows if head is None else rows[list(head)]).to(dtype)
+        size = config.hidden_size // config.num_attention_heads
+        shape = (len(self.body.layers), sequences, config.num_key_value_heads, positions, size)
+        self.keys, self.values = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype)
 
     @torch.inference_mode()
     def logits(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """The logits after one more token, with its position, of every sequence."""
         rows, seen = torch.arange(len(tokens)), int(positions.max()) + 1
-        hidden = self.embedding[tokens]
-        cosine, sine = (part[positions, None] for part in self.rotation)
+        heads = (len(tokens), -1, 1, self.keys.shape[-1])
+        hidden = self.body.embed_tokens(tokens)
+        rotation = self.body.rotary_emb(hidden, positions[:, None])
         visible = (torch.arange(seen) <= positions[:, None])[:, None, None]
-        group = self.heads // self.kv_heads
-        for number, layer in enumerate(self.weights):
-            normed = rms_norm(hidden, (self.width,), layer["attention_norm"], self.epsilon)
-            projected = (normed @ layer["query_key_value"]).view(len(tokens), -1, self.head_width)
-            turned, value = (
-                projected[:, : self.heads + self.kv_heads],
-                projected[:, self.heads + self.kv_heads :],
-            )
-            turned = turned * cosine + _half_turn(turned) * sine
-            query, key = turned[:, : self.heads], turned[:, self.heads :]
-            self.keys[number][rows, :, positions] = key
-            self.values[number][rows, :, positions] = value
+        for layer, keys, values in zip(self.body.layers, self.keys, self.values, strict=True):
+            normed, own = layer.input_layernorm(hidden), layer.self_attn
+            query, key = (part(normed).view(heads) for part in (own.q_proj, own.k_proj))
+            query, key = apply_rotary_pos_emb(query, key, *rotation)
+            keys[rows, :, positions] = key.squeeze(2)
+            values[rows, :, positions] = own.v_proj(normed).view(heads).squeeze(2)
+            groups = query.view(len(tokens), keys.shape[1], -1, keys.shape[-1])
             attended = scaled_dot_product_attention(
-                query.view(len(tokens), self.kv_heads, group, self.head_width),
-                self.keys[number][:, :, :seen],
-                self.values[number][:, :, :seen],
-                attn_mask=visible,
+                groups, keys[:, :, :seen], values[:, :, :seen], attn_mask=visible
             )
-            hidden = hidden + attended.reshape(len(tokens), self.width) @ layer["output"]
-            normed = rms_norm(hidden, (self.width,), layer["feed_forward_norm"], self.epsilon)
-            gate, up = (normed @ layer["gate_up"]).chunk(2, dim=-1)
-            hidden = hidden + (silu(gate) * up) @ layer["down"]
-        return rms_norm(hidden, (self.width,), self.norm, self.epsilon) @ self.head.T
+            hidden = hidden + own.o_proj(attended.reshape(hidden.shape))
+            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+        return self.body.norm(hidden) @ self.head.T
 
 
 def draw(
@@ -90,30 +76,3 @@ def fastest_dtype() -> torch.dtype:
     capable = torch.cpu.get_capabilities()
     known = any(capable.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
     return torch.bfloat16 if known else torch.float32
-
-
-def _layer(layer: torch.nn.Module, dtype: torch.dtype) -> dict[str, Tensor]:
-    attention, network = layer.self_attn, layer.mlp
-
-    def joined(*parts: torch.nn.Linear) -> Tensor:
-        return torch.cat([part.weight.detach() for part in parts]).to(dtype).T
-
-    return {
-        "attention_norm": layer.input_layernorm.weight.detach().to(dtype),
-        "query_key_value": joined(attention.q_proj, attention.k_proj, attention.v_proj),
-        "output": joined(attention.o_proj),
-        "feed_forward_norm": layer.post_attention_layernorm.weight.detach().to(dtype),
-        "gate_up": joined(network.gate_proj, network.up_proj),
-        "down": joined(network.down_proj),
-    }
-
-
-def _rotation(model: LlamaForCausalLM, positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    place = torch.arange(positions)[None]
-    cosine, sine = model.model.rotary_emb(torch.zeros(1, dtype=torch.float32), place)
-    return cosine[0].to(dtype), sine[0].to(dtype)
-
-
-def _half_turn(heads: Tensor) -> Tensor:
-    first, second = heads.chunk(2, dim=-1)
-    return torch.cat((-second, first), dim=-1)

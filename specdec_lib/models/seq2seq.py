@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.locking import in_turn
@@ -26,7 +25,6 @@ TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative error of the
 COARSE_TOLERANCE = 0.05  # of all other types
 
 KINDS = ("t5", "mt5")
-KeysValues = tuple[Float[Tensor, "1 heads entries size"], Float[Tensor, "1 heads entries size"]]
 
 
 class Seq2SeqModel:
@@ -52,7 +50,6 @@ class Seq2SeqModel:
         self.usage = Usage()
         self.encoder_passes = 0
         self._source: tuple[int, ...] | None = None
-        self._crossed: list[KeysValues] = []
         self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(chunk_rows, SLACK)
         # an entry that is not seen may have a distance one larger than any position
         self._buckets = distance_buckets(model, max(max_positions, PROBE) + 1)
@@ -67,7 +64,7 @@ class Seq2SeqModel:
     def forget(self) -> None:
         """Drop everything remembered, the source too."""
         self._memory.clear()
-        self._source, self._crossed = None, []
+        self._source = None
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
@@ -93,11 +90,10 @@ class Seq2SeqModel:
             return
         self.forget()
         started = time.perf_counter()
-        encoded = self.model.encoder(
+        self._encoded = self.model.encoder(
             input_ids=torch.tensor([source], device=self.model.device)
         ).last_hidden_state
-        layers = [block.layer[1].EncDecAttention for block in self.model.decoder.block]
-        self._crossed = [keys_values(layer, encoded) for layer in layers]
+        self._crossed = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self._count(started)
         self.encoder_passes += 1
         self._source = source
@@ -116,13 +112,11 @@ class Seq2SeqModel:
         started = time.perf_counter()
         decoder, bias = self.model.decoder, self._bias(sees, distances(sees))
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
-        for number, (block, crossed) in enumerate(zip(decoder.block, self._crossed, strict=True)):
+        mask = torch.zeros_like(bias)  # what is seen stands in the bias; without a mask: the causal one
+        for block in decoder.block:
             own, across, feed_forward = block.layer
-            normed, layer = own.layer_norm(hidden), own.SelfAttention
-            kept = self._cache.update(*keys_values(layer, normed), number)
-            hidden = hidden + attention(layer, normed, kept, bias)
-            normed = across.layer_norm(hidden)
-            hidden = hidden + attention(across.EncDecAttention, normed, crossed, None)
+            hidden = own(hidden, mask, bias, past_key_values=self._cache)[0]
+            hidden = across(hidden, self._encoded, past_key_values=self._crossed)[0]
             hidden = feed_forward(hidden)
         last = decoder.final_layer_norm(hidden[:, len(tokens) - keep :])
         logits = self.model.lm_head(last * self._scale)[0]
@@ -182,31 +176,6 @@ def distance_buckets(model: PreTrainedModel, positions: int) -> Int[Tensor, " po
         num_buckets=config.relative_attention_num_buckets,
         max_distance=config.relative_attention_max_distance,
     )
-
-
-def split_heads(
-    layer: torch.nn.Module, rows: Float[Tensor, "1 rows inner"]
-) -> Float[Tensor, "1 heads rows size"]:
-    """The rows of each attention head."""
-    return rows.unflatten(2, (-1, layer.key_value_proj_dim)).transpose(1, 2)
-
-
-def keys_values(layer: torch.nn.Module, hidden: Float[Tensor, "1 rows width"]) -> KeysValues:
-    """The keys and values of an attention layer."""
-    return split_heads(layer, layer.k(hidden)), split_heads(layer, layer.v(hidden))
-
-
-def attention(
-    layer: torch.nn.Module,
-    hidden: Float[Tensor, "1 rows width"],
-    kept: KeysValues,
-    bias: Float[Tensor, "1 heads rows entries"] | None,
-) -> Float[Tensor, "1 rows width"]:
-    """The output of an attention layer; T5 does not scale its scores."""
-    found = F.scaled_dot_product_attention(
-        split_heads(layer, layer.q(hidden)), *kept, attn_mask=bias, scale=1.0
-    )
-    return layer.o(found.transpose(1, 2).flatten(2))
 
 
 def check_t5(model: PreTrainedModel) -> None:

@@ -2,8 +2,10 @@
 and speculative branches. A context that continues the last one costs a look at its new tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -77,7 +79,7 @@ class BranchMemory:
         self, context: Context, tree: TokenTree, network: Network
     ) -> Float[Tensor, "nodes scored"]:
         """The logits after each node, of unknown rows by one pass; not to be changed."""
-        try:
+        with self.whole_or_nothing():
             self.read(context, network)
             tokens, positions, parents, keep, nodes = self.plan(context, tree)
             if tokens:
@@ -86,8 +88,14 @@ class BranchMemory:
                 if nodes == [*self.keep(block)]:
                     return block
             return torch.stack([block[row] for block, row in map(self.ready.__getitem__, nodes)])
+
+    @contextmanager
+    def whole_or_nothing(self) -> Iterator[None]:
+        """Forget everything if what is done inside is interrupted: entries are half filled."""
+        try:
+            yield
         except BaseException:
-            self.clear()  # an interrupted pass leaves entries half filled
+            self.clear()
             raise
 
     def read(self, context: Context, network: Network) -> None:
@@ -102,7 +110,8 @@ class BranchMemory:
             piece = tokens[self.used : self.used + self.chunk_rows]
             new = range(self.used, self.used + len(piece))
             network.run_rows(piece, new, [[*range(new.start, entry + 1)] for entry in new], 1)
-            self.append(piece)
+            self.committed.extend(piece)  # there is no branch
+            self.used = len(self.committed)
 
     def commit(self, context: Context) -> tuple[int, list[int]]:
         """Commit the known beginning of a context, and forget branches that do not continue it;
@@ -165,11 +174,6 @@ class BranchMemory:
         self.ready.update((entry, (block, row)) for row, entry in enumerate(last))
         return last
 
-    def append(self, tokens: Sequence[int]) -> None:
-        """Commit tokens that were read while there was no branch."""
-        self.committed.extend(tokens)
-        self.used = len(self.committed)
-
     def forget_branches(self) -> None:
         """Keep the committed context alone."""
         self._children, self._parents, self.used = {}, {}, len(self.committed)
@@ -219,26 +223,20 @@ class BranchMemory:
         end = shared + len(found) - 1
         if len(self.ready) > 4 * KEPT:
             self.ready = {entry: row for entry, row in self.ready.items() if entry > end - KEPT}
-        if not branches and (not found or found[-1] == end):  # no entry has to move
-            self._children, self._parents, self.used = {}, {}, end + 1
-            for entry in [entry for entry in self.ready if entry > end]:
-                del self.ready[entry]
-            return 0, []
         entries = [*found, *branches]
         place = {entry: shared + number for number, entry in enumerate(entries)}
         above = {entry: self._parents[entry] for entry in branches}
-        parents = {place[entry]: place.get(parent, parent) for entry, parent in above.items()}
+        self._parents = {place[entry]: place.get(parent, parent) for entry, parent in above.items()}
         self._children = {
-            (parents[place[entry]], token): place[entry]
-            for (_, token), entry in self._children.items()
+            (place.get(parent, parent), token): place[entry]
+            for (parent, token), entry in self._children.items()
             if place.get(entry, 0) > end
         }
-        self._parents, self.used = parents, shared + len(entries)
-        kept = {entry: row for entry, row in self.ready.items() if entry < shared}
-        moved = {place[entry]: self.ready[entry] for entry in entries if entry in self.ready}
-        self.ready = kept | moved
-        still = next(
-            (number for number, entry in enumerate(entries) if entry != shared + number),
-            len(entries),
-        )
+        self.used = shared + len(entries)
+        self.ready = {
+            place.get(entry, entry): row
+            for entry, row in self.ready.items()
+            if entry < shared or entry in place
+        }
+        still = sum(1 for _ in takewhile(lambda entry: place[entry] == entry, entries))
         return shared + still, entries[still:]

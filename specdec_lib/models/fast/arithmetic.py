@@ -4,7 +4,7 @@ import math
 from typing import no_type_check
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from specdec_lib.models.fast.tiles import (
@@ -14,6 +14,7 @@ from specdec_lib.models.fast.tiles import (
     ROWS,
     TOGETHER,
     add_products,
+    compiled,
 )
 
 NONE, GELU_TANH, GELU, RELU = range(4)
@@ -22,8 +23,7 @@ LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def exponential(x):
     """e to the x in float32, to two units in the last place, for −87…88 (Cephes, Moshier 1992)."""
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
@@ -39,8 +39,7 @@ def exponential(x):
     return series * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def activate(x, kind):
     """The activation function of this kind at one number."""
     if kind == GELU_TANH:
@@ -51,8 +50,7 @@ def activate(x, kind):
     return max(x, np.float32(0.0))
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def panel_sums(panels, together, depth, x, sums):
     """Write prepared x [rows, …] times so many panels of this depth to `sums`."""
     left = len(x)
@@ -67,8 +65,7 @@ def panel_sums(panels, together, depth, x, sums):
         tiles -= 1
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+@compiled(LINEAR_IN_LANES)
 def quantise(x):
     """Rows of eight bits: per 32 numbers, these as −127 to 127, their scale, scale times sum."""
     count, width = x.shape
@@ -92,8 +89,7 @@ def quantise(x):
     return records
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def count_steps(blocks, steps, lows, numbers, same):
     """Write the nearest whole numbers of steps above the lowest values of blocks, and whether these
     give the very weights of a block back.
@@ -124,8 +120,7 @@ def _prepared(x, panels):
     return lambda x, panels: x
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def linear_panels(linear, layer, number, x, y, activation, added):
     """Write one of `pieces` of the columns of x Wᵀ + bias, activated, to y, or add it; x is
     prepared.
@@ -150,15 +145,13 @@ def linear_panels(linear, layer, number, x, y, activation, added):
                 out[one] = activate(found[one] + bias[one], activation)
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def pieces(linear):
     """How many calls of `linear_panels` make a linear layer."""
     return (linear[0].shape[1] + TOGETHER - 1) // TOGETHER
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+@compiled(LINEAR_IN_LANES)
 def layer_norm(x, weight, bias, epsilon, centred, y):
     """Write the layer norm of each row of x to y; RMS norm where it is not centred."""
     width = len(weight)
@@ -176,8 +169,7 @@ def layer_norm(x, weight, bias, epsilon, centred, y):
             y[row, one] = (x[row, one] - mean) * scale * weight[one] + bias[one]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_LANES)
+@compiled(LINEAR_IN_LANES)
 def exponentiate(scores):
     """Replace scores by e to the score less the largest, and return their sum."""
     largest = scores[0]

@@ -1,16 +1,12 @@
 """Attention of the compiled pass, and where keys and values of cache entries lie in its buffers."""
 
-from typing import no_type_check
-
 import numpy as np
-from numba import njit
 
 from specdec_lib.models.fast.arithmetic import LINEAR_IN_ORDER, exponentiate, panel_sums
-from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER
+from specdec_lib.models.fast.tiles import COLUMNS, TOGETHER, compiled
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def attend(queries, keys, values, used, committed, paths, counts, y):
     """Write the attention output of all rows through one head to y: each row sees the first
     `committed` of the `used` entries, then those of its path.
@@ -48,8 +44,7 @@ def attend(queries, keys, values, used, committed, paths, counts, y):
                 out[row, column] /= totals[row]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def rotate(rows, heads, size, cosines, sines, positions):
     """Apply the rotary embedding of these positions to the first `heads` heads of rows."""
     half = size // 2
@@ -62,8 +57,7 @@ def rotate(rows, heads, size, cosines, sines, positions):
                 row[one + half] = far * cosine[one - head + half] + near * sine[one - head + half]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def store_rows(joined, heads, size, start, keys, values):
     """Store the keys and values that follow the queries of new rows in the entries from `start`."""
     key_heads = len(keys)
@@ -76,22 +70,3 @@ def store_rows(joined, heads, size, start, keys, values):
                 values[one, number // COLUMNS, entry, number % COLUMNS] = joined[
                     row, first + key_heads * size + number
                 ]
-
-
-@no_type_check
-@njit(cache=True, error_model="numpy")
-def move_entries(keys, values, sources, first):
-    """Move the entries `sources`, which rise, to earlier places: `first`, first + 1, …"""
-    for layer in range(keys.shape[0]):
-        for head in range(keys.shape[1]):
-            for number in range(len(sources)):
-                source, place = sources[number], first + number
-                for one in range(keys.shape[3]):
-                    keys[layer, head, place // COLUMNS, one, place % COLUMNS] = keys[
-                        layer, head, source // COLUMNS, one, source % COLUMNS
-                    ]
-                for panel in range(values.shape[2]):
-                    for one in range(COLUMNS):
-                        values[layer, head, panel, place, one] = values[
-                            layer, head, panel, source, one
-                        ]

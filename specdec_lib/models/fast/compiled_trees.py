@@ -5,16 +5,15 @@ Python's work around a level costs more than a small draft's pass.
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
 from specdec_lib.models.fast.choices import rank_row
 from specdec_lib.models.fast.kernels import copied, many_threads, one_thread
+from specdec_lib.models.fast.tiles import compiled
 
 TOKEN, PARENT, DEPTH, ENTRY = range(4)  # rows of the array of nodes
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def root_rows(begun, rest):
     """The rows of the tokens that were not read yet, of which the root is the last."""
     position, start, committed, root_path = begun
@@ -24,8 +23,7 @@ def root_rows(begun, rest):
     return rest, position + order, start, committed, paths, len(root_path) - count + 1 + order
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def level_rows(begun, rest, frontier, level, first, nodes):
     """The rows of a level's nodes, with the entries of their paths beyond the committed context."""
     position, _, committed, root_path = begun
@@ -42,8 +40,7 @@ def level_rows(begun, rest, frontier, level, first, nodes):
     return nodes[TOKEN][frontier], positions, first, committed, paths, lengths
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def append_children(tokens, factors, node, level, floor, worst, nodes, scores, count):
     """Add children that score at least `floor` and above `worst`; return the number of nodes."""
     for child in range(len(tokens)):
@@ -56,8 +53,7 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
     return count
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def keep_best(count, budget, nodes, scores):
     """Keep the root and the `budget` best-scored guesses, a tie to the earlier; return how many
     nodes.
@@ -75,8 +71,7 @@ def keep_best(count, budget, nodes, scores):
     return min(budget, count - 1) + 1
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def root_alone(token, entry, most):
     """Arrays for so many nodes and their scores, which hold the root."""
     nodes, scores = np.zeros((4, most), np.int64), np.zeros(most, np.float64)
@@ -88,7 +83,7 @@ def root_alone(token, entry, most):
 @no_type_check
 def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     """Grow a tree: its nodes' tokens and parents, and scores; the tokens and parent entries of the
-    rows read beyond `rest`; their logits, after the root's; and the passes, −1 for bad logits.
+    rows read beyond `rest`; their logits, after the root's; and the passes, 0 for bad logits.
 
     begun      position and entry of the first of `rest`, committed entries, the root's path beyond
     rest       tokens not read yet, the root last
@@ -121,9 +116,9 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
         passes += 1
         for row, node in enumerate(frontier):
             line, key = logits[row, : len(ids)], noise_keys[level]
-            tokens, factors, chosen = rank_row(line, widths[level], sampling, key, ids)
-            if chosen < 0:
-                return nodes[:2, :1], scores[:1], reads[:, :0], kept[:0], -1
+            tokens, factors = rank_row(line, widths[level], sampling, key, ids)
+            if not len(tokens):
+                return nodes[:2, :1], scores[:1], reads[:, :0], kept[:0], 0
             count = append_children(
                 tokens, factors, node, level, floor, worst, nodes, scores, count
             )
@@ -132,6 +127,5 @@ def _grow(begun, rest, limits, sampling, noise, network, buffers, sizes):
     return nodes[:2, :count], scores[:count], reads[:, :known], kept[: known + 1], passes
 
 
-compiled = njit(cache=True, error_model="numpy")
-grow_on_one_thread = compiled(copied(_grow, "grow_on_one_thread", run_pass=one_thread))
-grow_on_many_threads = compiled(copied(_grow, "grow_on_many_threads", run_pass=many_threads))
+grow_on_one_thread = compiled()(copied(_grow, "grow_on_one_thread", run_pass=one_thread))
+grow_on_many_threads = compiled()(copied(_grow, "grow_on_many_threads", run_pass=many_threads))

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import no_type_check
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from specdec_lib.models.fast.arithmetic import (
     LINEAR_IN_ORDER,
@@ -18,19 +18,17 @@ from specdec_lib.models.fast.arithmetic import (
     prepared,
 )
 from specdec_lib.models.fast.attention import attend, rotate, store_rows
-from specdec_lib.models.fast.tiles import COLUMNS
+from specdec_lib.models.fast.tiles import COLUMNS, compiled
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy", fastmath=LINEAR_IN_ORDER)
+@compiled(LINEAR_IN_ORDER)
 def gate(wide, y):
     """Write silu of the first half of one row times the second half to y."""
     for one in range(len(y)):
         y[one] = wide[one] / (np.float32(1.0) + exponential(-wide[one])) * wide[len(y) + one]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def embed(tokens, positions, tables, x):
     """Write token embeddings, plus position embeddings where there are any, to x."""
     for row in range(len(tokens)):
@@ -39,8 +37,7 @@ def embed(tokens, positions, tables, x):
             x[row] += tables[1][positions[row]]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def scratch(count, width, inner, layers, gated):
     """Empty rows: of the model's width, twice; joined, attended, wide and middle ones."""
     joined = np.empty((count, layers[1][0].shape[1] * COLUMNS), np.float32)
@@ -106,7 +103,5 @@ def copied(function, name, **names):
 
 OTHERS = ("setitem", "numpy", "reduction", "inplace_binop", "stencil", "fusion")
 ONLY_LOOPS = {"prange": True} | dict.fromkeys(OTHERS, False)
-one_thread = njit(cache=True, error_model="numpy")(copied(_pass, "one_thread"))
-many_threads = njit(cache=True, error_model="numpy", parallel=ONLY_LOOPS)(
-    copied(_pass, "many_threads")
-)
+one_thread = compiled()(copied(_pass, "one_thread"))
+many_threads = compiled(parallel=ONLY_LOOPS)(copied(_pass, "many_threads"))

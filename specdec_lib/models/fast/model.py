@@ -18,7 +18,7 @@ from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast import attention, choices
+from specdec_lib.models.fast import choices
 from specdec_lib.models.fast.threads import Threads
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
@@ -97,8 +97,8 @@ class FastModel:
 
         def ranked(node: int) -> Ranked:
             row, key = scored[node], keys[node]
-            tokens, factors, count = choices.rank_row(row, width, sampling, key, ids)
-            choices.check_finite(count, self.name)
+            tokens, factors = choices.rank_row(row, width, sampling, key, ids)
+            choices.check_finite(len(tokens), self.name)
             return tokens.tolist(), factors.tolist()
 
         return ranked
@@ -130,7 +130,7 @@ class FastModel:
             return None
         check_root(context, root := TokenTree.rooted(context), self.vocabulary, self.max_positions)
         self._score_prompt_of(context)
-        try:
+        with self._memory.whole_or_nothing():
             self._memory.read(context, self)
             plan = self._memory.plan(context, root)
             if not plan.tokens:
@@ -139,9 +139,6 @@ class FastModel:
             keys = choices.noise_keys(chance, len(context), len(short))
             sizes = self.weights.columns, most, sum(levels[:-1])
             nodes, scores = self._grow_compiled(plan, limits, sampling, keys, sizes)
-        except BaseException:
-            self.forget()  # an interrupted pass leaves entries half filled
-            raise
         tokens, parents = nodes[:, 1:].tolist()
         return root.grown(tokens, parents, source=self.name, scores=scores[1:].tolist())
 
@@ -188,7 +185,13 @@ class FastModel:
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
         """See `Network`."""
-        attention.move_entries(*self._buffers, np.array(sources), first)
+        keys, values = self._buffers
+        entries, places = np.array(sources), np.arange(first, first + len(sources))
+        (from_panel, from_column), (panel, column) = (
+            np.divmod(one, COLUMNS) for one in (entries, places)
+        )
+        keys[:, :, panel, :, column] = keys[:, :, from_panel, :, from_column]
+        values[:, :, :, places] = values[:, :, :, entries]
 
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int

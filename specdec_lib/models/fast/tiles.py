@@ -9,13 +9,15 @@ column the step and the lowest value as float16. Bytes are multiplied with rows 
 """
 
 import hashlib
+import inspect
 import os
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import no_type_check
 
 from llvmlite import binding, ir
-from numba import config, types
+from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -38,6 +40,14 @@ DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED
 if not config.CACHE_DIR and os.access(HERE, os.W_OK):
     # Numba's cache checks the date of one file; what is compiled here depends on all of these
     config.CACHE_DIR = str(HERE / "__pycache__" / f"compiled-{DIGEST}")
+
+
+def compiled(fastmath: set[str] | bool = False, parallel: dict | bool = False) -> Callable:
+    """A decorator that compiles a function with Numba, and stores the result."""
+    options = {"cache": True, "error_model": "numpy", "fastmath": fastmath, "parallel": parallel}
+    # without the checks that tests wrap every function in
+    return lambda function: njit(**options)(inspect.unwrap(function))
+
 
 FLOAT, HALF, INT, BYTE = ir.FloatType(), ir.HalfType(), ir.IntType(32), ir.IntType(8)
 FLOATS, INTS = ir.VectorType(FLOAT, COLUMNS), ir.VectorType(INT, COLUMNS)

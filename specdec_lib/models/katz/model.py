@@ -1,7 +1,6 @@
 """A Katz back-off n-gram model: a language model that costs microseconds per token."""
 
 import functools
-import io
 import os
 import sys
 from bisect import bisect_left
@@ -16,6 +15,7 @@ from jaxtyping import Float, Float64, Int, Int64, Integer
 from torch import Tensor
 
 from specdec_lib.core.context import Context
+from specdec_lib.core.files import write_whole
 from specdec_lib.core.protocols import check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.katz import table_file
@@ -64,7 +64,7 @@ class Katz:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the table to a compressed .npz file, whole or not at all."""
-        table_file.write(Path(path), self.levels, self.taken)
+        write_whole(Path(path), table_file.packed(self.levels, self.taken))
 
     @property
     def order(self) -> int:
@@ -153,6 +153,4 @@ class Katz:
         return replace(self, levels=above_thresholds(self.levels, thresholds))
 
     def _file_bytes(self) -> int:
-        stream = io.BytesIO()
-        table_file.write_stream(stream, self.levels, self.taken)
-        return len(stream.getbuffer())
+        return len(table_file.packed(self.levels, self.taken))

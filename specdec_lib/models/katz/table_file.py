@@ -3,12 +3,12 @@
 import zipfile
 import zlib
 from collections.abc import Sequence
-from io import BufferedIOBase, BytesIO
+from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
-from specdec_lib.core.files import write_whole
 from specdec_lib.models.katz.counts import MOST_TOKENS, Level, offsets
 
 REMEDY = "`specdec distil ngrams` counts it anew"
@@ -19,28 +19,19 @@ DAMAGE = (
 )
 
 
-def write_stream(stream: BufferedIOBase, levels: Sequence[Level], taken: np.ndarray) -> None:
-    """Write a table to an open binary stream; the same table gives the same bytes."""
-    arrays = {"order": np.array(len(levels)), "taken": taken, "counts_0": _planes(levels[0].counts)}
+def packed(levels: Sequence[Level], taken: np.ndarray) -> bytes:
+    """The content of a table's file; the same table gives the same bytes."""
+    arrays = {"order": np.array(len(levels)), "taken": taken}
     for depth, level in enumerate(levels):
         if depth:
-            arrays |= {
-                f"tokens_{depth}": _planes(level.tokens),
-                f"counts_{depth}": _planes(level.counts),
-            }
+            arrays[f"tokens_{depth}"] = _planes(level.tokens)
+        arrays[f"counts_{depth}"] = _planes(level.counts)
         if depth + 1 < len(levels):
-            arrays |= {
-                f"fans_{depth}": _planes(np.diff(level.offsets)),
-                f"ends_{depth}": _planes(level.ends),
-            }
-    np.savez_compressed(stream, allow_pickle=False, **arrays)
-
-
-def write(path: Path, levels: Sequence[Level], taken: np.ndarray) -> None:
-    """Write a table whole or not at all."""
+            arrays[f"fans_{depth}"] = _planes(np.diff(level.offsets))
+            arrays[f"ends_{depth}"] = _planes(level.ends)
     stream = BytesIO()
-    write_stream(stream, levels, taken)
-    write_whole(path, stream.getvalue())
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
 
 
 def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
@@ -50,19 +41,15 @@ def read(path: Path) -> tuple[tuple[Level, ...], np.ndarray]:
             _check_unpacked(arrays)
             levels = tuple(_level(arrays, depth) for depth in range(int(arrays["order"])))
             taken = arrays["taken"]
+        for depth, (level, following) in enumerate(zip_longest(levels, levels[1:], fillvalue=())):
+            lengths = {len(level.counts), len(level.ends), len(level)}
+            fitting = len(lengths) == 1 and level.offsets[-1] == len(following)
+            if not fitting or len(taken) != len(levels) - 1:
+                raise ValueError(f"its arrays do not fit each other at level {depth}")
     except FileNotFoundError as missing:
         raise ValueError(f"no n-gram table at {path}: {REMEDY}") from missing
     except DAMAGE as damage:
         raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}") from damage
-    for depth, level in enumerate(levels):
-        following = len(levels[depth + 1]) if depth + 1 < len(levels) else 0
-        if not (
-            len(level.counts) == len(level.ends) == len(level)
-            and level.offsets[-1] == following
-            and len(taken) == len(levels) - 1
-        ):
-            damage = f"its arrays do not fit each other at level {depth}"
-            raise ValueError(f"the n-gram table {path} is damaged ({damage}): {REMEDY}")
     return levels, taken
 
 
@@ -76,16 +63,11 @@ def _check_unpacked(arrays: "np.lib.npyio.NpzFile") -> None:
 
 def _level(arrays: "np.lib.npyio.NpzFile", depth: int) -> Level:
     counts = _whole(arrays[f"counts_{depth}"]).astype(np.int64)
-    nothing = np.zeros(len(counts), np.int64)
     tokens = _whole(arrays[f"tokens_{depth}"]) if depth else np.arange(len(counts))
-    last = depth + 1 == int(arrays["order"])
-    fans = nothing if last else _whole(arrays[f"fans_{depth}"])
-    return Level(
-        tokens.astype(np.int32),
-        counts,
-        nothing if last else _whole(arrays[f"ends_{depth}"]).astype(np.int64),
-        offsets(fans),
-    )
+    fans = ends = np.zeros(len(counts), np.int64)
+    if depth + 1 < int(arrays["order"]):
+        fans, ends = (_whole(arrays[f"{name}_{depth}"]) for name in ("fans", "ends"))
+    return Level(tokens.astype(np.int32), counts, ends.astype(np.int64), offsets(fans))
 
 
 def _planes(values: np.ndarray) -> np.ndarray:

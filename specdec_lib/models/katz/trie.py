@@ -5,13 +5,13 @@ whose last tokens rise; beside them stands the same row with the most likely fir
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, no_type_check
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
-from numba import njit
 
-from specdec_lib.models.fast.choices import find_noisiest, match_rate
+from specdec_lib.models.fast.choices import gaps_of, match_rates, rank_noisiest
+from specdec_lib.models.fast.tiles import compiled
 from specdec_lib.models.katz.counts import Level
 
 CONSIDERED = 16  # continuations that are warped and ranked; the others are too unlikely
@@ -75,16 +75,14 @@ def make_trie(
     )
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def find_token(tokens, token, begin, stop):
     """The entry from `begin` to `stop`, whose tokens rise, that ends in `token`; −1 for none."""
     entry = begin + np.searchsorted(tokens[begin:stop], token)
     return entry if entry < stop and tokens[entry] == token else -1
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def find_contexts(trie, window):
     """The entries of the last 1, 2, … tokens of a window, as long as the table holds them."""
     entries, count = np.empty(len(window), np.int64), 0
@@ -99,8 +97,7 @@ def find_contexts(trie, window):
     return entries[:count]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def find_likeliest(trie, vocabulary, window, most):
     """The most likely next tokens, best first, a tie to the lower one, and their probabilities."""
     contexts = find_contexts(trie, window)
@@ -128,8 +125,7 @@ def find_likeliest(trie, vocabulary, window, most):
     return tokens[:count], found[:count]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def count_allowed(scaled, top_k, top_p):
     """How many of the first tokens top-k, with ties, and then top-p allow; `scaled` falls."""
     count = min(top_k, len(scaled))
@@ -143,8 +139,7 @@ def count_allowed(scaled, top_k, top_p):
     return count if top_p == 1.0 else allowed
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def rank_continuations(trie, vocabulary, window, k, warp, key):
     """The k best of the max(k, 16) likeliest next tokens under the noise of a key, and their gaps:
     the first's is its lead, another's how far it is behind.
@@ -154,30 +149,21 @@ def rank_continuations(trie, vocabulary, window, k, warp, key):
         return tokens, found
     heat = warp.temperature if warp.temperature else 1.0
     scaled = (np.log(found) - np.log(found[0])) * (warp.counted_at / heat)
-    wanted = max(2, k)
-    order, best = np.empty(wanted, np.int64), np.empty(wanted, np.float64)
     if warp.temperature:
         count = count_allowed(scaled, warp.top_k, warp.top_p)
-        count = find_noisiest(scaled[:count], tokens[:count], key, order, best)
-    else:
-        count = min(wanted, len(tokens))
-        order[:count], best[:count] = np.arange(count), scaled[:count]
-    gaps = best[0] - best[:count]
-    gaps[0] = gaps[1] if count > 1 else np.inf
-    return tokens[order[: min(k, count)]], gaps[: min(k, count)]
+        order, gaps = rank_noisiest(scaled[:count], tokens[:count], k, key)
+        return tokens[order], gaps
+    return tokens[:k], gaps_of(scaled[: max(2, k)])[:k]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def choose_children(trie, vocabulary, window, k, warp, match, key):
     """The best next tokens and the factors of their scores: match rates under noise, or
     probabilities.
     """
     if warp.temperature:
-        tokens, factors = rank_continuations(trie, vocabulary, window, k, warp, key)
-        for rank in range(len(tokens)):
-            factors[rank] = match_rate(match[0], match[1], rank, factors[rank])
-        return tokens, factors
+        tokens, gaps = rank_continuations(trie, vocabulary, window, k, warp, key)
+        return tokens, match_rates(match, gaps)
     tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
     if warp.counted_at != 1.0:
         found = found**warp.counted_at
@@ -185,8 +171,7 @@ def choose_children(trie, vocabulary, window, k, warp, match, key):
     return tokens[:k], found[:k]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def path_tokens(nodes, node, window, order):
     """The last tokens on the way to a node, of which an n-gram table looks at order − 1."""
     known = np.empty(order - 1, np.int64)
@@ -200,8 +185,7 @@ def path_tokens(nodes, node, window, order):
     return known[at - kept :]
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def find_best(scores):
     """The place of the largest score above 0, the first of a tie; −1 for none."""
     best = -1
@@ -211,8 +195,7 @@ def find_best(scores):
     return best
 
 
-@no_type_check
-@njit(cache=True, error_model="numpy")
+@compiled()
 def grow_guesses(trie, vocabulary, window, order, limits, warp, match, keys):
     """A tree of guesses after a window: tokens and parents of its nodes, and their scores.
 

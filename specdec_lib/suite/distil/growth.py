@@ -7,7 +7,6 @@ prompts. Written to data/measured/katz_growth.csv.
 Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens) and no curve.
 """
 
-import io
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -104,13 +103,11 @@ def grow(
         whole = Katz.fit(streams, ladder.katz.vocabulary, order=ORDER)
         seconds = time.perf_counter() - started
         for name, table in (("whole", whole), ("pruned", whole.pruned(BYTES))):
-            stored = io.BytesIO()
-            table_file.write_stream(stored, table.levels, table.taken)
             size = {
                 "millions": millions,
                 "table": name,
                 "ngrams": table.ngrams,
-                "bytes": len(stored.getbuffer()),
+                "bytes": len(table_file.packed(table.levels, table.taken)),
                 "build_seconds": seconds,
             }
             rows += [
