@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import torch
 from lossless_trees import SAMPLERS, node_comparisons, node_table, runs, scouts, shapes
 from tqdm.auto import tqdm
@@ -96,14 +97,9 @@ def comparisons(
 
 def table(rows: list[dict]) -> str:
     """Tokens compared and generations that differ, by number format and sampler."""
-    lines = ["dtype     sampler   generations   tokens equal   generations that differ"]
-    for dtype in sorted({row["dtype"] for row in rows}):
-        for name in SAMPLERS:
-            part = [row for row in rows if (row["dtype"], row["sampler"]) == (dtype, name)]
-            tokens, equal = (sum(row[column] for row in part) for column in ("tokens", "equal"))
-            counts = f"{len(part):11,} {tokens:14,} {len(part) - equal:25,}"
-            lines.append(f"{dtype:9} {name:9} {counts}")
-    return "\n".join(lines)
+    groups = pd.DataFrame(rows).groupby(["dtype", "sampler"], sort=False)
+    found = groups.agg(generations=("equal", "size"), tokens_equal=("tokens", "sum"))
+    return found.assign(differ=found.generations - groups.equal.sum()).to_string()
 
 
 def filled(
@@ -153,7 +149,8 @@ def main() -> int:
         fresh = (row | weights for row in comparisons(ladder, dtype, done=done))
         rows += filled(goal, "tokens", there, fresh, path=given.store, title=dtype)
     different = [where for row in nodes for where in row["different"]]
-    print(node_table(nodes), table(rows), *different, sep="\n")
+    tables = [show(part) for show, part in ((node_table, nodes), (table, rows)) if part]
+    print(*tables, *different, sep="\n")
     return int(bool(different) or any(not row["equal"] for row in rows if row["dtype"] in EXACT))
 
 

@@ -5,6 +5,7 @@ the target generated: the second half of `make lossless`.
 from collections.abc import Iterator
 from itertools import count
 
+import pandas as pd
 import torch
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -138,20 +139,18 @@ def node_table(rows: list[dict]) -> str:
     """Contexts compared, differing staged trees among them, and the draft's passes per proposal
     without and with each scout.
     """
-    passes = next(iter(rows[0]["passes"].values())) if rows else ()
-    wide = {name: max(6, len(name)) for name in passes}
-    names = "  ".join(f"{name:>6}" for name in wide)
-    lines = [
-        "staged trees against the draft's own, node for node, and the draft's passes per proposal",
-        f"sampler   siblings  shape            contexts  different  {names}",
-    ]
-    for name in SAMPLERS:
-        part = [row for row in rows if row["sampler"] == name]
-        contexts = sum(row["contexts"] for row in part)
-        for kind in part[0]["passes"] if part else ():
-            siblings, shape = kind.split("/")
-            wrong = sum(f"/{kind}/" in where for row in part for where in row["different"])
-            sums = {one: sum(row["passes"][kind][one] for row in part) for one in wide}
-            shown = "  ".join(f"{sums[one] / contexts:{size}.2f}" for one, size in wide.items())
-            lines.append(f"{name:9} {siblings:9} {shape:16} {contexts:8,}  {wrong:9,}  {shown}")
-    return "\n".join(lines)
+    found = pd.DataFrame(
+        {
+            "sampler": row["sampler"],
+            "kind": kind,
+            "contexts": row["contexts"],
+            "different": sum(f"/{kind}/" in where for where in row["different"]),
+            **passes,
+        }
+        for row in rows
+        for kind, passes in row["passes"].items()
+    )
+    found = found.groupby(["sampler", "kind"], sort=False).sum()
+    passes = found.columns[2:]
+    found[passes] = found[passes].div(found.contexts, axis=0).round(2)
+    return found.to_string()

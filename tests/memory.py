@@ -8,8 +8,9 @@ the process holds over 5 % more at the end than in the middle.
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from random import Random
 
 import pandas as pd
@@ -30,20 +31,12 @@ SAMPLERS = (Sampler(), Sampler(1.0, top_k=50))
 Task = tuple[tuple[int, ...], Chance]
 
 
-def random_tasks(count: int, vocabulary: int) -> Iterator[Task]:
-    """Prompts of random tokens."""
-    draw = Random(0)
-    for number in range(count):
-        prompt = tuple(draw.randrange(vocabulary) for _ in range(draw.randint(4, 40)))
-        yield prompt, Chance(number, SAMPLERS[number % 2])
-
-
-def real_tasks(count: int, ladder: Ladder) -> Iterator[Task]:
-    """Prompts of all domains, and again under other seeds if there are too few."""
-    prompts = [one for domain in DOMAINS for one in load_prompts(domain, "all")]
-    for number in range(count):
-        prompt = ladder.encode(prompts[number % len(prompts)])
-        yield tuple(prompt)[-200:], Chance(number, SAMPLERS[number % 2])
+def tasks(prompts: Iterable[Sequence[int]], count: int) -> list[Task]:
+    """So many prompts, and again under other seeds if there are too few."""
+    return [
+        (tuple(prompt)[-200:], Chance(number, SAMPLERS[number % 2]))
+        for number, prompt in enumerate(islice(cycle(prompts), count))
+    ]
 
 
 def run(ladder: Ladder, tasks: list[Task], tokens: int, label: str) -> pd.DataFrame:
@@ -77,12 +70,13 @@ def main() -> int:
     parser.add_argument("--max-new-tokens", type=int, default=16)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    ladder, found = tiny_ladder(runtime="fast"), []
-    tasks = list(random_tasks(given.random, ladder.target.vocabulary))
-    found.append(run(ladder, tasks, given.max_new_tokens, "random"))
+    ladder, draw = tiny_ladder(runtime="fast"), Random(0)
+    words = range(ladder.target.vocabulary)
+    prompts = [draw.choices(words, k=draw.randint(4, 40)) for _ in range(given.random)]
+    found = [run(ladder, tasks(prompts, given.random), given.max_new_tokens, "random")]
     ladder = load_ladder(device="cpu", runtime="fast")
-    tasks = list(real_tasks(given.real, ladder))
-    found.append(run(ladder, tasks, given.max_new_tokens, "real"))
+    prompts = [ladder.encode(one) for domain in DOMAINS for one in load_prompts(domain, "all")]
+    found.append(run(ladder, tasks(prompts, given.real), given.max_new_tokens, "real"))
     table = pd.concat(found, ignore_index=True)
     print(table.to_string(index=False))
     growth = table.groupby("models").megabytes.agg(

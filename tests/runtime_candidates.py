@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.latency import time_passes
@@ -31,46 +30,39 @@ Run = Callable[[int], object]
 
 def products(target: CachedModel) -> dict[str, Run]:
     """The linears of the target, one after the other, on random rows."""
-    blocks = [
-        (one.weight, one.bias)
-        for layer in target.model.model.layers
-        for one in layer.modules()
-        if isinstance(one, torch.nn.Linear)
-    ]
-    blocks.append((target.model.lm_head.weight, None))
+    network = target.model
+    linears = [one for one in network.model.layers.modules() if isinstance(one, torch.nn.Linear)]
+    blocks = [(one.weight, one.bias) for one in (*linears, network.lm_head)]
     given = {rows: [torch.randn(rows, weight.shape[1]) for weight, _ in blocks] for rows in ROWS}
-    halves = [(weight.bfloat16(), bias) for weight, bias in blocks]
-    half_given = {rows: [x.bfloat16() for x in xs] for rows, xs in given.items()}
-    packed = [
-        (torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_FOR), bias)
-        for weight, bias in blocks
-    ]
-    pack, form = torch.ops.quantized.linear_prepack, torch.quantize_per_channel
-    eights = [
-        pack(
-            form(
-                weight, _scales(weight), torch.zeros(len(weight), dtype=torch.long), 0, torch.qint8
-            ),
-            bias,
-        )
-        for weight, bias in blocks
-    ]
+    halves = {rows: [x.bfloat16() for x in xs] for rows, xs in given.items()}
+
+    def run(product: Callable, convert: Callable, given: dict[int, list[Tensor]]) -> Run:
+        made = [convert(*block) for block in blocks]
+        return lambda rows: list(map(product, given[rows], made))
+
+    pack = torch.ops.mkldnn._reorder_linear_weight
+    packed, plain = torch.ops.mkldnn._linear_pointwise, torch.nn.functional.linear
+    eight = torch.ops.quantized.linear_dynamic
     return {
-        "products: F.linear, float32": lambda rows: [
-            functional.linear(x, *block) for x, block in zip(given[rows], blocks, strict=True)
-        ],
-        "products: F.linear, bfloat16": lambda rows: [
-            functional.linear(x, *block) for x, block in zip(half_given[rows], halves, strict=True)
-        ],
-        f"products: oneDNN, packed for {PACKED_FOR} rows": lambda rows: [
-            torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-            for x, (weight, bias) in zip(given[rows], packed, strict=True)
-        ],
-        "products: int8, dynamic": lambda rows: [
-            torch.ops.quantized.linear_dynamic(x, eight, True)
-            for x, eight in zip(given[rows], eights, strict=True)
-        ],
+        "products: F.linear, float32": run(
+            lambda x, made: plain(x, *made), lambda weight, bias: (weight, bias), given
+        ),
+        "products: F.linear, bfloat16": run(
+            lambda x, made: plain(x, *made), lambda weight, bias: (weight.bfloat16(), bias), halves
+        ),
+        f"products: oneDNN, packed for {PACKED_FOR} rows": run(
+            lambda x, made: packed(x, *made, "none", [], ""),
+            lambda weight, bias: (pack(weight, PACKED_FOR), bias),
+            given,
+        ),
+        "products: int8, dynamic": run(lambda x, made: eight(x, made, True), _in_int8, given),
     }
+
+
+def _in_int8(weight: Tensor, bias: Tensor | None) -> object:
+    scales, zeros = weight.abs().amax(1) / 127, torch.zeros(len(weight), dtype=torch.long)
+    rounded = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(rounded, bias)
 
 
 def models(target: CachedModel) -> list[LanguageModel]:
@@ -92,10 +84,6 @@ def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:
                 if repeat >= 0:
                     spent.append(1000 * (time.perf_counter() - began))
     return {name: [statistics.median(taken[name, rows]) for rows in ROWS] for name in candidates}
-
-
-def _scales(weight: Tensor) -> Tensor:
-    return weight.abs().amax(1) / 127
 
 
 def main() -> None:

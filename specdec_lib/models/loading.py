@@ -73,9 +73,9 @@ def load_model(
 
 def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
     """The same model on a runtime, see `load_model`."""
-    network = model.model
     if runtime in ("fast", "int8"):
         return fast_model(model, edition="exact" if runtime == "fast" else "int8")
+    network = model.model
     suits_fast = network.device.type == "cpu" and network.dtype == torch.float32
     return choose_runtime(model) if runtime == "auto" and suits_fast else model
 
@@ -96,14 +96,18 @@ def load_seq2seq(
 
 
 def fast_model(
-    model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
+    model: "CachedModel | FastModel",
+    *,
+    name: str | None = None,
+    edition: str = "exact",
+    threads: int | None = None,
 ) -> "FastModel":
     """The same model on the fast CPU runtime; `edition="int8"` is another model, and needs a name
     of its own as its draft.  Raises ValueError if the fast runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
-    return FastModel(model.model, name or model.name, edition=edition)
+    return FastModel(model.model, name or model.name, edition=edition, threads=threads)
 
 
 def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
@@ -116,9 +120,8 @@ def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedM
     candidates: dict[str, CachedModel | FastModel] = {"reference": model}
     try:
         for threads in sorted({1, torch.get_num_threads()}):
-            candidate = fast_model(model)
-            candidate.set_threads(threads)
-            candidates[f"fast, {threads} thread{'s' if threads > 1 else ''}"] = candidate
+            name = f"fast, {threads} thread{'s' if threads > 1 else ''}"
+            candidates[name] = fast_model(model, threads=threads)
     except ValueError:
         return model  # the fast runtime does not know it
     identity = (DIGEST, repr(model.model.config))
@@ -168,11 +171,10 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
         return network.to(device)
     except Exception as error:  # of whichever part of transformers the files upset
         reason = _pickled(Path(source)) if where.local else ""
-        clear = isinstance(error, OSError | ValueError)
-        told = str(error) if clear else f"{type(error).__name__}: {error}"
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
-        told = reason or shorten(told, 400)
+        kind_of = "" if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: "
+        told = reason or shorten(f"{kind_of}{error}", 400)
         raise ValueError(f"{where.name} cannot be read as a model on {device}: {told}") from error
 
 

@@ -16,10 +16,10 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues
-from specdec_lib.models.cached.model import SLACK, reference_runtime
+from specdec_lib.models.cached.model import SLACK, reference_runtime, refuse
 from specdec_lib.models.cached.path_memory import BranchMemory
 
-CAPACITY = 256  # cache entries allocated at first
+CAPACITY = CHUNK_ROWS = 256  # cache entries allocated at first; tokens of a text read at a time
 PROBE = 24  # tokens of the text on which a new model is checked
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative error of the logits
 COARSE_TOLERANCE = 0.05  # of all other types
@@ -37,9 +37,7 @@ class Seq2SeqModel:
     Raises ValueError for a model that is no T5, or whose own forward has other logits.
     """
 
-    def __init__(
-        self, model: PreTrainedModel, name: str, *, max_positions: int = 512, chunk_rows: int = 256
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, name: str, *, max_positions: int = 512) -> None:
         check_t5(model)
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, got {max_positions}")
@@ -50,7 +48,7 @@ class Seq2SeqModel:
         self.usage = Usage()
         self.encoder_passes = 0
         self._source: tuple[int, ...] | None = None
-        self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(chunk_rows, SLACK)
+        self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(CHUNK_ROWS, SLACK)
         # an entry that is not seen may have a distance one larger than any position
         self._buckets = distance_buckets(model, max(max_positions, PROBE) + 1)
         self._scale = self._head_scale()
@@ -110,9 +108,11 @@ class Seq2SeqModel:
         memory = self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
         started = time.perf_counter()
-        decoder, bias = self.model.decoder, self._bias(sees, distances(sees))
+        decoder, bias = self.model.decoder, self._bias(sees)
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
-        mask = torch.zeros_like(bias)  # what is seen stands in the bias; without a mask: the causal one
+        mask = torch.zeros_like(
+            bias
+        )  # what is seen stands in the bias; without a mask: the causal one
         for block in decoder.block:
             own, across, feed_forward = block.layer
             hidden = own(hidden, mask, bias, past_key_values=self._cache)[0]
@@ -124,12 +124,12 @@ class Seq2SeqModel:
         return logits
 
     def _bias(
-        self, sees: Bool[np.ndarray, "rows entries"], apart: Int[np.ndarray, "rows entries"]
+        self, sees: Bool[np.ndarray, "rows entries"]
     ) -> Float[Tensor, "1 heads rows entries"]:
         """The attention bias: that of the distance, −inf where a row does not see an entry."""
-        device = self.model.device
+        device, apart = self.model.device, torch.from_numpy(distances(sees))
         weights = self.model.decoder.block[0].layer[0].SelfAttention.relative_attention_bias
-        bias = weights(self._buckets[torch.from_numpy(apart)].to(device)).permute(2, 0, 1)
+        bias = weights(self._buckets[apart].to(device)).permute(2, 0, 1)
         return bias.masked_fill(~torch.from_numpy(sees).to(device), -torch.inf)[None]
 
     def _count(self, started: float, *, passes: int = 0, rows: int = 0) -> None:
@@ -187,7 +187,5 @@ def check_t5(model: PreTrainedModel) -> None:
         "has another attention": kind not in KINDS,
         "has no head for text": model.get_output_embeddings() is None,
     }
-    for reason, found in reasons.items():
-        if found:
-            wanted = f"of the T5 family ({', '.join(KINDS)}) with one relative bias"
-            raise ValueError(f"an encoder-decoder model must be {wanted}; {kind} {reason}")
+    wanted = f"of the T5 family ({', '.join(KINDS)}) with one relative bias"
+    refuse(model, reasons, f"an encoder-decoder model must be {wanted}")

@@ -2,7 +2,8 @@
 
 import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -101,32 +102,32 @@ def reference_runtime(model: PreTrainedModel) -> str:
 
 def check_attention(model: PreTrainedModel) -> None:
     """Raises ValueError for a model that a tree mask would be wrong for."""
-    kind = model.config.model_type
-    for reason, found in _obstacles(model).items():
-        if found:
-            wanted = "a decoder with full causal attention and explicit positions"
-            raise ValueError(f"a token tree needs {wanted}; {kind} {reason}")
-
-
-def _obstacles(model: PreTrainedModel) -> dict[str, bool]:
     kind, attention = model.config.model_type, model.config._attn_implementation
     taken = inspect.signature(model.forward).parameters
     fields = model.config.get_text_config().to_dict()
     layers = {*(fields.get("layer_types") or ()), *(fields.get("attention_layers") or ())} - FULL
     slides = fields.get("sliding_window") is not None and fields.get("use_sliding_window", True)
     rope = fields.get("rope_parameters") or fields.get("rope_scaling") or {}
+    scaling = rope.get("rope_type", rope.get("type"))
     bidirectional = kind in ("bert", "roberta", "electra", "xlm-roberta")
     other = ", ".join(sorted(layers)) or "a sliding window"
-    return {
+    reasons = {
         "is an encoder-decoder model": model.config.is_encoder_decoder,
         "is bidirectional": bidirectional and fields.get("is_decoder", True) is False,
-        f"has layers other than full causal attention ({other})": bool(layers or slides),
-        "takes positions from the mask (ALiBi)": bool(
-            fields.get("alibi") or kind in ("bloom", "mpt")
-        ),
+        f"has layers other than full causal attention ({other})": layers or slides,
+        "takes positions from the mask (ALiBi)": fields.get("alibi") or kind in ("bloom", "mpt"),
         "takes no position_ids": "position_ids" not in taken,
         "takes no logits_to_keep": "logits_to_keep" not in taken,
-        "changes its positions with the length of the text": rope.get("rope_type", rope.get("type"))
+        "changes its positions with the length of the text": scaling
         in ("longrope", "dynamic", "su"),
         f"runs {attention} attention, not sdpa or eager": attention not in ("sdpa", "eager", None),
     }
+    wanted = "a decoder with full causal attention and explicit positions"
+    refuse(model, reasons, f"a token tree needs {wanted}")
+
+
+def refuse(model: PreTrainedModel, reasons: Mapping[str, Any], wanted: str) -> None:
+    """Raises ValueError, which says what is wanted and the first of the reasons that hold."""
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"{wanted}; {model.config.model_type} {reason}")

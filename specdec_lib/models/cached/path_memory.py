@@ -83,7 +83,7 @@ class BranchMemory:
             self.read(context, network)
             tokens, positions, parents, keep, nodes = self.plan(context, tree)
             if tokens:
-                block = network.run_rows(tokens, positions, self.paths(parents, self.used), keep)
+                block = network.run_rows(tokens, positions, self.paths(parents), keep)
                 self.add(parents, tokens)
                 if nodes == [*self.keep(block)]:
                     return block
@@ -179,18 +179,16 @@ class BranchMemory:
         self._children, self._parents, self.used = {}, {}, len(self.committed)
         self.ready = {entry: row for entry, row in self.ready.items() if entry < self.used}
 
-    def paths(self, parents: Sequence[int], start: int) -> list[list[int]]:
-        """Per new row, the entries of its path beyond the committed context, its own last."""
+    def paths(self, parents: Sequence[int]) -> list[list[int]]:
+        """Per next entry, the entries of its path beyond the committed context, its own last."""
         found: list[list[int]] = []
-        for number, parent in enumerate(parents):
-            if parent >= start:
-                found.append([*found[parent - start], start + number])
-                continue
-            path = [start + number]
-            while parent >= len(self.committed):
+        for entry, parent in enumerate(parents, self.used):
+            path = [entry]
+            while len(self.committed) <= parent < self.used:
                 path.append(parent)
                 parent = self._parents[parent]
-            found.append(path[::-1])
+            begun = found[parent - self.used] if parent >= self.used else []
+            found.append([*begun, *path[::-1]])
         return found
 
     def _shared(self, context: Context) -> int:

@@ -28,41 +28,33 @@ def fastest(
     candidates: Mapping[str, LanguageModel],
     *,
     identity: Sequence[str] = (),
-    cache: Path | None = None,
+    cache: Path,
     clock: Callable[[], float] = time.perf_counter,
 ) -> str:
-    """The candidate with the least median seconds of a pass over one row and of one over eight,
-    added up; they run in turn, so that a busy machine slows all of them.
+    """The candidate with the least median seconds of a pass over one row and one over eight, added
+    up; they run in turn, so that a busy machine slows all of them.
 
     candidates    the same model on several runtimes
     identity      of the model and of the code that runs it
     cache         a JSON file that keeps the answer for this machine, versions and candidates
-
-    Raises ValueError if there is no candidate.
     """
-    if not candidates:
-        raise ValueError("a calibration needs at least one runtime to choose from, got none")
     runtimes = [f"{name}: {model.runtime}" for name, model in candidates.items()]
-    key = _key((*runtimes, *identity))
-    known = _read(cache)
+    key, known = _key((*runtimes, *identity)), _read(cache)
     if known.get(key) in candidates:
         return known[key]
-    places = [(name, rows) for name in candidates for rows in ROWS]
-    taken: dict[tuple[str, int], list[float]] = {place: [] for place in places}
-    for repeat in range(-WARM_UPS, REPEATS):
-        for name, rows in places:
-            spent = _pass_seconds(candidates[name], rows, repeat + WARM_UPS, clock)
-            if repeat >= 0:
-                taken[name, rows].append(spent)
-    found = min(
-        candidates, key=lambda name: sum(statistics.median(taken[name, rows]) for rows in ROWS)
-    )
+    seconds = [
+        {
+            name: sum(_pass_seconds(model, rows, repeat, clock) for rows in ROWS)
+            for name, model in candidates.items()
+        }
+        for repeat in range(WARM_UPS + REPEATS)
+    ][WARM_UPS:]
+    found = min(candidates, key=lambda name: statistics.median(one[name] for one in seconds))
     for model in candidates.values():
         model.forget()
-    if cache is not None:
-        with contextlib.suppress(OSError):  # which only costs a measurement next time
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(cache, json.dumps(known | {key: found}, indent=1).encode())
+    with contextlib.suppress(OSError):  # which only costs a measurement next time
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cache, json.dumps(known | {key: found}, indent=1).encode())
     return found
 
 
@@ -71,9 +63,6 @@ def _pass_seconds(
 ) -> float:
     """Seconds of one pass over so many rows, after a context that was read before."""
     size = min(CONTEXT_TOKENS, model.max_positions - rows)
-    if size < 2:
-        has = f"{model.name} has {model.max_positions}"
-        raise ValueError(f"a calibration needs {max(ROWS) + 2} positions, {has}")
     model.forget()
     start = Context.of([(place + repeat) % model.vocabulary for place in range(size - 1)])
     model.score(start, TokenTree.rooted(start))
@@ -95,10 +84,10 @@ def _key(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join((*machine, *software, *parts)).encode()).hexdigest()[:16]
 
 
-def _read(cache: Path | None) -> dict[str, str]:
+def _read(cache: Path) -> dict[str, str]:
     """Earlier answers; none if the file is missing or damaged: they are measured again."""
     try:
-        known = json.loads(cache.read_text(encoding="utf-8")) if cache is not None else {}
+        known = json.loads(cache.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -48,16 +48,13 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
     """The parameters of a GPT-2.  Raises ValueError if the compiled pass cannot run it."""
     config, body = model.config, model.transformer
     size, activation = config.n_embd // config.n_head, config.activation_function
-    _refuse(
-        {
-            f"the activation {activation!r}": activation not in ACTIVATIONS,
-            "attention scaled by layer": config.scale_attn_by_inverse_layer_idx
-            or not config.scale_attn_weights,
-            "cross-attention": config.add_cross_attention,
-            **_uneven({"an MLP": config.n_inner or 0, "heads": size}),
-        },
-        model,
-    )
+    reasons = {
+        f"the activation {activation!r}": activation not in ACTIVATIONS,
+        "attention scaled by layer": config.scale_attn_by_inverse_layer_idx
+        or not config.scale_attn_weights,
+        "cross-attention": config.add_cross_attention,
+    }
+    _check(model, reasons, {"an MLP": config.n_inner or 0, "heads": size})
     norms = [(layer.ln_1, layer.ln_2) for layer in body.h] + [(body.ln_f, body.ln_f)]
     return Layout(
         (
@@ -81,8 +78,7 @@ def llama_layout(model: PreTrainedModel) -> Layout:
     config, body = model.config, model.model
     layers, size = body.layers, body.layers[0].self_attn.head_dim
     sizes = {"a width": config.hidden_size, "heads": size, "an MLP": config.intermediate_size}
-    activation = f"the activation {config.hidden_act!r}"
-    _refuse({activation: config.hidden_act != "silu", **_uneven(sizes)}, model)
+    _check(model, {f"the activation {config.hidden_act!r}": config.hidden_act != "silu"}, sizes)
     zeros = torch.zeros(config.hidden_size)
     norms = [(layer.input_layernorm, layer.post_attention_layernorm) for layer in layers]
     norms.append((body.norm, body.norm))
@@ -126,22 +122,16 @@ def _transposed(layer: nn.Module) -> Linear:
 
 
 def _joined(*parts: nn.Linear) -> Linear:
-    weight = numbers(torch.cat([part.weight for part in parts]))
-    if parts[0].bias is None:
-        return weight, None
-    return weight, numbers(torch.cat([part.bias for part in parts]))
+    weight, biases = torch.cat([part.weight for part in parts]), [part.bias for part in parts]
+    return numbers(weight), None if biases[0] is None else numbers(torch.cat(biases))
 
 
-def _uneven(sizes: dict[str, int]) -> dict[str, bool]:
-    """Whether a size is no multiple of the panels' columns, by a name for each size."""
-    return {
-        f"{name} of {size}, not a multiple of {COLUMNS}": size % COLUMNS > 0
-        for name, size in sizes.items()
-    }
-
-
-def _refuse(reasons: dict[str, bool], model: PreTrainedModel) -> None:
+def _check(model: PreTrainedModel, reasons: dict[str, bool], sizes: dict[str, int]) -> None:
+    """Raises ValueError if a reason holds, or a size is no multiple of the panels' columns."""
     found = [reason for reason, holds in reasons.items() if holds]
+    for name, size in sizes.items():
+        if size % COLUMNS:
+            found.append(f"{name} of {size}, not a multiple of {COLUMNS}")
     if found:
         what = f"{' or '.join(found)} of this {model.config.model_type}"
         raise ValueError(f"the fast runtime does not know {what}; the reference runtime does")

@@ -33,7 +33,8 @@ class FastModel:
 
     model      in float32 or bfloat16 on the CPU; the arithmetic is in float32
     edition    "exact": only the order of sums differs from the reference; "int8": another model
-    threads    None takes PyTorch's number for a large model and one for a small one
+    threads    at most the machine's; None takes PyTorch's number for a large model and one for a
+               small one; no bit of a result depends on it
 
     Raises ValueError for a model that the compiled pass cannot run.
     """
@@ -51,18 +52,14 @@ class FastModel:
         head = model.get_output_embeddings()
         self.vocabulary = len(head.weight)
         self.max_positions = int(model.config.max_position_embeddings)
-        self.set_threads(threads)
+        self._calls = Threads.of(threads, self.weights.nbytes)
+        self.threads = self._calls.count
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
         self.usage, self._memory = Usage(), BranchMemory(CHUNK_ROWS)
         entries = -(-(min(self.max_positions, 1024) + SCRATCH) // COLUMNS) * COLUMNS
         self._buffers = self.weights.buffers(entries)
-
-    def set_threads(self, threads: int | None) -> None:
-        """Compute on so many threads, or as many as the machine has; no bit of a result changes."""
-        self._calls = Threads.of(threads, self.weights.nbytes)
-        self.threads = self._calls.count
 
     @property
     def runtime(self) -> str:
@@ -153,17 +150,13 @@ class FastModel:
         memory, weights = self._memory, self.weights
         start = memory.used
         self._reserve(start + len(plan.tokens) + sizes[2])
-        root_path = np.array(memory.paths(plan.parents, start)[-1])
+        root_path = np.array(memory.paths(plan.parents)[-1])
         began = self._calls.start()
         nodes, scores, reads, logits, passes = self._calls.grow(
             (plan.positions[0], start, len(memory.committed), root_path),
-            np.array(plan.tokens),
-            limits,
-            sampling,
-            (keys, self._ids),
+            *(np.array(plan.tokens), limits, sampling, (keys, self._ids)),
             (weights.shape, weights.tables, weights.layers, weights.head),
-            self._buffers,
-            sizes,
+            *(self._buffers, sizes),
         )
         choices.check_finite(passes, self.name)
         rows = len(plan.tokens) + reads.shape[1]
@@ -187,10 +180,8 @@ class FastModel:
         """See `Network`."""
         keys, values = self._buffers
         entries, places = np.array(sources), np.arange(first, first + len(sources))
-        (from_panel, from_column), (panel, column) = (
-            np.divmod(one, COLUMNS) for one in (entries, places)
-        )
-        keys[:, :, panel, :, column] = keys[:, :, from_panel, :, from_column]
+        panels, columns = entries // COLUMNS, entries % COLUMNS
+        keys[:, :, places // COLUMNS, :, places % COLUMNS] = keys[:, :, panels, :, columns]
         values[:, :, :, places] = values[:, :, :, entries]
 
     def run_rows(

@@ -102,21 +102,21 @@ def replace_head(weights: Weights, rows: Tensor) -> Weights:
 
 def stack_panels(layers: Iterable[Linear], edition: str, count: int = 1) -> Panels:
     """The panels of one linear layer of each of `count` decoder layers, made one at a time."""
-    panels, biases = np.empty(0), []
+    panels, biases = np.empty(0), np.empty(0)
     for number, (weight, bias) in enumerate(layers):
         made = PANELS[edition](weight)
         if not number:
             panels = np.empty((count, *made.shape), made.dtype)
+            biases = np.zeros((count, len(made), COLUMNS), np.float32)
         panels[number] = made
-        biases.append(_columns(bias, len(made)))
-    return panels, np.stack(biases)
+        if bias is not None:
+            biases[number].reshape(-1)[: len(bias)] = bias
+    return panels, biases
 
 
 def _bytes(weight: Matrix) -> np.ndarray:
     """[outs, ins] to [panels, ins ÷ 32, 576], see `tiles`: in steps of which `block_steps` says."""
-    outs, ins = weight.shape
-    whole = np.zeros((-(-outs // COLUMNS) * COLUMNS, -(-ins // BLOCK) * BLOCK), np.float32)
-    whole[:outs, :ins] = weight
+    whole = _filled(weight, BLOCK)
     blocks = whole.reshape(len(whole), -1, BLOCK)
     numbers, step, low = block_steps(blocks)
     count = blocks.shape[1]
@@ -156,18 +156,14 @@ def _in_steps(
 
 def _panels(weight: Matrix) -> np.ndarray:
     """[outs, ins] to [panels, ins, 16]; missing outputs are zeros."""
-    outs, ins = weight.shape
-    whole = np.zeros((-(-outs // COLUMNS) * COLUMNS, ins), np.float32)
-    whole[:outs] = weight
-    return np.ascontiguousarray(whole.reshape(-1, COLUMNS, ins).transpose(0, 2, 1))
+    whole = _filled(weight)
+    return np.ascontiguousarray(whole.reshape(-1, COLUMNS, whole.shape[1]).transpose(0, 2, 1))
 
 
 PANELS = {"exact": _panels, "int8": _bytes}
 
 
-def _columns(values: Numbers | None, panels: int) -> np.ndarray:
-    """A value per output, [panels, 16]; zeros where there is none."""
-    whole = np.zeros(panels * COLUMNS, np.float32)
-    if values is not None:
-        whole[: len(values)] = values
-    return whole.reshape(panels, COLUMNS)
+def _filled(weight: Matrix, block: int = 1) -> Matrix:
+    """The weights of whole panels and blocks, with zeros behind the given ones."""
+    outs, ins = weight.shape
+    return np.pad(weight, ((0, -outs % COLUMNS), (0, -ins % block)))

@@ -136,14 +136,13 @@ class Katz:
         """
         if self._file_bytes() <= max_bytes:
             return self
-        counts = (int(level.counts.max(initial=0)) for level in self.levels[1:])
-        most = (self.order - 1) * max(counts, default=0)
-        smallest = self._thinned(most)._file_bytes()
-        if smallest > max_bytes:
-            raise ValueError(f"the unigrams alone take {smallest} bytes, allowed are {max_bytes}")
+        most = max((int(level.counts.max(initial=0)) for level in self.levels[1:]), default=0)
+        every = range((self.order - 1) * most + 1)
         raised = bisect_left(
-            range(most), True, key=lambda one: self._thinned(one)._file_bytes() <= max_bytes
+            every, True, key=lambda one: self._thinned(one)._file_bytes() <= max_bytes
         )
+        if raised == len(every):
+            raise ValueError(f"the unigrams alone take more than the allowed {max_bytes} bytes")
         return self._thinned(raised)
 
     def _thinned(self, raised: int) -> "Katz":
