@@ -7,15 +7,14 @@ repeats in turn.
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
+from itertools import product
 
-import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
-from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.measure.latency import time_passes
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
@@ -36,9 +35,9 @@ def products(target: CachedModel) -> dict[str, Run]:
     given = {rows: [torch.randn(rows, weight.shape[1]) for weight, _ in blocks] for rows in ROWS}
     halves = {rows: [x.bfloat16() for x in xs] for rows, xs in given.items()}
 
-    def run(product: Callable, convert: Callable, given: dict[int, list[Tensor]]) -> Run:
+    def run(multiply: Callable, convert: Callable, given: dict[int, list[Tensor]]) -> Run:
         made = [convert(*block) for block in blocks]
-        return lambda rows: list(map(product, given[rows], made))
+        return lambda rows: list(map(multiply, given[rows], made))
 
     pack = torch.ops.mkldnn._reorder_linear_weight
     packed, plain = torch.ops.mkldnn._linear_pointwise, torch.nn.functional.linear
@@ -65,25 +64,16 @@ def _in_int8(weight: Tensor, bias: Tensor | None) -> object:
     return torch.ops.quantized.linear_prepack(rounded, bias)
 
 
-def models(target: CachedModel) -> list[LanguageModel]:
-    """The target as it is, and compiled by Numba with weights of 32 and 8 bits."""
-    target.name = "pass: Hugging Face, float32"
-    whole = FastModel(target.model, "pass: Numba, weights in float32")
-    name = "pass: Numba, int8 (another model)"
-    return [target, whole, FastModel(target.model, name, edition="int8")]
-
-
-def timed(candidates: dict[str, Run], repeats: int) -> dict[str, list[float]]:
-    """Median milliseconds by candidate and rows."""
-    taken = {(name, rows): [] for name in candidates for rows in ROWS}
+def timed(candidates: dict[str, Run], repeats: int) -> pd.DataFrame:
+    """Seconds of every candidate and number of rows, in turn."""
+    found = []
     with torch.no_grad():
-        for repeat in range(-2, repeats):
-            for (name, rows), spent in taken.items():
-                began = time.perf_counter()
-                candidates[name](rows)
-                if repeat >= 0:
-                    spent.append(1000 * (time.perf_counter() - began))
-    return {name: [statistics.median(taken[name, rows]) for rows in ROWS] for name in candidates}
+        for _, (name, run), rows in product(range(repeats), candidates.items(), ROWS):
+            began = time.perf_counter()
+            run(rows)
+            seconds = time.perf_counter() - began
+            found.append({"model": name, "rows": rows, "seconds": seconds})
+    return pd.DataFrame(found)
 
 
 def main() -> None:
@@ -94,22 +84,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    np.random.seed(0)
     target = load_ladder(device="cpu").target
     with torch.no_grad():
-        candidates = products(target)
-    print(
-        f"| milliseconds by rows, {given.threads} threads | {' | '.join(map(str, ROWS))} |\n"
-        f"|---|{'---|' * len(ROWS)}"
-    )
+        tables = [timed(products(target), given.repeats)]
+    target.name = "pass: Hugging Face, float32"
+    whole = FastModel(target.model, "pass: Numba, weights in float32")
+    other = FastModel(target.model, "pass: Numba, int8 (another model)", edition="int8")
     options = {"repeats": given.repeats, "progress": False}
-    table = time_passes(models(target), ROWS, (CONTEXT // 2,), **options)
-    whole = {
-        name: [1000 * group[group.rows == rows].seconds.median() for rows in ROWS]
-        for name, group in table.groupby("model", sort=False)
-    }
-    for name, row in (timed(candidates, given.repeats) | whole).items():
-        print(f"| {name} | {' | '.join(f'{one:.2f}' for one in row)} |")
+    tables.append(time_passes([target, whole, other], ROWS, (CONTEXT // 2,), **options))
+    medians = pd.concat(tables).groupby(["model", "rows"], sort=False).seconds.median()
+    print(f"milliseconds by rows, {given.threads} threads")
+    print((1000 * medians).round(2).unstack().to_string())
 
 
 if __name__ == "__main__":

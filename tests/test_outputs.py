@@ -57,6 +57,7 @@ def test_a_place_that_cannot_be_written_is_found_before_measuring(module, link, 
         ("--out {0} --text {0}/../{1}", "which --text reads; name another"),
         ("--out {0}/long", "is no path (File name too long)"),
         ("--text {0}/loop/text", "is no path (Too many levels of symbolic links)"),
+        ("--out=", "--out: a path has a name, got ''"),
         ("--out ~nobody_of_this_name/x", "is no path (Could not determine home directory"),
     ],
 )
@@ -71,13 +72,6 @@ def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path)
         parser.parse_args(words)
     (line,) = str(refused.value).splitlines()
     assert said in line and len(line) < 400
-
-
-def test_an_empty_name_is_no_place():
-    parser = Parser("dance", "d")
-    parser.add_common("--out")
-    with pytest.raises(ValueError, match="--out: a path has a name, got ''"):
-        parser.parse_args(["--out", ""])
 
 
 def test_text_is_not_written_beside_a_pending_file_that_is_a_link(link, tmp_path, monkeypatch):

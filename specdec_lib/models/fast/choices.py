@@ -134,7 +134,7 @@ def rank_noisiest(scaled, tokens, k, key):
 
 
 @compiled()
-def match_rates(match, gaps):
+def child_rates(match, gaps):
     """The rates of a match table for children with these gaps; see `MatchTable.rate`."""
     edges, binned = match
     rates, last = np.empty(len(gaps)), binned.shape[1] - 1
@@ -159,4 +159,4 @@ def rank_row(logits, width, sampling, key, ids):
         return columns, np.empty(0)
     allowed, tokens = logits[columns].astype(np.float64), ids[columns]
     order, gaps = rank_noisiest((allowed - allowed.max()) / temperature, tokens, width, key)
-    return tokens[order], match_rates((edges, binned), gaps)
+    return tokens[order], child_rates((edges, binned), gaps)

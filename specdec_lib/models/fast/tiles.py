@@ -33,8 +33,8 @@ ROWS, TOGETHER = (8, 2) if WIDE and DOT_PRODUCTS else (4, 1)
 
 HERE = Path(__file__).parent
 COMPILED = (
-    *("tiles.py", "arithmetic.py", "attention.py"),
-    *("kernels.py", "choices.py", "compiled_trees.py", "../katz/trie.py"),
+    *("tiles.py", "arithmetic.py", "kernels.py"),
+    *("choices.py", "compiled_trees.py", "../katz/trie.py"),
 )
 DIGEST = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in COMPILED)).hexdigest()[:16]
 if not config.CACHE_DIR and os.access(HERE, os.W_OK):

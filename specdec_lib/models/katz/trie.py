@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from specdec_lib.models.fast.choices import gaps_of, match_rates, rank_noisiest
+from specdec_lib.models.fast.choices import child_rates, gaps_of, rank_noisiest
 from specdec_lib.models.fast.tiles import compiled
 from specdec_lib.models.katz.counts import Level
 
@@ -163,7 +163,7 @@ def choose_children(trie, vocabulary, window, k, warp, match, key):
     """
     if warp.temperature:
         tokens, gaps = rank_continuations(trie, vocabulary, window, k, warp, key)
-        return tokens, match_rates(match, gaps)
+        return tokens, child_rates(match, gaps)
     tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
     if warp.counted_at != 1.0:
         found = found**warp.counted_at
@@ -183,16 +183,6 @@ def path_tokens(nodes, node, window, order):
     kept = min(at, len(window))
     known[at - kept : at] = window[len(window) - kept :]
     return known[at - kept :]
-
-
-@compiled()
-def find_best(scores):
-    """The place of the largest score above 0, the first of a tie; −1 for none."""
-    best = -1
-    for place in range(len(scores)):
-        if scores[place] > (scores[best] if best >= 0 else 0.0):
-            best = place
-    return best
 
 
 @compiled()
@@ -219,8 +209,8 @@ def grow_guesses(trie, vocabulary, window, order, limits, warp, match, keys):
                 guesses[0, made], guesses[1, made] = tokens[child], node
                 guess_scores[made] = scores[node] * factors[child]
                 made += 1
-        found = find_best(guess_scores[:made]) if budget else node
-        if found < 0 or found == made or node + 1 == size:
+        found = np.argmax(guess_scores[:made]) if budget > 0 and made > 0 else node
+        if found == made or node + 1 == size or (budget > 0 and guess_scores[found] <= 0.0):
             return nodes[:2, : node + 1], scores[: node + 1]
         node += 1
         nodes[:2, node], scores[node] = guesses[:, found], guess_scores[found]
