@@ -31,7 +31,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import fast_model, load_model
-from specdec_lib.workload import Prompt, load_prompts
+from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 COMMON = {"vocab_size": 61, "initializer_range": 0.2}
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
@@ -110,6 +110,17 @@ def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, editi
             alone.forget()
             path = Context.of((*context.tokens, *tree.path_tokens(node)))
             assert torch.equal(together[node], alone.score(path, TokenTree.rooted(path))[0])
+
+
+def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(
+    ladder: Ladder, prompts: list[Prompt]
+) -> None:
+    context = Context.of(ladder.encode(prompts[0]))
+    tree = TokenTree.rooted(context).grown([5, 6, 7], [0, 0, 1], source="test", scores=[0.0] * 3)
+    together = ladder.target.score(context, tree)
+    longer = context.extended(tree.path_tokens(3))
+    ladder.target.forget()
+    assert not torch.equal(together[3], ladder.target.score(longer, TokenTree.rooted(longer))[0])
 
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
