@@ -8,9 +8,9 @@ import pytest
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.show import figures
 from specdec_lib.show.figures import bars, dots, lines, pieces, theme, trees
+from specdec_lib.show.figures.cells import share_of_roof
 from specdec_lib.show.figures.marks import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
-from specdec_lib.show.figures.roofline import share_of_roof
 from specdec_lib.show.figures.rows import _swi_marks
 
 LABELS = ["def", " f", " g", "\n"]
@@ -86,6 +86,8 @@ def test_marks_rename_and_take_no_interval_of_other_marks():
     wanted = [[1, "a", "", 0.4], [2, "b", "", 0.4]]
     assert found[["x", "series", "panel", "low"]].values.tolist() == wanted
     assert {"low", "high"}.isdisjoint(marks(table, "k", "rate").columns)
+    with pytest.raises(ValueError, match=r"low ≤ rate ≤ high must hold in every row, got \[0.4, "):
+        marks(table.assign(high=0.1), "k", "rate", ends="low rate high")
 
 
 def test_lanes_stand_beside_the_place_of_their_name():

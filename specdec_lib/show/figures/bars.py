@@ -38,7 +38,7 @@ def distributions(table: pd.DataFrame) -> go.Figure:
     return chart.titled("Probability of each outcome under each distribution")
 
 
-def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
+def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
     """Predicted speed-up by a chain's `length`, cross-hatched below plain decoding; the chosen one
     is in full colour.
 
@@ -54,7 +54,7 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
     add_bars(chart, rows, LENGTH_LOOKS, width=0.7)
     chart.axis("x", tickvals=list(table["length"]), showgrid=False)
     chart.start_at_zero("y", rows, 1.2, least=1.0)
-    return chart.titled(title or "Predicted speed-up of a chain, by its length", plain="y")
+    return chart.titled(title, plain="y")
 
 
 def paper_and_ours(

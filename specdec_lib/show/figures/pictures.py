@@ -25,7 +25,7 @@ COLUMNS = 92  # characters before a line is broken
 INSET = 8.0  # pixels left of the text
 
 
-def shapes(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
     """Shapes of trees from left to right, each under its name and its expected tokens per round;
     the shade of a node, and the number in it, is the probability that its whole path is accepted.
 

@@ -11,15 +11,16 @@ import pandas as pd
 from specdec_lib.drafts.cascade import converted
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned
 from specdec_lib.show import figures
-from specdec_lib.show.widgets.cascade_knobs import LENIENCES, TARGET, CascadeKnobs, Prices
+from specdec_lib.show.widgets import cascade_knobs as offered
+from specdec_lib.show.widgets.cascade_knobs import TARGET, CascadeKnobs, Prices
 from specdec_lib.show.widgets.panel import Panel, Shown, refusal_html, status
 
 Evaluate = Callable[[CascadeSetting, Prices, str], pd.DataFrame]
 Tune = Callable[..., Tuned]
 
-LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
 CONVENTIONS = {"increments": "as set: tokens added", "cumulative": "as in the paper: tokens so far"}
 TUNES = "looks for the setting of this order with the largest SWI, at these prices, on these texts"
+TUNE_SECONDS = 3.0
 TOLD = 20  # settings between two messages of the tuner
 
 
@@ -29,11 +30,9 @@ def cascade_explorer(
     *,
     prices: Prices,
     start: CascadeSetting,
-    texts: Sequence[str] = ("",),
-    presets: Mapping[str, CascadeSetting | Prices] | None = None,
-    tune: Tune | None = None,
-    tune_seconds: float = 3.0,
-    lengths: Sequence[int] = LENGTHS,
+    texts: Sequence[str],
+    presets: Mapping[str, CascadeSetting | Prices],
+    tune: Tune,
 ) -> Panel:
     """Knobs for a cascade over `figures.rivals`: its order, an entry of the K matrix each,
     lenience, and what a pass of each model costs.
@@ -42,29 +41,24 @@ def cascade_explorer(
     drafters    their names, strongest first; Max-Gram stays last in every order
     prices      of a pass over that of a target pass, at which the price knobs start
     start       the setting at first, in increments
-    texts       names that `evaluate` knows: a knob where there are several
+    texts       names that `evaluate` knows
     presets     buttons by name, each for a setting or for prices
     tune        as `replay.Replays.tune`; its button turns the knobs to the answer, or to the best
-                setting that was tried within `tune_seconds`
-    lengths     what an entry may be
+                setting that was tried within TUNE_SECONDS
 
     The knobs are order, k00, k01, … (row, column), lenience, exempt, price_<model>, and texts.
-    Raises ValueError if there is no drafter, or the knobs do not offer a setting or price at the
-    start or of a preset.
+    Raises ValueError if there is no drafter or text, or the knobs do not offer a setting or price
+    at the start or of a preset.
     """
-    knobs = CascadeKnobs(tuple(drafters), dict(prices), tuple(lengths), tuple(texts))
+    knobs = CascadeKnobs(tuple(drafters), dict(prices), tuple(texts))
     at = knobs.values_of(start)
-    turns = {
-        name: knobs.values_of(one) if isinstance(one, CascadeSetting) else knobs.price_values(one)
-        for name, one in (presets or {}).items()
-    }
+    turns = {name: knobs.values_of(one) for name, one in presets.items()}
     for name in texts:
         evaluate(start, prices, name)  # it remembers these texts, and is quick from now on
-    button = {"tune": ipywidgets.Button(description="tune", tooltip=TUNES)} if tune else {}
-    draw = partial(_draw, knobs, evaluate)
-    panel = Panel(knobs.widgets(at, turns.values()) | button, draw, presets=turns)
-    if tune:
-        button["tune"].on_click(partial(_turn_to_best, panel, knobs, evaluate, tune, tune_seconds))
+    button = ipywidgets.Button(description="tune", tooltip=TUNES)
+    made = knobs.widgets(at, turns.values()) | {"tune": button}
+    panel = Panel(made, partial(_draw, knobs, evaluate), presets=turns)
+    button.on_click(partial(_turn_to_best, panel, knobs, evaluate, tune))
     return panel
 
 
@@ -110,12 +104,7 @@ class _TimeUpError(Exception):
 
 
 def _turn_to_best(
-    panel: Panel,
-    knobs: CascadeKnobs,
-    evaluate: Evaluate,
-    tune: Tune,
-    seconds: float,
-    button: ipywidgets.Button,
+    panel: Panel, knobs: CascadeKnobs, evaluate: Evaluate, tune: Tune, button: ipywidgets.Button
 ) -> None:
     """Run the tuner from where the knobs are, show how far it is, and turn them to its answer."""
     setting, prices, texts = knobs.meaning(panel.values())
@@ -128,23 +117,22 @@ def _turn_to_best(
             most = max(swi for swi, _ in tried)
             words = f"tuning: {len(tried)} settings tried, SWI {most:.3f} so far"
             panel.words.value = status(f"<p>{words}</p>")
-        if time.perf_counter() - began > seconds:
+        if time.perf_counter() - began > TUNE_SECONDS:
             raise _TimeUpError
 
     button.disabled = True
-    choices = {"lengths": knobs.lengths, "leniences": LENIENCES, "starts": [setting]}
+    choices = {"lengths": offered.LENGTHS, "leniences": offered.LENIENCES, "starts": [setting]}
     try:
         report(setting, float(evaluate(setting, prices, texts).swi.iloc[0]))
         best = tune(setting.drafters, prices, texts, **choices, tell=report).setting
-        turned = knobs.values_of(best)
     except _TimeUpError:
-        turned = knobs.values_of(max(tried, key=lambda one: one[0])[1])
+        best = max(tried, key=lambda one: one[0])[1]
         end = "stopped there: press again to go on"
     except ValueError as problem:
         panel.words.value = refusal_html(problem)
         return
     finally:
         button.disabled = False
-    panel.turn(**turned)
+    panel.turn(**knobs.values_of(best))
     took = f"{len(tried)} settings tried in {time.perf_counter() - began:.1f} s"
     panel.words.value += status(f"<p>the best of {took}, on these very texts; {end}</p>")
