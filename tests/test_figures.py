@@ -7,7 +7,7 @@ import pytest
 
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import bars, dots, lines, pieces, theme, trees
+from specdec_lib.show.figures import dots, lines, pieces, theme, trees
 from specdec_lib.show.figures.cells import share_of_roof
 from specdec_lib.show.figures.marks import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
@@ -139,13 +139,6 @@ def test_prompts_are_ranked_by_the_leading_method(method, order):
     other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
     found = lines._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
     assert found.sort_values("rank")["prompt"].tolist() == order
-
-
-def test_ours_has_an_interval_and_the_papers_has_none():
-    columns = "sampling method paper ours ours_low ours_high"
-    found = bars._paper_marks(rows(columns, ("greedy", "staged", 3.16, 2.5, 2.25, 3.0)))
-    assert found["series"].tolist() == ["paper", "ours"]
-    assert found["low"].isna().tolist() == [True, False]
 
 
 def test_the_share_of_the_roof_is_of_the_lower_limit():

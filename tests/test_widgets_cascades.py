@@ -19,7 +19,7 @@ from specdec_lib.measure.replay import (
 )
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.tuning import replayed_swi
-from specdec_lib.show.widgets import cascade_explorer, cascade_knobs, explore_cascades
+from specdec_lib.show.widgets import cascade_explorer, explore_cascades
 
 K = ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 NAMES = ("middle", "draft", MAX_GRAM)
@@ -185,10 +185,10 @@ def test_tried_and_accepted_are_counted_round_by_round():
 
 def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked, monkeypatch):
     monkeypatch.setattr(explore_cascades, "TUNE_SECONDS", 600.0)
-    monkeypatch.setattr(cascade_knobs, "LENGTHS", (0, 1, 2, 4, 10))
+    monkeypatch.setattr(explore_cascades, "LENGTHS", (0, 1, 2, 4, 10))
     panel = explorer(replays.beside, start=OURS, tune=replays.tune)
     panel.knobs["tune"].click()
-    choices = {"lengths": cascade_knobs.LENGTHS, "leniences": cascade_knobs.LENIENCES}
+    choices = {"lengths": explore_cascades.LENGTHS, "leniences": explore_cascades.LENIENCES}
     found = replays.tune(NAMES, PRICES, "one", starts=[OURS], **choices)
     assert found.swi >= replays.swi(OURS, PRICES, "one")
     at = panel.values()
