@@ -41,12 +41,6 @@ def test_white_space_is_visible_and_markup_and_long_labels_are_kept_out():
     assert theme.wrap("a<b c", 4) == "a&lt;b<br>c"
 
 
-@pytest.mark.parametrize("path, bonus", [((), None), ((1, 3), None), ((1,), " end"), ((), " end")])
-def test_a_tree_is_drawn_with_its_path_and_the_targets_own_token(path, bonus):
-    figure = figures.tree(SMALL, labels=LABELS, path=path, bonus=bonus, title="one <round>")
-    assert ("target" in {trace.name for trace in figure.data}) == (bonus is not None)
-
-
 def test_no_two_boxes_of_a_crowded_tree_overlap():
     crowded = TokenTree(0, (1,))
     for node in range(31):

@@ -75,21 +75,16 @@ def guessers_of(ladder: Ladder) -> list[str]:
 
 
 class DraftTrial:
-    """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
-
-    max_new_tokens    of a text, at most
-    Raises ValueError if there is no prompt.
+    """Drafts tried on texts of one ladder; it remembers texts and generations.  Raises ValueError
+    if there is no prompt.
     """
 
-    def __init__(
-        self, ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int = NEW_TOKENS
-    ) -> None:
+    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt]) -> None:
         if not prompts:
             raise ValueError("an explorer needs a prompt, got none")
-        self.ladder, self.max_new_tokens = ladder, max_new_tokens
-        self.prompts = {prompt.name: prompt for prompt in prompts}
+        self.ladder, self.prompts = ladder, {prompt.name: prompt for prompt in prompts}
         remember = lru_cache(REMEMBERED)
-        write = partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
+        write = partial(replay.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
         self._encode, self._own_text = remember(ladder.encode), remember(write)
         self._remembered = remember(self._follow)
 
@@ -98,11 +93,11 @@ class DraftTrial:
         ValueError if there is no room for a new token after it.
         """
         tokens = self._encode(self._prompt(at) or at["text"])
-        most = self.ladder.target.max_positions - self.max_new_tokens
+        most = self.ladder.target.max_positions - NEW_TOKENS
         if not 0 < len(tokens) <= most:
             raise ValueError(
-                f"a text of 1 to {most} tokens leaves room for {self.max_new_tokens} more, got"
-                f" {len(tokens)} tokens"
+                f"a text of 1 to {most} tokens leaves room for {NEW_TOKENS} more, got {len(tokens)}"
+                " tokens"
             )
         return Context.of(tokens)
 
