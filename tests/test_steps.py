@@ -161,7 +161,7 @@ def test_the_numbers_of_a_draft_inside_another_are_not_told_as_what_decided(draf
 
 
 @pytest.mark.parametrize("siblings, rule", [("ranked", look_up), ("distinct", reject)])
-def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings, rule):
+def test_a_staged_drafts_numbers_are_those_of_the_draft_inside(siblings, rule, unchecked):
     inner = TreeDraft(DRAFT, budget=5, siblings=siblings)
     drafts = inner, StagedTree(inner, ChainDraft(TARGET, 2))
     for seed in range(20):
