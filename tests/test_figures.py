@@ -7,10 +7,10 @@ import pytest
 
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import bars, dots, lines, pieces, theme, trees
+from specdec_lib.show.figures import dots, lines, pieces, theme, trees
+from specdec_lib.show.figures.cells import share_of_roof
 from specdec_lib.show.figures.marks import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
-from specdec_lib.show.figures.roofline import share_of_roof
 from specdec_lib.show.figures.rows import _swi_marks
 
 LABELS = ["def", " f", " g", "\n"]
@@ -39,12 +39,6 @@ def test_white_space_is_visible_and_markup_and_long_labels_are_kept_out():
     assert theme.visible("internal_function", 12) == "internal_fu…"
     assert theme.escape("$<b>&") == "&#36;&lt;b&gt;&amp;"
     assert theme.wrap("a<b c", 4) == "a&lt;b<br>c"
-
-
-@pytest.mark.parametrize("path, bonus", [((), None), ((1, 3), None), ((1,), " end"), ((), " end")])
-def test_a_tree_is_drawn_with_its_path_and_the_targets_own_token(path, bonus):
-    figure = figures.tree(SMALL, labels=LABELS, path=path, bonus=bonus, title="one <round>")
-    assert ("target" in {trace.name for trace in figure.data}) == (bonus is not None)
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
@@ -86,6 +80,8 @@ def test_marks_rename_and_take_no_interval_of_other_marks():
     wanted = [[1, "a", "", 0.4], [2, "b", "", 0.4]]
     assert found[["x", "series", "panel", "low"]].values.tolist() == wanted
     assert {"low", "high"}.isdisjoint(marks(table, "k", "rate").columns)
+    with pytest.raises(ValueError, match=r"low ≤ rate ≤ high must hold in every row, got \[0.4, "):
+        marks(table.assign(high=0.1), "k", "rate", ends="low rate high")
 
 
 def test_lanes_stand_beside_the_place_of_their_name():
@@ -137,13 +133,6 @@ def test_prompts_are_ranked_by_the_leading_method(method, order):
     other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
     found = lines._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
     assert found.sort_values("rank")["prompt"].tolist() == order
-
-
-def test_ours_has_an_interval_and_the_papers_has_none():
-    columns = "sampling method paper ours ours_low ours_high"
-    found = bars._paper_marks(rows(columns, ("greedy", "staged", 3.16, 2.5, 2.25, 3.0)))
-    assert found["series"].tolist() == ["paper", "ours"]
-    assert found["low"].isna().tolist() == [True, False]
 
 
 def test_the_share_of_the_roof_is_of_the_lower_limit():

@@ -19,7 +19,7 @@ from specdec_lib.measure.replay import (
 )
 from specdec_lib.measure.replay.recording import Choices
 from specdec_lib.measure.replay.tuning import replayed_swi
-from specdec_lib.show.widgets import cascade_explorer
+from specdec_lib.show.widgets import cascade_explorer, explore_cascades
 
 K = ((5, 14, 10), (0, 1, 10), (0, 0, 10))
 NAMES = ("middle", "draft", MAX_GRAM)
@@ -42,10 +42,8 @@ def recording(name: str, seed: int, length: int = 60) -> Recording:
         worth[np.arange(length), chosen] = 1.0
         return Choices(chosen, tuple(dict(enumerate(row)) for row in worth.tolist()))
 
-    copies = tuple(
-        tuple(token if dice.random() < 0.4 else 0 for token in text[place : place + 64])
-        for place in range(length)
-    )
+    ahead = (text[place : place + 64] for place in range(length))
+    copies = tuple(tuple(t if dice.random() < 0.4 else 0 for t in one) for one in ahead)
     models = {"middle": choices(0.9), "draft": choices(0.7)}
     return Recording(name, Sampler(0.0), text, models, copies)
 
@@ -81,13 +79,18 @@ def evaluate():
     return Evaluation()
 
 
-def explorer(evaluate, **options):
-    return cascade_explorer(evaluate, NAMES, **{"prices": PRICES, "start": START} | options)
+def refuse(*_: object, **__: object) -> Tuned:
+    raise ValueError("no <text>")
+
+
+def explorer(evaluate, drafters=NAMES, **options):
+    given = {"prices": PRICES, "start": START, "texts": ("one",), "presets": {}, "tune": refuse}
+    return cascade_explorer(evaluate, drafters, **given | options)
 
 
 def test_the_explorer_starts_at_its_setting_and_shows_it_in_both_conventions(evaluate):
     panel = explorer(evaluate)
-    assert evaluate.calls[-1] == (START, PRICES, "")
+    assert evaluate.calls[-1] == (START, PRICES, "one")
     rows = [line.split() for line in panel.words.value.splitlines()[1:]]
     assert rows[0] == ["target", "5", "14", "10", "5", "19", "29"]
     assert rows[1][:7] == ["middle", "0", "1", "10", "0", "1", "11"]
@@ -109,8 +112,6 @@ def test_every_knob_means_what_it_says(evaluate, drawn):
     setting = CascadeSetting(NAMES, ((5, 0, 10), (0, 4, 10), (0, 0, 10)), 3.0, False)
     assert evaluate.calls[-1] == (setting, PRICES | {"draft": 0.5}, "other")
     assert drawn.named("rivals", "title").endswith("lenience 3, other")
-    panel.buttons["reset"].click()
-    assert evaluate.calls[-1] == (START, PRICES, "one")
 
 
 def test_presets_turn_the_setting_or_the_prices(evaluate):
@@ -118,20 +119,18 @@ def test_presets_turn_the_setting_or_the_prices(evaluate):
     panel = explorer(evaluate, presets={"pair": pair, "cheap": {"middle": 0.05, "draft": 0.01}})
     panel.buttons["pair"].click()
     whole = CascadeSetting(NAMES, ((0, 2, 10), (0, 0, 0), (0, 0, 5)), 2.0)
-    assert evaluate.calls[-1] == (whole, PRICES, "")
+    assert evaluate.calls[-1] == (whole, PRICES, "one")
     panel.buttons["cheap"].click()
-    assert evaluate.calls[-1] == (whole, {"target": 1.0, "middle": 0.05, "draft": 0.01}, "")
+    assert evaluate.calls[-1] == (whole, {"target": 1.0, "middle": 0.05, "draft": 0.01}, "one")
 
 
 @pytest.mark.parametrize(
     "drafters, options, message",
     [
-        ((), {}, "needs a drafter"),
-        (NAMES, {"texts": ()}, "and 0 texts"),
+        ((), {"texts": ()}, "got 0 drafters and 0 texts"),
         (NAMES, {"prices": {"target": 1.0, "draft": 0.2}}, "middle has none"),
         (("draft", MAX_GRAM), {}, "are draft, Max-Gram, the setting has middle"),
         (NAMES, {"start": replace(START, matrix=((1, 0, 0), (1, 0, 0), (0, 0, 0)))}, "triangular"),
-        (NAMES, {"lengths": (0, 1, 5, 10)}, r"row 0 is \(5, 14, 10\)"),
         (NAMES, {"start": replace(START, lenience=7.0)}, "lenience is one of .*, got 7.0"),
         (NAMES, {"presets": {"half": {"draft": 0.1}}}, "for middle, draft, middle has none"),
         (NAMES, {"presets": {"odd": ODD}}, r"row 0 is \(7, 0, 0\)"),
@@ -139,7 +138,7 @@ def test_presets_turn_the_setting_or_the_prices(evaluate):
 )
 def test_an_explorer_that_starts_nowhere_is_refused(evaluate, drafters, options, message):
     with pytest.raises(ValueError, match=message):
-        cascade_explorer(evaluate, drafters, **{"prices": PRICES, "start": START} | options)
+        explorer(evaluate, drafters, **options)
 
 
 def test_prices_change_the_numbers_as_the_replay_has_it(replays, drawn):
@@ -184,12 +183,12 @@ def test_tried_and_accepted_are_counted_round_by_round():
     assert (played.emitted, played.tried, played.accepted) == ((3, 1), 4, 3)
 
 
-def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked):
-    lengths = (0, 1, 2, 4, 10)
-    tuner = {"tune": replays.tune, "tune_seconds": 600.0, "lengths": lengths}
-    panel = explorer(replays.beside, start=OURS, texts=list(replays.texts), **tuner)
+def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked, monkeypatch):
+    monkeypatch.setattr(explore_cascades, "TUNE_SECONDS", 600.0)
+    monkeypatch.setattr(explore_cascades, "LENGTHS", (0, 1, 2, 4, 10))
+    panel = explorer(replays.beside, start=OURS, tune=replays.tune)
     panel.knobs["tune"].click()
-    choices = {"lengths": lengths, "leniences": (1.0, 2.0, 3.0, 5.0, 10.0)}
+    choices = {"lengths": explore_cascades.LENGTHS, "leniences": explore_cascades.LENIENCES}
     found = replays.tune(NAMES, PRICES, "one", starts=[OURS], **choices)
     assert found.swi >= replays.swi(OURS, PRICES, "one")
     at = panel.values()
@@ -197,25 +196,19 @@ def test_the_tuner_turns_the_knobs_to_its_answer(replays, unchecked):
     assert f"SWI {found.swi:.2f}" in panel.words.value and not panel.knobs["tune"].disabled
 
 
-def test_the_tuner_is_stopped_when_its_time_is_up_and_keeps_the_best_so_far(replays):
-    tuner = {"tune": replays.tune, "tune_seconds": 0.0}
-    panel = explorer(replays.beside, start=OURS, texts=("one",), **tuner)
+def test_the_tuner_is_stopped_when_its_time_is_up_and_keeps_the_best_so_far(replays, monkeypatch):
+    monkeypatch.setattr(explore_cascades, "TUNE_SECONDS", 0.0)
+    panel = explorer(replays.beside, start=OURS, tune=replays.tune)
     before = panel.values()
     panel.knobs["tune"].click()
     assert panel.values() == before and "the best of 1 settings" in panel.words.value
 
 
-@pytest.mark.parametrize("answer, words", [(None, "no &lt;text&gt;"), (ODD, "row 0 is (7, 0, 0)")])
-def test_a_tuner_that_refuses_or_answers_what_no_knob_has_is_quoted(evaluate, answer, words):
-    def tune(*_: object, **__: object) -> Tuned:
-        if answer is None:
-            raise ValueError("no <text>")
-        return Tuned(answer, 1.0, 1)
-
-    panel = explorer(evaluate, tune=tune)
+def test_a_tuner_that_refuses_is_quoted(evaluate):
+    panel = explorer(evaluate)
     before = panel.values()
     panel.knobs["tune"].click()
-    assert words in panel.words.value and panel.values() == before
+    assert "no &lt;text&gt;" in panel.words.value and panel.values() == before
     assert not panel.knobs["tune"].disabled
 
 

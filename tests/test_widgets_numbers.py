@@ -55,14 +55,9 @@ def rates(drawn):
     return acceptance_explorer(GUESSES, ROUNDS, start=start)
 
 
-@pytest.mark.parametrize("by", ["depth", "rank"])
-@pytest.mark.parametrize("per", ["node", "guess"])
+@pytest.mark.parametrize("by, per", [("depth", "node"), ("depth", "guess"), ("rank", "guess")])
 def test_the_rates_are_those_of_acceptance(rates, drawn, by, per):
-    rates.turn(draft="wide", by="siblings", per="guess")
-    if (by, per) == ("rank", "node"):
-        rates.turn(by=by, per=per)
-        assert "siblings differ in rank" in rates.words.value
-        return
+    rates.turn(by="siblings", per="guess")
     rates.turn(by=by, per=per)
     wanted, table = acceptance.rates(WIDE, ["temperature", by], per=per), drawn.given("acceptance")
     assert table.rate.tolist() == wanted.rate.tolist()
@@ -74,6 +69,8 @@ def test_per_guess_and_per_node_are_different_rates(rates, drawn):
     before = drawn.given("acceptance").rate[0]
     rates.knobs["per"].value = "guess"
     assert drawn.given("acceptance").rate[0] == pytest.approx(before / 2)
+    rates.turn(by="rank", per="node")
+    assert "siblings differ in rank" in rates.words.value
 
 
 def test_the_yields_are_those_of_acceptance_with_the_bonus_or_without(rates, drawn):
@@ -93,25 +90,17 @@ def test_the_words_hold_the_glossary_with_its_numbers(rates):
     assert per_round not in rates.words.value, "the control: words that stay the same"
 
 
-def test_few_at_risk_are_left_out_and_said(rates, drawn):
+def test_few_at_risk_are_left_out_and_said_and_where_all_are_the_figure_stays(rates, drawn):
     at_risk = acceptance.rates(WIDE, ["temperature", "depth"], per="node").at_risk
     assert at_risk.tolist() == [9, 7, 9, 5]
-    rates.knobs["least"].value = 5
-    assert len(drawn.given("acceptance")) == 4 and "not shown" not in rates.words.value
     rates.turn(line="nothing", least=20)
     assert "no rate rests on 20 at risk or more, the most is 18" in rates.words.value
-    assert len(drawn.given("acceptance")) == 4, "the figure stays"
-    rates.turn(least=10, line="temperature", draft="all")
-    assert "not shown: 2 with fewer than 10" in rates.words.value
-
-
-def test_a_choice_without_guesses_is_refused_and_the_figure_stays(rates, drawn):
-    before = drawn.given("acceptance")
+    assert len(drawn.given("acceptance")) == 4
     rates.turn(draft="narrow", temperature=0.0)
     assert "there is no guess of draft narrow, temperature 0.0" in rates.words.value
-    assert drawn.given("acceptance") is before
-    rates.buttons["reset"].click()
-    assert drawn.given("acceptance").equals(before)
+    assert len(drawn.given("acceptance")) == 4
+    rates.turn(least=10, line="temperature", draft="all", temperature="all")
+    assert "not shown: 2 with fewer than 10" in rates.words.value
 
 
 def test_loops_are_told_apart_in_order(rates, drawn):

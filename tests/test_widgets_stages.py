@@ -8,6 +8,7 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.show.widgets import stage_explorer
+from specdec_lib.show.widgets.trying import NEW_TOKENS
 from specdec_lib.workload import seeds
 
 START = {"budget": 4, "depth": 3, "scout_budget": 4}
@@ -15,7 +16,7 @@ START = {"budget": 4, "depth": 3, "scout_budget": 4}
 
 @pytest.fixture
 def stages(drawn, ladder, prompts):
-    return stage_explorer(ladder, prompts[:2], start=START, max_new_tokens=12)
+    return stage_explorer(ladder, prompts[:2], start=START)
 
 
 def metric(drawn, name):
@@ -28,7 +29,7 @@ def test_the_stages_counts_are_those_of_real_rounds(stages, drawn, ladder, promp
     one = TreeDraft(ladder.draft, budget=4, depth=3, match=ladder.match("draft", Sampler(0.0)))
     two = StagedTree(one, stacks.scout(ladder, Sampler(0.0), budget=4), guided=2)
     for place, draft in enumerate((one, two), 1):
-        limits = {"stop_tokens": ladder.stop_tokens, "max_new_tokens": 12}
+        limits = {"stop_tokens": ladder.stop_tokens, "max_new_tokens": NEW_TOKENS}
         chance = Chance(seeds(prompts[:1], 0)[0], Sampler(0.0))
         played = decode(ladder.target, draft, ladder.encode(prompts[0]), chance, **limits)
         passes = sum(used.usage["draft"].passes for used in played.rounds) / len(played.rounds)

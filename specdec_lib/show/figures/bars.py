@@ -11,12 +11,8 @@ from specdec_lib.show.figures.forms import add_bars, add_dots
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
 from specdec_lib.show.figures.theme import GAIN, LOSS, PAPERS, Look, looks, short, visible
 
-LENGTH_LOOKS = {
-    "faster": Look(GAIN, hatch="/"),
-    "slower": Look(LOSS, hatch="x"),
-    "faster, chosen": Look(GAIN, hatch="/", full=True),
-    "slower, chosen": Look(LOSS, hatch="x", full=True),
-}
+PAYS = {"faster": Look(GAIN, hatch="/"), "slower": Look(LOSS, hatch="x")}
+LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one in PAYS.items()}
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
@@ -38,7 +34,7 @@ def distributions(table: pd.DataFrame) -> go.Figure:
     return chart.titled("Probability of each outcome under each distribution")
 
 
-def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Figure:
+def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
     """Predicted speed-up by a chain's `length`, cross-hatched below plain decoding; the chosen one
     is in full colour.
 
@@ -54,7 +50,7 @@ def chain_lengths(table: pd.DataFrame, *, length: int, title: str = "") -> go.Fi
     add_bars(chart, rows, LENGTH_LOOKS, width=0.7)
     chart.axis("x", tickvals=list(table["length"]), showgrid=False)
     chart.start_at_zero("y", rows, 1.2, least=1.0)
-    return chart.titled(title or "Predicted speed-up of a chain, by its length", plain="y")
+    return chart.titled(title, plain="y")
 
 
 def paper_and_ours(
@@ -74,24 +70,19 @@ def paper_and_ours(
              `ours_high` (an interval)
     """
     check(table, "sampling method", "paper ours")
-    rows, methods = _paper_marks(table), names_of(table["method"])
+    place, methods = lanes(table, "method"), names_of(table["method"])
+    interval = "ours_low ours ours_high" if {"ours_low", "ours_high"} <= set(table) else ""
     better = "lower" if lower_is_better else "higher"
-    chart = Chart(rows["panel"], wide=92 * len(methods), y=f"{y_title} ({better} is better)")
-    paper, ours = (replace(one, hatch="") for one in looks(("paper", "ours")).values())
-    for name, look, way in ("paper", paper, paper_by), ("ours", replace(ours, full=True), by):
-        add_bars(chart, rows[rows["series"] == name], {name: look}, width=0.36, by=way)
+    wide, y = 92 * len(methods), f"{y_title} ({better} is better)"
+    chart, drawn = Chart(table["sampling"].map(str), wide=wide, y=y), []
+    for name, aside, ends, way in ("paper", -0.2, "", paper_by), ("ours", 0.2, interval, by):
+        rows = marks(table, place + aside, name, text=name, ends=ends, panel="sampling")
+        look = replace(looks([name])[name], full=name == "ours")
+        add_bars(chart, rows.assign(series=name), {name: look}, width=0.36, by=way)
+        drawn.append(rows)
     chart.name_places("x", methods, longest=12)
-    chart.start_at_zero("y", rows, 1.1)
+    chart.start_at_zero("y", pd.concat(drawn), 1.1)
     return chart.titled(title)
-
-
-def _paper_marks(table: pd.DataFrame) -> pd.DataFrame:
-    """Two marks per method: the paper's, and ours with its interval if there is one."""
-    place, panel = lanes(table, "method"), {"panel": "sampling"}
-    ends = "ours_low ours ours_high" if {"ours_low", "ours_high"} <= set(table) else ""
-    paper = marks(table, place - 0.2, "paper", text="paper", **panel).assign(series="paper")
-    ours = marks(table, place + 0.2, "ours", ends=ends, text="ours", **panel).assign(series="ours")
-    return pd.concat([paper, ours], ignore_index=True)
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:

@@ -1,18 +1,21 @@
-"""Charts over two quantities: cells with numbers in them, and the map of break-even."""
+"""Charts over two quantities: cells with numbers in them, the map of break-even, the roofline."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
-from specdec_lib.show.figures.marks import check, check_grid, marks, names_of
-from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, tint, wrap
+from specdec_lib.show.figures.forms import MEASURED, PREDICTED, TWO_SIDED, add_cells, add_dots
+from specdec_lib.show.figures.marks import check, check_among, check_grid, marks, names_of
+from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
 PAIR, HERE = "our pairs, rates counted and costs measured", "here"
+KINDS = {"paper": Look(INK, symbol="diamond-open"), "ours": Look(GAIN)}  # of a roofline's points
 MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="star")}
 
 
@@ -77,11 +80,7 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
 
 
 def break_even(
-    table: pd.DataFrame,
-    points: pd.DataFrame,
-    *,
-    here: tuple[float, float] | None = None,
-    title: str = "",
+    table: pd.DataFrame, points: pd.DataFrame, *, title: str, here: Sequence[float] = ()
 ) -> go.Figure:
     """Predicted speed-up over acceptance rate and what a draft pass costs, as levels; the thick
     line is where speculation stops paying.
@@ -107,7 +106,7 @@ def break_even(
         chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look, **beside)
     chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
     chart.axis("y", range=[grid.index.min(), grid.index.max()], showgrid=False)
-    return chart.titled(title or "Predicted speed-up of the best chain, by rate and cost")
+    return chart.titled(title)
 
 
 def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
@@ -125,3 +124,74 @@ def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
     line = {"width": 3.5, "color": LOSS}
     look = {"showscale": False, "name": "break-even, predicted", "hoverinfo": "skip"}
     chart.add(go.Contour(**place, contours=even, line=line, **look))
+
+
+def roofline(
+    table: pd.DataFrame, *, bytes_per_second: float, flops_per_second: float, name: str
+) -> go.Figure:
+    """Points under a machine's bandwidth line and compute roof, each with its share of the lower of
+    the two at its place.
+
+    table                               `point` (its name), `intensity` (FLOP/byte),
+                                        `flops_per_second`, `kind` ("paper", "ours")
+    bytes_per_second, flops_per_second  the most that the machine moves and computes
+    name                                the machine's
+    Source: Williams, Waterman and Patterson 2009.
+    """
+    check(table, "", "point intensity flops_per_second kind")
+    bandwidth, roof = float(bytes_per_second), float(flops_per_second)
+    numbers = table[["flops_per_second", "intensity"]]
+    (slowest, least), (fastest, most) = numbers.min(), numbers.max()
+    if not min(bandwidth, roof, slowest, least) > 0:
+        raise ValueError(
+            "bytes and FLOP per second, of machine and points, and intensities are above 0, got"
+            f" down to {min(bandwidth, roof, slowest, least)}"
+        )
+    check_among("a point's kind", table["kind"], KINDS)
+    ridge = roof / bandwidth
+    xs = 0.4 * min(ridge, least), 20 * max(ridge, most)
+    ys = 0.4 * min(bandwidth * xs[0], slowest), 2.5 * max(roof, fastest)
+    names = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
+    chart = Chart(high=416, x=names[0], y=names[1])
+    _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])
+    texts = []
+    for row, share in zip(table.itertuples(), share_of_roof(table, bandwidth, roof), strict=True):
+        limit = "bandwidth line" if row.intensity < ridge else "compute roof"
+        digits = 0 if share >= 0.01 else 2
+        texts.append(f"{escape(row.point)}, {100 * share:.{digits}f} % of the {limit}")
+    rows = marks(table, "intensity", "flops_per_second", series="kind").assign(text=texts)
+    for kind, way in ("paper", MEASURED), ("ours", PREDICTED):
+        add_dots(chart, rows[rows["series"] == kind], {kind: KINDS[kind]}, size=11, by=way)
+    chart.figure.update_traces(textposition="bottom right", selector={"mode": "markers+text"})
+    for axis, ends in (("x", xs), ("y", ys)):
+        low, high = map(math.log10, ends)
+        ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
+        words = [theme.with_prefix(tick, "").strip() for tick in ticks]
+        chart.axis(axis, type="log", range=[low, high], tickvals=ticks, ticktext=words)
+    return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
+
+
+def share_of_roof(table: pd.DataFrame, bandwidth: float, roof: float) -> pd.Series:
+    """Each point's operations per second, as a share of what the machine allows at its place."""
+    allowed = (bandwidth * table["intensity"]).clip(upper=roof)
+    return table["flops_per_second"] / allowed
+
+
+def _draw_roof(
+    figure: go.Figure, bandwidth: float, roof: float, xs: tuple[float, float], bottom: float
+) -> None:
+    """The slope, the roof and the ridge between them, with words at each."""
+    ridge = roof / bandwidth
+    quiet = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    solid, dotted = {"color": INK, "width": 2.5}, {"color": INK, "dash": "dot", "width": 1.2}
+    heights = [bandwidth * xs[0], roof, roof]
+    figure.add_scatter(x=[xs[0], ridge, xs[1]], y=heights, line=solid, **quiet)
+    figure.add_scatter(x=[ridge, ridge], y=[bottom, roof], line=dotted, **quiet)
+    middle = math.sqrt(xs[0] * ridge)
+    for x, y, text, side in (
+        (middle, bandwidth * middle, f"{theme.with_prefix(bandwidth, 'B/s')} ", "right"),
+        (xs[1], roof, theme.with_prefix(roof, "FLOP/s"), "right"),
+        (ridge, bottom, f"ridge {ridge:.3g} FLOP/byte", "left"),
+    ):
+        place = {"x": math.log10(x), "y": math.log10(y), "xanchor": side, "yanchor": "bottom"}
+        figure.add_annotation(text=text, showarrow=False, font={"size": 12}, **place)

@@ -1,11 +1,13 @@
 """Charts of dots with intervals along an axis of numbers, or over names that stand side by side."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import add_diagonal, add_dots
+from specdec_lib.show.figures.forms import COUNTED, MEASURED, PREDICTED, add_diagonal, add_dots
 from specdec_lib.show.figures.marks import check, check_among, lanes, marks, names_of, span_of
 from specdec_lib.show.figures.theme import PAPERS, SOURCES, Look, escape, looks, with_prefix, wrap
 
@@ -18,6 +20,9 @@ EWIF_LOOKS = {
 }
 RATES = {"series": "series", "ends": "low rate high", "note": "{at_risk:,.0f} tokens at risk"}
 ACCEPTED, RATE = "How often a guess is accepted, by", "acceptance rate"
+SAID = {"clock": MEASURED, "counted": COUNTED, "SWI": COUNTED, "predicted": PREDICTED}
+TICKS = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 10)  # of a scorecard's axes
+VERDICTS = ("reproduced", "same sign, smaller", "same sign, larger", "sign unsettled", "opposite")
 PREDICTIONS = {"series": "series", "ends": "low measured high", "note": "{name}"}
 
 
@@ -190,3 +195,37 @@ def _ewif_marks(table: pd.DataFrame) -> pd.DataFrame:
         rows = marks(table, lanes(table, "drafters") + aside, values, panel="data")
         found.append(rows.assign(series=series, text=words).dropna(subset=["y"]))
     return pd.concat(found, ignore_index=True)
+
+
+def scorecard(table: pd.DataFrame) -> go.Figure:
+    """Our speed-up over plain decoding, or over another method, against the printed one: a mark per
+    claim, a series per table or figure of the paper, a panel per paper; the legend says how ours
+    was found.
+
+    table    as of `claims.score`: `paper`, `item`, `claim`, `by`, `paper_value`, `ours`, `low`,
+             `high`, `no_effect`, `verdict`; claims that are no speed-ups are left out
+    """
+    check(table, "paper item claim", "by paper_value ours low high no_effect verdict")
+    some = table.dropna(subset=["ours", "paper_value"]).query("no_effect == 1 and by != 'counted'")
+    some = some.sort_values(["paper", "item"], ascending=[False, True])
+    swi = some["by"].map({"SWI": ", SWI"}).fillna("")
+    some = some.assign(series=some["paper"] + ", " + some["item"] + swi)
+    by = {"series": "series", "panel": "paper", "ends": "low ours high"}
+    rows = marks(some, "paper_value", "ours", note="{claim}: {verdict}", **by)
+    values = rows[["x", "y", "low", "high"]].astype(float)
+    ends = 0.9 * float(values.min().min()), 1.1 * float(values.max().max())
+    x, y = "printed in the paper (× the other method)", "found here (× the other method)"
+    chart, styles = Chart(rows["panel"], wide=430, high=440, x=x, y=y), looks(rows["series"])
+    add_diagonal(chart, ends, name="as printed")
+    for name, own in rows.groupby("series", sort=False):
+        add_dots(chart, own, {name: styles[name]}, by=SAID[own["by"].iloc[0]])
+    ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
+    # plotly wants a logarithmic axis' ends as exponents
+    axis = {"type": "log", "tickvals": ticks, "range": list(map(math.log10, ends))}
+    for name in "xy":
+        chart.axis(name, **axis, ticktext=[f"{tick:g}" for tick in ticks])
+    found = some["verdict"].value_counts()
+    said = "; ".join(f"{found[one]} {one}" for one in VERDICTS if one in found)
+    formulas = (some["by"] == "predicted").sum()
+    headline = f"{len(some)} printed speed-ups, {formulas} of them formulas: {said}"
+    return chart.titled(headline, plain="y")

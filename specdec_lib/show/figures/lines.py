@@ -135,9 +135,9 @@ def latency(table: pd.DataFrame) -> go.Figure:
     least and the greatest context, with a band between the quartiles; the roofline dotted.
 
     table    `model`, `runtime`, `rows`, `context_tokens`, `seconds`, `low_seconds`, `high_seconds`,
-             optionally `roofline_seconds`
+             `roofline_seconds`
     """
-    check(table, "model runtime rows context_tokens", SECONDS)
+    check(table, "model runtime rows context_tokens", f"{SECONDS} roofline_seconds")
     table = table.replace({"model": theme.MODEL_NAMES})
     contexts = sorted({table["context_tokens"].min(), table["context_tokens"].max()})
     table = table[table["context_tokens"].isin(contexts)]
@@ -151,12 +151,11 @@ def latency(table: pd.DataFrame) -> go.Figure:
     look = {"wide": 260, "shared_y": False, "gap": 0.07}
     chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
     add_dots(chart, rows, styles, **DOTTED)
-    if "roofline_seconds" in table:
-        roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
-        named = "roofline, " + roofs["runtime"].map(str)
-        dotted = {f"roofline, {name}": Look(look.colour, "dot") for name, look in hues.items()}
-        roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"], series=named)
-        add_dots(chart, roofs, dotted, **LINES)
+    roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
+    named = "roofline, " + roofs["runtime"].map(str)
+    dotted = {f"roofline, {name}": Look(look.colour, "dot") for name, look in hues.items()}
+    roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"], series=named)
+    add_dots(chart, roofs, dotted, **LINES)
     chart.count_in_powers(table["rows"])
     chart.axis("y", rangemode="tozero")
     return chart.titled("How long a pass takes, measured, by its rows; the roofline is predicted")
@@ -168,15 +167,15 @@ def _milliseconds(table: pd.DataFrame, panel: str = "") -> pd.DataFrame:
     return marks(scaled, "rows", "seconds", series="series", panel=panel, ends=SECONDS)
 
 
-def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str = "") -> go.Figure:
+def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str) -> go.Figure:
     """Milliseconds of a pass against its rows: thin lines per measured context, a thick one at the
     chosen context, a star at the pass of `rows`.
 
     measured    of one model in one runtime, as of `latency`
-    line        at the chosen context: `rows`, `seconds`, optionally `roofline_seconds`
+    line        at the chosen context: `rows`, `seconds`, `roofline_seconds`
     """
     check(measured, "rows context_tokens", SECONDS)
-    check(line, "rows", "seconds")
+    check(line, "rows", "seconds roofline_seconds")
     if rows not in set(line["rows"]):
         raise ValueError(
             f"the line has passes of {line['rows'].min()} to {line['rows'].max()} rows, got {rows}"
@@ -191,19 +190,17 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     add_dots(chart, _milliseconds(named), styles, joined=1, size=6, bands=True)
     chosen = marks(line, "rows", 1e3 * line["seconds"]).sort_values("rows").assign(series=CHOSEN)
     add_dots(chart, chosen, styles, joined=3, size=0)
-    if "roofline_seconds" in line:
-        roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series=ALLOWED)
-        add_dots(chart, roof, styles, **LINES)
+    roof = chosen.assign(y=1e3 * chosen["roofline_seconds"], series=ALLOWED)
+    add_dots(chart, roof, styles, **LINES)
     star = chosen[chosen["rows"] == rows]
     took, one = star["y"].iloc[0], chosen["y"].iloc[0]
     words = f"{short(took)} ms, {short(took / one)} × one row"
     add_dots(chart, star.assign(series=STAR, text=words), styles, size=17)
-    font = {"size": 14, "color": SOURCES["target"]}
-    chart.figure.data[-1].update(textposition=f"top {'left' if rows > 4 else 'right'}")
-    chart.figure.data[-1].update(textfont=font)
+    side, font = "left" if rows > 4 else "right", {"size": 14, "color": SOURCES["target"]}
+    chart.figure.data[-1].update(textposition=f"top {side}", textfont=font)
     chart.count_in_powers([1, *line["rows"]])
     chart.axis("y", rangemode="tozero")
-    return chart.titled(title or f"How long a pass of {rows} rows takes")
+    return chart.titled(title)
 
 
 def relative_performance(table: pd.DataFrame) -> go.Figure:

@@ -91,7 +91,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
     return chart.titled(said)
 
 
-def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
     """A lying bar per setting, the first one's darker, in four panels: SWI with its interval
     (from 10 texts on), tokens and price per round, acceptance rate.
 
@@ -117,7 +117,7 @@ def rivals(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         chart.axis("x", panel, range=[0, 1.32 * most], nticks=4)
     chart.name_places("y", table["setting"], longest=22)
     chart.figure.add_vline(x=1, **PLAIN, **chart.panels[SWI])
-    return chart.titled(title or "A setting of the cascade beside its rivals")
+    return chart.titled(title)
 
 
 def _rival_marks(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,11 +135,9 @@ def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
     """A piece per setting and model: what its passes of a round cost, one after the other."""
     found, base = [], 0.0
     for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
-        note, called = (
-            f"{{{model}_passes:.2f}} passes per round",
-            theme.MODEL_NAMES.get(model, model),
-        )
+        note = f"{{{model}_passes:.2f}} passes per round"
         rows = marks(table, f"{model}_price", range(len(table)), note=note)
+        called = theme.MODEL_NAMES.get(model, model)
         found.append(rows.assign(panel=PRICE, series=called, base=base))
         base = base + rows["x"]
     return pd.concat(found, ignore_index=True)

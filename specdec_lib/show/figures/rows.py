@@ -105,15 +105,9 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
         name=table["shape"] + ": " + table["rule"].replace(RULE_NAMES),
         series=table["siblings"] + np.where(table["bound"], ", bound", ""),
     )
-    rows = marks(
-        named,
-        "tokens_per_round",
-        lanes(named, "name", "siblings", 0.8),
-        panel="sampling",
-        series="series",
-        ends=ends,
-        note="{siblings} siblings, {prompts} prompts",
-    )
+    by = {"panel": "sampling", "series": "series", "ends": ends}
+    by["note"] = "{siblings} siblings, {prompts} prompts"
+    rows = marks(named, "tokens_per_round", lanes(named, "name", "siblings", 0.8), **by)
     kinds = {kind: Look(colour) for kind, colour in zip(KINDS, STRANGERS, strict=False)}
     hollow = {
         f"{kind}, bound": Look(one.colour, symbol="diamond-open") for kind, one in kinds.items()

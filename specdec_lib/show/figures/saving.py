@@ -25,7 +25,7 @@ from specdec_lib.show.figures.theme import PAPER
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with at most 256 colours wins
-RGBA, PALETTE = 6, 3
+PALETTE = 3  # the kind of a picture whose colours are numbered
 PATIENCE, TRIES = 60, 3  # seconds for one image; exporters that are tried
 
 
@@ -146,12 +146,12 @@ def write_script(place: Path) -> None:
 
 
 def smaller(png: bytes) -> bytes:
-    """The same opaque picture with at most 256 colours, or the same bytes where it is of another
-    kind than the exporter's, or already small.
+    """The exporter's picture with at most 256 colours, or the same bytes where that is no gain or
+    it stores rows in another way than `_pixels` reads.
     """
     try:
         pixels = _pixels(png)
-    except (ValueError, struct.error, zlib.error):
+    except ValueError:
         return png
     height, width, _ = pixels.shape
     for step in STEPS:
@@ -175,18 +175,16 @@ def smaller(png: bytes) -> bytes:
 
 
 def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
-    """Red, green and blue.  Raises ValueError unless it is eight-bit RGBA in rows that are stored
-    plainly or as differences to the left or above.
+    """Red, green and blue of eight-bit RGBA.  Raises ValueError unless its rows are stored plainly
+    or as differences to the left or above.
     """
-    place, parts = len(SIGNATURE), {}
+    place, data = len(SIGNATURE), b""
     while place < len(png):
         (length,), kind = struct.unpack(">I", png[place : place + 4]), png[place + 4 : place + 8]
-        parts[kind] = parts.get(kind, b"") + png[place + 8 : place + 8 + length]
+        data += png[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
         place += 12 + length
-    width, height, *kind = struct.unpack(">IIBBBBB", parts.get(b"IHDR", b""))
-    if not png.startswith(SIGNATURE) or kind != [8, RGBA, 0, 0, 0]:
-        raise ValueError(f"no eight-bit RGBA, got {kind}")
-    lines = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, 1 + 4 * width)
+    width, height = struct.unpack(">II", png[16:24])
+    lines = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + 4 * width)
     if (filters := lines[:, 0]).max() > 2:
         raise ValueError(f"a row of filter {filters.max()}")
     found = lines[:, 1:].reshape(height, width, 4).copy()

@@ -13,7 +13,7 @@ FONT = {"family": MONOSPACE, "size": 12}
 Picture = tuple[list[go.Bar | go.Scatter], list[str], dict[str, object]]
 
 
-def step(table: pd.DataFrame, *, title: str = "") -> go.Figure:
+def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     """The candidates of one step of a round and the random number that decided between them.
 
     table    a row per candidate with its `text`, the columns of one of NEEDS, and where they are

@@ -12,7 +12,8 @@ from specdec_lib.core.decode import Generation
 from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import follow_choices
-from specdec_lib.theory import Rates, expected_tokens
+from specdec_lib.theory import Rates
+from specdec_lib.theory.trees import at_depth, checked_rates
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -87,20 +88,17 @@ def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
     """
     if not shapes:
         raise ValueError("slots needs at least one shape, got none")
-    vectors, rows = [list(vector) for vector in rates], []
+    vectors, found = checked_rates(rates), []
     for name, shape in shapes.items():
-        expected_tokens(shape, vectors)  # raises where the rates are wrong
         paths = [1.0]
-        for node, (parent, depth, rank) in enumerate(
-            zip(shape.parents, shape.depths, shape.ranks, strict=True)
-        ):
-            if node:
-                rates_here = vectors[min(depth, len(vectors)) - 1]
-                rate = rates_here[rank] if rank < len(rates_here) else 0.0
-                paths.append(float(paths[parent] * rate))
-            rows.append((name, node, parent, depth, rank, paths[node]))
-    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
-    return pd.DataFrame(rows, columns=columns)
+        places = {"parent": shape.parents, "depth": shape.depths, "rank": shape.ranks}
+        for parent, depth, rank in list(zip(*places.values(), strict=True))[1:]:
+            vector = at_depth(vectors, depth)
+            paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
+        rows = pd.DataFrame(places | {"probability": paths}).rename_axis("node").reset_index()
+        found.append(rows.assign(shape=name))
+    found = pd.concat(found, ignore_index=True)
+    return found[["shape", "node", "parent", "depth", "rank", "probability"]]
 
 
 def gap_table(match: MatchTable) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.show.figures import sheet
-from specdec_lib.show.figures.sheet import Box, leaf_rows
+from specdec_lib.show.figures import pictures
+from specdec_lib.show.figures.pictures import Box, leaf_rows
 from specdec_lib.show.figures.theme import INK, MONOSPACE, SCREEN, SOURCES, escape, looks, visible
 
 EMITTED = "target"  # the source of the correction or bonus token
@@ -49,23 +49,23 @@ def tree(
         spot = {"x": [boxes[-1][0] - 12], "y": [boxes[-1][1]], "mode": "markers", "marker": star}
         traces.append(go.Scatter(**spot, showlegend=False, hoverinfo="skip"))
     width = max(8 + max(box[2] for box in boxes), LETTER * len(title))
-    return sheet.sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
+    return pictures.sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
 
 
 def _edges_and_boxes(
     tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
 ) -> list[go.Scatter]:
-    edges = [sheet.edge(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
+    edges = [pictures.edge(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
     others = [edges[node] for node in range(1, len(tree)) if node not in path]
-    traces = [sheet.path_trace(others, sheet.THIN)]
+    traces = [pictures.path_trace(others, pictures.THIN)]
     if path:
-        accepted, thick = [edges[node] for node in path], sheet.THIN | {"width": 5.0}
-        traces.append(sheet.path_trace(accepted, thick, name="accepted path"))
+        accepted, thick = [edges[node] for node in path], pictures.THIN | {"width": 5.0}
+        traces.append(pictures.path_trace(accepted, thick, name="accepted path"))
     for source, look in looks(tree.sources).items():
         own = [box for box, name in zip(boxes, tree.sources, strict=True) if name == source]
-        traces.append(sheet.boxes_trace(own, look.colour, name=escape(source)))
+        traces.append(pictures.boxes_trace(own, look.colour, name=escape(source)))
     if path:
-        traces.append(sheet.boxes_trace([boxes[node] for node in (0, *path)], INK))
+        traces.append(pictures.boxes_trace([boxes[node] for node in (0, *path)], INK))
     return traces
 
 
@@ -79,8 +79,8 @@ def _words(
     beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
     scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
     return [
-        sheet.words_trace(middles, shown, hover=hover),
-        sheet.words_trace(beside, scores, size=10.5, code=False),
+        pictures.words_trace(middles, shown, hover=hover),
+        pictures.words_trace(beside, scores, size=10.5, code=False),
     ]
 
 

@@ -55,10 +55,13 @@ def acceptance_explorer(
         )
 
     def draw(by: str, per: str, line: str, least: int, bonus: bool, **slices: Any) -> Shown:
-        some, turns = (_select(table, slices) for table in (guesses, rounds))
+        chosen = pd.Series({name: at for name, at in slices.items() if at != EVERY}, dtype=object)
+        some, turns = (
+            table[(table[chosen.index] == chosen).all(axis=1)] for table in (guesses, rounds)
+        )
         if some.empty or turns.empty:
-            chosen = ", ".join(f"{name} {at}" for name, at in slices.items() if at != EVERY)
-            raise ValueError(f"there is no guess of {chosen}: choose others")
+            named = ", ".join(f"{name} {at}" for name, at in chosen.items())
+            raise ValueError(f"there is no guess of {named}: choose others")
         keys = [] if line in (NOTHING, by) else [line]
         rates = _rates(some, by, per, keys)
         shown = _add_series(rates[rates.at_risk >= least], keys)
@@ -94,13 +97,6 @@ def _knobs(guesses: pd.DataFrame, rounds: pd.DataFrame) -> dict[str, Knob]:
         "least": slider(LEASTS, 10, fewer, label="at risk, least"),
         "bonus": check_box(True, "count the bonus token"),
     }
-
-
-def _select(table: pd.DataFrame, slices: Mapping[str, Any]) -> pd.DataFrame:
-    for name, value in slices.items():
-        if value != EVERY:
-            table = table[table[name] == value]
-    return table
 
 
 def _rates(guesses: pd.DataFrame, by: str, per: str, keys: Sequence[str]) -> pd.DataFrame:

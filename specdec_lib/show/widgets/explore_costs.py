@@ -9,10 +9,9 @@ from specdec_lib.measure import latency
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import Knob, choice, make_knobs, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
-from specdec_lib.theory import PassTable, Verify, chain_break_even, chain_map, chain_tokens
+from specdec_lib.theory import Verify, chain_break_even, chain_map, chain_tokens
 from specdec_lib.theory.planner import BreakEven
 
-COLUMNS = ("seconds", "roofline_seconds")
 SHARES = [step / 50 for step in range(51)]  # what an acceptance rate or a cost may be
 MAP_RATES, MAP_COSTS = [step / 40 for step in range(2, 40)], [step / 40 for step in range(41)]
 HOST = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
@@ -23,51 +22,38 @@ BEST, AS_SET = "the best length", "the length set"
 def latency_explorer(curves: pd.DataFrame) -> Panel:
     """Knobs over `figures.pass_at`: model, runtime, rows and context of a pass.
 
-    curves    of `latency.curves`, with a roofline or without
+    curves    of `latency.with_roofline`, every model timed in every runtime
 
     Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
     table that `latency.pass_tables` refuses.
     """
-    columns = [column for column in COLUMNS if column in curves]
+    runtimes = list(curves.runtime.unique())
     tables = {
-        runtime: {column: latency.pass_tables(curves, runtime, column=column) for column in columns}
-        for runtime in curves.runtime.unique()
+        (runtime, column): latency.pass_tables(curves, runtime, column=column)
+        for runtime in runtimes
+        for column in ("seconds", "roofline_seconds")
     }
+    counts, contexts = range(1, int(curves.rows.max()) + 1), sorted({*curves.context_tokens})
 
     def draw(model: str, runtime: str, rows: int, context: int) -> Shown:
-        known = tables[runtime]["seconds"]
-        if model not in known:
-            raise ValueError(
-                f"{model} was not timed with runtime {runtime!r}, there are {', '.join(known)}"
-            )
         measured = curves[(curves.model == model) & (curves.runtime == runtime)]
-        if rows > (most := int(measured.rows.max())):
-            raise ValueError(
-                f"{model} was timed over up to {most} rows with runtime {runtime!r}, got {rows}"
-            )
-        line = _line({name: of[model] for name, of in tables[runtime].items()}, most, context)
+        line = pd.DataFrame({"rows": list(counts)})
+        for (known, column), of in tables.items():
+            if known == runtime:
+                line[column] = [of[model].at(count, context) for count in counts]
         title = f"{model}, {runtime}: a pass over {rows} rows after {context} tokens"
         figure = figures.pass_at(measured, line, rows=rows, title=title)
         return Shown((figure,), bullets(_pass_words(measured, line, rows, context)))
 
-    contexts = sorted({*curves.context_tokens})
     between = sorted({*contexts, *((low + high) // 2 for low, high in pairwise(contexts))})
-    rows = range(1, int(curves.rows.max()) + 1)
     verified = "tokens read in the pass: the last one, and the guesses that it verifies"
     knobs = {
         "model": choice(list(curves.model.unique()), curves.model.iloc[0]),
-        "runtime": choice(list(curves.runtime.unique()), curves.runtime.iloc[0]),
-        "rows": slider(rows, min(4, len(rows)), verified),
+        "runtime": choice(runtimes, runtimes[0]),
+        "rows": slider(counts, min(4, len(counts)), verified),
         "context": slider(between, contexts[len(contexts) // 2], "tokens that were read before"),
     }
     return Panel(make_knobs(knobs), draw)
-
-
-def _line(tables: Mapping[str, PassTable], most: int, context: int) -> pd.DataFrame:
-    """Seconds of a pass over 1 to `most` rows after a context."""
-    counts = range(1, most + 1)
-    seconds = {name: [one.at(count, context) for count in counts] for name, one in tables.items()}
-    return pd.DataFrame({"rows": list(counts)} | seconds)
 
 
 def _pass_words(measured: pd.DataFrame, line: pd.DataFrame, rows: int, context: int) -> list[str]:
@@ -78,27 +64,22 @@ def _pass_words(measured: pd.DataFrame, line: pd.DataFrame, rows: int, context: 
     if len(spot):
         low, high = (1e3 * spot[name].iloc[0] for name in ("low_seconds", "high_seconds"))
         how = f"half of the measured passes took {low:.2f} to {high:.2f}"
-    ratio = here.seconds / one.seconds
-    lines = [
+    ratio, bound = here.seconds / one.seconds, here.roofline_seconds
+    return [
         f"{1e3 * here.seconds:.2f} ms ({how}), {1e3 * here.seconds / rows:.2f} ms per row",
         f"{ratio:.2f} times a pass over one row: {rows - 1} guesses to verify cost"
         f" {ratio - 1:+.0%} of a pass",
+        f"the machine would allow {1e3 * bound:.2f} ms (bandwidth or arithmetic):"
+        f" {bound / here.seconds:.0%} of what it takes",
     ]
-    if "roofline_seconds" in line:
-        bound = here.roofline_seconds
-        lines.append(
-            f"the machine would allow {1e3 * bound:.2f} ms (bandwidth or arithmetic):"
-            f" {bound / here.seconds:.0%} of what it takes"
-        )
-    return lines
 
 
 def break_even_explorer(
     verify: Mapping[str, Verify | None],
     points: pd.DataFrame,
     *,
-    acceptance_rate: float = 0.7,
-    cost: float = 0.2,
+    acceptance_rate: float,
+    cost: float,
 ) -> Panel:
     """Knobs over `figures.break_even` and `figures.chain_lengths`: does a chain pay, and which?
 

@@ -21,16 +21,14 @@ from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial
 from specdec_lib.workload import Ladder, Prompt
 
-RULES = {"look_up": look_up, "reject": reject}
-SIBLINGS = {"look_up": "ranked", "reject": "distinct"}
-DEPTHS = range(1, 9)
+RULES = {"look_up": (look_up, "ranked"), "reject": (reject, "distinct")}  # with their siblings
 HEIGHTS = (300, 400)  # pixels
 LAST = 14  # tokens of the context that are shown
 RULE = "how the target accepts: by its own choice, or by a coin per guess"
 KNOBS = {
     "rule": choice(list(RULES), "look_up", RULE),
     "budget": slider(range(1, 17), 8, "guesses in the tree, nodes without the root"),
-    "depth": slider(DEPTHS, 4, "deepest guess, nodes"),
+    "depth": slider(range(1, 9), 4, "deepest guess, nodes"),
 }
 TITLES = {
     "propose": "what the draft's guesses rest on",
@@ -52,16 +50,16 @@ def round_steps(
     `reject` it draws them without replacement.
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens=max(DEPTHS) + 1)
+    trial = DraftTrial(ladder, prompts)
 
     @lru_cache(64)
     def steps(**at: Any) -> list[Step]:
-        chance, siblings = trial.chance(at), SIBLINGS[at["rule"]]
+        chance, (rule, siblings) = trial.chance(at), RULES[at["rule"]]
         match = ladder.match("draft", chance.sampler, siblings=siblings)
         size = {"budget": at["budget"], "depth": at["depth"]}
         draft = TreeDraft(ladder.draft, siblings=siblings, match=match, **size)
-        rule = {"rule": RULES[at["rule"]], "text": ladder.text}
-        return steps_of(ladder.target, draft, trial.context(at), chance, **rule)
+        context, told = trial.context(at), {"rule": rule, "text": ladder.text}
+        return steps_of(ladder.target, draft, context, chance, **told)
 
     def draw(step: int, **at: Any) -> Shown:
         one, last = steps(**at)[step], len(steps(**at)) - 1

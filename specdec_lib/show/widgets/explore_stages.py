@@ -16,20 +16,17 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.traffic import model_shape
+from specdec_lib.measure.sweep.grid import Setting, generation_row
+from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
 from specdec_lib.show.widgets.trying import DraftTrial
-from specdec_lib.theory import ModelShape, bytes_moved
+from specdec_lib.theory import ModelShape
 from specdec_lib.workload import Ladder, Prompt
 
-SCOUTS = NO_SCOUT, TABLE, COPIES, MODEL = (
-    "none",
-    "n-gram",
-    "Max-Gram",
-    "draft, for the middle model",
-)
+SCOUTS = "none", "n-gram", "Max-Gram", "draft, for the middle model"
+NO_SCOUT, TABLE, COPIES, MODEL = SCOUTS
 PRESETS = {
     "chain, one stage": {"shape": "chain", "budget": 5, "scout": NO_SCOUT},
     "tree, one stage": {"shape": "tree", "budget": 16, "scout": NO_SCOUT},
@@ -42,24 +39,19 @@ BYTES = "bytes per token ÷ plain decoding's"
 
 
 def stage_explorer(
-    ladder: Ladder,
-    prompts: Sequence[Prompt],
-    *,
-    start: Mapping[str, Any] | None = None,
-    max_new_tokens: int = 16,
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
 ) -> Panel:
     """Knobs for a staged draft over `figures.stages`: counted passes, tokens and bytes of one text
     under this setting, its one-stage draft and none.
 
-    start             where knobs start: shape, budget, depth, scout, scout_budget, temperature,
-                      top_k, seed, prompt, text
-    max_new_tokens    of the text whose rounds are counted
+    start    where knobs start: shape, budget, depth, scout, scout_budget, temperature, top_k, seed,
+             prompt, text
 
     Bytes are those of half-precision weights, caches and activations; n-grams are taken as free.
     Raises ValueError if there is no prompt, a model is of another kind than `model_shape` knows,
     or a knob starts where it cannot stand.
     """
-    trial = DraftTrial(ladder, prompts, max_new_tokens)
+    trial = DraftTrial(ladder, prompts)
     parts = {TABLE: ladder.katz, MODEL: ladder.middle}
     scouts = [name for name in SCOUTS if parts.get(name, ladder) is not None]
     shapes = {model.name: model_shape(model) for model in ladder.models}
@@ -73,7 +65,7 @@ def stage_explorer(
         if scout != NO_SCOUT:
             drafts[f"{TWO}: {model} ← {scout.partition(',')[0]}"] = (*size, scout, scout_budget)
         played = {name: trial.generation(at, _draft, *draft) for name, draft in drafts.items()}
-        table = _counts(played, shapes)
+        table = _counts(played, prompts[0], shapes)
         return Shown((figures.stages(table),), _words(table, shape, budget))
 
     first, below = TABLE if TABLE in scouts else COPIES, "guesses of the scout below a node"
@@ -113,34 +105,23 @@ def _draft(ladder: Ladder, sampler: Sampler, *setting: Hashable) -> Draft:
 
 
 def _counts(
-    generations: Mapping[str, Generation], shapes: Mapping[str, ModelShape]
+    generations: Mapping[str, Generation], prompt: Prompt, shapes: Mapping[str, ModelShape]
 ) -> pd.DataFrame:
-    """A row per setting and metric."""
-    plain, rows = _bytes_per_token(generations[PLAIN], shapes), []
-    for levels, (name, one) in enumerate(generations.items(), 1):
-        usages = [usage for played in one.rounds for usage in played.usage.items()]
-        drafting = sum(used.passes for model, used in usages if model != "target")
-        values = {
-            TOKENS: one.tokens_per_round,
-            PASSES: drafting / len(one.rounds),
-            "target passes per token": 1 / one.tokens_per_round,
-            BYTES: _bytes_per_token(one, shapes) / plain,
-        }
-        rows += [(name, levels, metric, *[value] * 3) for metric, value in values.items()]
-    return pd.DataFrame(rows, columns=["stack", "levels", "metric", "value", "low", "high"])
-
-
-def _bytes_per_token(generation: Generation, shapes: Mapping[str, ModelShape]) -> float:
-    """Of every pass of every model, the target's over each round's tree."""
-    total = 0.0
-    for played in generation.rounds:
-        before, rows = played.tree.root_position, len(played.tree)
-        total += bytes_moved(shapes["target"], passes=1, rows=rows, context_tokens=before)
-        for name, used in played.usage.items():
-            if name != "target":
-                counts = {"passes": used.passes, "context_tokens": used.passes * before}
-                total += bytes_moved(shapes[name], rows=used.rows, **counts)
-    return total / len(generation.tokens)
+    """A row per setting and metric; plain decoding comes first."""
+    rows = pd.DataFrame(
+        [generation_row(Setting(name, NoDraft()), prompt, one) for name, one in generations.items()]
+    )
+    moved = generation_bytes(rows, shapes) / rows.tokens
+    drafting = rows.filter(regex="_passes$").drop(columns="target_passes").sum(axis=1)
+    values = {
+        TOKENS: rows.tokens / rows.rounds,
+        PASSES: drafting / rows.rounds,
+        "target passes per token": rows.rounds / rows.tokens,
+        BYTES: moved / moved[0],
+    }
+    table = pd.DataFrame({"stack": rows.draft, "levels": rows.index + 1} | values)
+    table = table.melt(["stack", "levels"], var_name="metric")
+    return table.assign(low=table.value, high=table.value)
 
 
 def _words(table: pd.DataFrame, shape: str, budget: int) -> str:

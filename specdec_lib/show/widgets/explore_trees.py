@@ -18,20 +18,12 @@ from specdec_lib.measure.replay import work_of
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import choice, make_knobs, slider, text_field, text_knobs
 from specdec_lib.show.widgets.panel import Panel, Shown
-from specdec_lib.show.widgets.trying import (
-    FITTED_KINDS,
-    DraftTrial,
-    PassTimes,
-    TreeSize,
-    guesser,
-    guessers_of,
-    knob_sampler,
-)
+from specdec_lib.show.widgets.trying import DraftTrial, PassTimes, TreeSize, guesser, guessers_of
 from specdec_lib.theory import Gain, Overhead, PassTable, Rates, Work, best_tree
 from specdec_lib.workload import Ladder, Prompt
 
-MOST_GUESSES = 64  # that are drawn
 HEIGHTS = (430, 480)  # pixels
+TREES = ("draft", "middle")  # guess by a tree, for which the host's seconds were fitted
 BY_BUDGET, BY_WIDTHS = "budget", "widths per depth"
 SHAPE = "the best guesses of a budget, or so many per node"
 PER_DEPTH = "children per node at depth 0, 1, …; used with 'widths per depth'"
@@ -51,21 +43,16 @@ PRESETS = {
 
 
 def tree_explorer(
-    ladder: Ladder,
-    prompts: Sequence[Prompt],
-    *,
-    start: Mapping[str, Any] | None = None,
-    max_new_tokens: int = 16,
+    ladder: Ladder, prompts: Sequence[Prompt], *, start: Mapping[str, Any] | None = None
 ) -> Panel:
     """Knobs for a tree and its text over `figures.tree` and `figures.mask`.
 
-    ladder            on the fast runtime a change shows in a fraction of a second
-    start             where knobs start: shape, budget, depth, widths, draft, round, temperature,
-                      top_k, seed, prompt, text
-    max_new_tokens    of the text whose rounds are counted
+    ladder    on the fast runtime a change shows in a fraction of a second
+    start     where knobs start: shape, budget, depth, widths, draft, round, temperature, top_k,
+              seed, prompt, text
     Raises ValueError if there is no prompt, or a knob starts where it cannot stand.
     """
-    trial, times = DraftTrial(ladder, prompts, max_new_tokens), PassTimes.read(ladder)
+    trial, times = DraftTrial(ladder, prompts), PassTimes.read(ladder)
     drafts = guessers_of(ladder)
     which = "which round is drawn, from the end of the prompt on"
     texts = {"draft": choice(drafts, drafts[0], "what guesses")}
@@ -86,14 +73,13 @@ def _draw(trial: DraftTrial, times: PassTimes, **at: Any) -> Shown:
     ladder, number = trial.ladder, at["round"]
     size = TreeSize(at["budget"], at["depth"])
     if at["shape"] == BY_WIDTHS:
-        size = TreeSize.of_widths(at["widths"], most=MOST_GUESSES)
+        size = TreeSize.of_widths(at["widths"])
     generation = trial.generation(at, guesser, at["draft"], size)
     if number > (count := len(generation.rounds)):
         raise ValueError(f"this text has {count} rounds, there is no round {number}")
     one = generation.rounds[number - 1]
-    kind = FITTED_KINDS.get(type(guesser(ladder, knob_sampler(at), at["draft"], size)))
-    work = work_of(generation.rounds, ladder.target.name)
-    words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], kind)
+    work, fitted = work_of(generation.rounds, ladder.target.name), at["draft"] in TREES
+    words = _words(ladder, generation, one) + _speed(times, work, at["temperature"], fitted)
     counts = f"{one.accepted} of {one.proposed} guesses accepted"
     title = f"round {number}: {counts}; on an edge, the score of its path"
     labels = [ladder.text(token) for token in one.tree.tokens]
@@ -123,20 +109,20 @@ def _rate(rounds: Sequence[Round]) -> str:
     return f"{sum(one.accepted for one in rounds) / tried:.2f}" if tried else "–"
 
 
-def _speed(times: PassTimes, work: Work, temperature: float, kind: str | None) -> str:
+def _speed(times: PassTimes, work: Work, temperature: float, fitted: bool) -> str:
     """The speed-up that measured passes predict, as HTML; with the host's seconds where they were
-    fitted for this kind of draft.
+    `fitted` for this kind of draft.
     """
-    name, alone = html.escape(times.machine), times.speed_up(work, temperature, kind=None)
+    name, alone = html.escape(times.machine), times.speed_up(work, temperature, host=False)
     if alone is None:
         return f"No speed-up is predicted: no pass times of these models are stored for {name}."
     passes = f"by the stored pass times of {name}, fast runtime"
-    whole = None if kind is None else times.speed_up(work, temperature, kind=kind)
-    if whole is None:
+    if not fitted:
         return (
             f"Predicted speed: <b>{alone:.2f} times</b> plain decoding, passes alone: the host's"
             f" own time was not measured for such drafts; {passes}."
         )
+    whole = times.speed_up(work, temperature, host=True)
     return (
         f"Predicted speed: <b>{whole:.2f} times</b> plain decoding, {alone:.2f} if the host's own"
         f" code took no time in either; {passes}, and its host's, measured without top-k."

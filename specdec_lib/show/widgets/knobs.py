@@ -1,7 +1,8 @@
 """Controls of explorers, declared as `Knob`s that become widgets once their start is known."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import ipywidgets
@@ -16,40 +17,28 @@ class Knob:
     """A control that is not yet a widget.
 
     start      where it starts unless an explorer's caller says otherwise
-    widget     makes the widget from where it starts and how it looks
-    offered    what it may start at; None for anything
+    kind       of widget
+    offered    what it may start at, each with its name before it; None for anything
+    widen      whether a start that is none of the numbers offered joins them, in order
+    digits     format specification of such a number, such as ".3g"
+    look       further arguments of the widget
     """
 
     start: Any
-    widget: Callable[..., ipywidgets.ValueWidget]
-    offered: Sequence[Any] | None = None
+    kind: type[ipywidgets.ValueWidget]
+    offered: Sequence[tuple[str, Any]] | None = None
     tooltip: str = ""
     label: str = ""
+    widen: bool = False
+    digits: str = ""
+    look: Mapping[str, Any] = field(default_factory=dict)
 
 
-def slider(
-    values: Iterable[Any],
-    start: Any,
-    tooltip: str = "",
-    *,
-    label: str = "",
-    digits: str = "",
-    widen: bool = False,
-) -> Knob:
-    """A slider over the given values.
-
-    digits    format specification of the values, such as ".3g"
-    widen     whether a start that is none of the values joins them, in order
-    """
-    values = list(values)
-
-    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
-        offered = sorted({*values, at}) if widen else values
-        options = [(format(value, digits), value) for value in offered]
-        slider = ipywidgets.SelectionSlider
-        return slider(options=options, value=at, continuous_update=False, **look)
-
-    return Knob(start, widget, None if widen else values, tooltip, label)
+def slider(values: Iterable[Any], start: Any, tooltip: str = "", **about: Any) -> Knob:
+    """A slider over the given values; `label`, `digits` and `widen` are as in Knob."""
+    offered = [(format(value, about.get("digits", "")), value) for value in values]
+    late = {"continuous_update": False}
+    return Knob(start, ipywidgets.SelectionSlider, offered, tooltip, look=late, **about)
 
 
 def choice(
@@ -57,32 +46,20 @@ def choice(
 ) -> Knob:
     """A drop-down list of values, or of labels with their values."""
     named = options if isinstance(options, Mapping) else {str(one): one for one in options}
-    values = list(named.values())
-
-    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
-        place = values.index(at)  # not value=at: None would choose nothing
-        return ipywidgets.Dropdown(options=list(named.items()), index=place, **look)
-
-    return Knob(start, widget, values, tooltip, label)
+    return Knob(start, ipywidgets.Dropdown, list(named.items()), tooltip, label)
 
 
 def text_field(start: str, tooltip: str, hint: str, *, label: str = "", lines: int = 1) -> Knob:
     """A field for text, whose value changes when the field is left."""
     kind, rows = (ipywidgets.Textarea, {"rows": lines}) if lines > 1 else (ipywidgets.Text, {})
-
-    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
-        return kind(value=at, placeholder=hint, continuous_update=False, **rows, **look)
-
-    return Knob(start, widget, None, tooltip, label)
+    look = {"placeholder": hint, "continuous_update": False} | rows
+    return Knob(start, kind, None, tooltip, label, look=look)
 
 
 def check_box(start: bool, label: str) -> Knob:
     """A box to tick, with its label behind it."""
-
-    def widget(at: Any, **look: Any) -> ipywidgets.ValueWidget:
-        return ipywidgets.Checkbox(value=at, indent=False, **look)
-
-    return Knob(start, widget, (False, True), "", label)
+    offered = [("no", False), ("yes", True)]
+    return Knob(start, ipywidgets.Checkbox, offered, label=label, look={"indent": False})
 
 
 def text_knobs(
@@ -114,14 +91,20 @@ def make_knobs(
     check_knobs(at, knobs)
     made = {}
     for name, knob in knobs.items():
-        if knob.offered is not None and at[name] not in knob.offered:
-            offered = f"one of {list(knob.offered)}, got {at[name]!r}"
-            raise ValueError(f"the knob {name!r} must start at {offered}")
+        value, place, options = at[name], {"value": at[name]}, knob.offered
+        values = [one for _, one in options or ()]
+        if knob.widen and value not in values:
+            options = sorted([*options, (format(value, knob.digits), value)], key=itemgetter(1))
+            values = [one for _, one in options]
+        if options is not None and value not in values:
+            raise ValueError(f"the knob {name!r} must start at one of {values}, got {value!r}")
+        if knob.kind in (ipywidgets.SelectionSlider, ipywidgets.Dropdown):
+            # not by value: None would choose nothing
+            place = {"options": options, "index": values.index(value)}
         label = knob.label or name
         # the label in full beside the knob, and what it means for a pointer or a screen reader
-        look = {"description": label, "tooltip": knob.tooltip or label}
-        layout = ipywidgets.Layout(width="auto")
-        made[name] = knob.widget(at[name], layout=layout, **look)
+        words = {"description": label, "tooltip": knob.tooltip or label}
+        made[name] = knob.kind(**place, **words, **knob.look, layout={"width": "auto"})
         made[name].style.description_width = LABEL_WIDTH
     return made
 

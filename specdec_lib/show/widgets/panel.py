@@ -1,5 +1,6 @@
 """An explorer on the page: knobs, and the figures and words that follow them."""
 
+import contextlib
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,17 +95,14 @@ class Panel(ipywidgets.VBox):
 
     def _set(self, values: Mapping[str, Any]) -> None:
         """Turn knobs twice, because the range of one may depend on another."""
-        for _ in range(2):
-            refused: dict[str, Exception] = {}
-            for name, value in values.items():
-                try:
-                    self._valued[name].value = value
-                except TraitError as problem:
-                    refused[name] = problem
+        for name, value in [*values.items()] * 2:
+            with contextlib.suppress(TraitError):
+                self._valued[name].value = value
         for name, value in values.items():
-            if name in refused or self._valued[name].value != value:
-                why = refused.get(name, f"it stops at {self._valued[name].value!r}")
-                raise ValueError(f"the knob {name!r} cannot be turned to {value!r}: {why}")
+            if (at := self._valued[name].value) != value:
+                raise ValueError(
+                    f"the knob {name!r} cannot be turned to {value!r}: it stops at {at!r}"
+                )
 
     def _button(self, name: str, values: Mapping[str, Any]) -> ipywidgets.Button:
         tooltip = ", ".join(f"{knob} {value}" for knob, value in values.items())

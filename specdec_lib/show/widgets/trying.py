@@ -15,16 +15,15 @@ from specdec_lib.core.files import DATA
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure import latency, replay
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.theory import Overhead, PassTable, Work, plain_work
 from specdec_lib.workload import Ladder, Prompt, seeds
 
-PLAIN_KIND = "autoregressive"  # plain decoding in the stored speeds
 REMEMBERED = 256  # generations, and as many texts
-FITTED_KINDS = {TreeDraft: "tree", ChainDraft: "chain", StagedTree: "staged"}
+NEW_TOKENS = 16  # of a text whose rounds are counted, at most
+MOST_GUESSES = 64  # that are drawn
 WIDTHS = "widths are whole numbers of at least 1, one per depth, such as 4,2,1,1; got"
 GUESSERS = ("draft", "middle", "n-gram", "Max-Gram", "draft and Max-Gram")
 
@@ -38,16 +37,18 @@ class TreeSize:
     widths: tuple[int, ...] = ()
 
     @classmethod
-    def of_widths(cls, text: str, *, most: int) -> "TreeSize":
+    def of_widths(cls, text: str) -> "TreeSize":
         """The size of a tree with the widths in a text such as "4,2,1,1".  Raises ValueError for
-        other text, or more than `most` guesses.
+        other text, or more than MOST_GUESSES guesses.
         """
         words = text.replace(",", " ").split()
         if not words or not all(word.isdecimal() and int(word) for word in words):
             raise ValueError(f"{WIDTHS} {text!r}")
         widths = tuple(map(int, words))
-        if (guesses := sum(accumulate(widths, mul))) > most:
-            raise ValueError(f"widths {widths} make {guesses} guesses; at most {most} are drawn")
+        if (guesses := sum(accumulate(widths, mul))) > MOST_GUESSES:
+            raise ValueError(
+                f"widths {widths} make {guesses} guesses; at most {MOST_GUESSES} are drawn"
+            )
         return cls(guesses, len(widths), widths)
 
 
@@ -74,22 +75,16 @@ def guessers_of(ladder: Ladder) -> list[str]:
 
 
 class DraftTrial:
-    """Drafts tried on texts of one ladder; it remembers the texts and generations of before.
-
-    max_new_tokens    of a text, at most
-    Raises ValueError if there is no prompt, or no new token.
+    """Drafts tried on texts of one ladder; it remembers texts and generations.  Raises ValueError
+    if there is no prompt.
     """
 
-    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int) -> None:
-        if not prompts or max_new_tokens < 1:
-            raise ValueError(
-                f"an explorer needs a prompt and at least 1 new token, got {len(prompts)} prompts"
-                f" and {max_new_tokens} tokens"
-            )
-        self.ladder, self.max_new_tokens = ladder, max_new_tokens
-        self.prompts = {prompt.name: prompt for prompt in prompts}
+    def __init__(self, ladder: Ladder, prompts: Sequence[Prompt]) -> None:
+        if not prompts:
+            raise ValueError("an explorer needs a prompt, got none")
+        self.ladder, self.prompts = ladder, {prompt.name: prompt for prompt in prompts}
         remember = lru_cache(REMEMBERED)
-        write = partial(replay.own_text, ladder.target, max_new_tokens=max_new_tokens)
+        write = partial(replay.own_text, ladder.target, max_new_tokens=NEW_TOKENS)
         self._encode, self._own_text = remember(ladder.encode), remember(write)
         self._remembered = remember(self._follow)
 
@@ -98,18 +93,21 @@ class DraftTrial:
         ValueError if there is no room for a new token after it.
         """
         tokens = self._encode(self._prompt(at) or at["text"])
-        most = self.ladder.target.max_positions - self.max_new_tokens
+        most = self.ladder.target.max_positions - NEW_TOKENS
         if not 0 < len(tokens) <= most:
             raise ValueError(
-                f"a text of 1 to {most} tokens leaves room for {self.max_new_tokens} more, got"
-                f" {len(tokens)} tokens"
+                f"a text of 1 to {most} tokens leaves room for {NEW_TOKENS} more, got {len(tokens)}"
+                " tokens"
             )
         return Context.of(tokens)
 
     def chance(self, at: Mapping[str, Any]) -> Chance:
-        """The noise that the knobs are at: that of a sweep for a prompt."""
-        prompt, seed = self._prompt(at), at["seed"]
-        return Chance(seeds([prompt], seed)[0] if prompt else seed, knob_sampler(at))
+        """The noise that the knobs are at, that of a sweep for a prompt; greedily, top-k leaves all
+        as it is.
+        """
+        prompt, seed, temperature = self._prompt(at), at["seed"], at["temperature"]
+        sampler = Sampler(temperature, top_k=at.get("top_k") if temperature else None)
+        return Chance(seeds([prompt], seed)[0] if prompt else seed, sampler)
 
     def generation(
         self, at: Mapping[str, Any], make: Callable[..., Draft], *setting: Hashable
@@ -129,11 +127,6 @@ class DraftTrial:
         """The target writes its text once, and each draft's rounds follow along it."""
         text, draft = self._own_text(context, chance), make(self.ladder, chance.sampler, *setting)
         return replay.replay_draft(text, draft, chance, stop_tokens=self.ladder.stop_tokens)
-
-
-def knob_sampler(at: Mapping[str, Any]) -> Sampler:
-    """The sampler that the knobs are at; greedily, top-k leaves all as it is."""
-    return Sampler(at["temperature"], top_k=at.get("top_k") if at["temperature"] else None)
 
 
 @dataclass(frozen=True)
@@ -169,24 +162,19 @@ class PassTimes:
         kept = {name: one for name, one in tables.items() if own.get(name) == timed.get(name)}
         return cls(str(curves.machine.iloc[0]), kept, overheads)
 
-    def speed_up(
-        self, work: Work, temperature: float, *, kind: str | None = "tree"
-    ) -> float | None:
+    def speed_up(self, work: Work, temperature: float, *, host: bool) -> float | None:
         """Plain decoding's seconds per token ÷ this draft's; None where a model that ran was not
-        timed, or the kind of draft.
+        timed.
 
-        kind    of draft, whose host's seconds are added as fitted at the nearest temperature; None
-                adds none
+        host    whether to add the host's seconds, as fitted for trees at the nearest temperature
         """
-        if not self.overheads or {model for model, _, _ in work.passes} - set(self.tables):
+        if {model for model, _, _ in work.passes} - set(self.tables):
             return None
-        nearest = min((one for one, _ in self.overheads), key=lambda one: abs(one - temperature))
-        hosts = [self.overheads.get((nearest, one)) for one in (kind, PLAIN_KIND)]
-        if kind is None:
-            hosts = [Overhead()] * 2
-        if None in hosts:
-            return None
+        ours = alone = Overhead()
+        if host:
+            nearest = min((one for one, _ in self.overheads), key=lambda t: abs(t - temperature))
+            ours, alone = (self.overheads[nearest, kind] for kind in ("tree", "autoregressive"))
         contexts = [context for _, _, context in work.passes]
         plain = plain_work(context=round(sum(contexts) / len(contexts)), target=work.target)
-        ours = work.tokens_per_second(self.tables, hosts[0])
-        return ours / plain.tokens_per_second(self.tables, hosts[1])
+        speed = work.tokens_per_second(self.tables, ours)
+        return speed / plain.tokens_per_second(self.tables, alone)
