@@ -207,5 +207,5 @@ def test_bad_values_are_refused():
         StagedTree(ChainDraft(model), NoDraft(), guided=0)
     with pytest.raises(ValueError, match="a chain's length is 1 or more, got 0"):
         StagedChain(model, NoDraft(), 0)
-    with pytest.raises(ValueError, match=r'"ranked" or "iid", got \'top\''):
+    with pytest.raises(ValueError, match="'ranked' or 'iid', got 'top'"):
         StagedChain(model, NoDraft(), siblings="top")

@@ -57,7 +57,7 @@ def is_a(value: object, hint: object) -> bool:
         return any(is_a(value, one) for one in get_args(hint))
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Literal:
-        return value in parts
+        return isinstance(value, tuple(map(type, parts))) and value in parts
     if kind is Mapping:
         return isinstance(value, Mapping) and all(
             is_a(key, parts[0]) and is_a(entry, parts[1]) for key, entry in value.items()
@@ -102,6 +102,8 @@ def in_words(hint: object, *, many: bool = False) -> str:
         return f"{'sequences' if many else 'a sequence'} of {in_words(parts[0], many=True)}"
     if kind is None:
         return WORDS.get(hint, (f"a {hint.__name__}", f"{hint.__name__}s"))[many]
+    if kind is Literal:
+        return " or ".join(map(repr, parts))
     return re.sub(r"[\w.]+\.(?=\w)", "", str(hint))
 
 

@@ -5,6 +5,7 @@ Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from torch import Tensor
 
@@ -130,13 +131,11 @@ class StagedChain:
     model: LanguageModel
     scout: Draft
     length: int = 4
-    siblings: str = "ranked"
+    siblings: Literal["ranked", "iid"] = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
         check_size("a chain's length", self.length, least=1)
-        if self.siblings not in ("ranked", "iid"):
-            raise ValueError(f'siblings of a stage are "ranked" or "iid", got {self.siblings!r}')
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""

@@ -122,24 +122,17 @@ def chain_break_even(
     return BreakEven(high, affordable)
 
 
-def tree_work(
-    shape: Shape,
-    rates: Rates,
-    *,
-    context: Integral = 256,
-    target: str = "target",
-    draft: str = "draft",
-) -> Work:
+def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
     """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
     (without the second row after a whole path), and a target pass over all nodes.
     """
     inner = set(shape.parents[1:])
-    passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}
+    passes: dict[Pass, float] = {("target", len(shape), int(context)): 1.0}
     for level in range(shape.depth):
         rows = sum(shape.depths[node] == level for node in inner)
-        place = (draft, rows, int(context))
+        place = ("draft", rows, int(context))
         passes[place] = passes.get(place, 0.0) + 1
-    return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes, target)
+    return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes)
 
 
 @checked

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments, check_stops, checked_tree
+from specdec_lib.core.decode.checks import check_arguments, check_stops
 from specdec_lib.core.decode.parts import models_in
+from specdec_lib.core.kinds import checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
@@ -77,6 +78,7 @@ class Generation:
         return len(self.tokens) / len(self.rounds)
 
 
+@checked
 def decode(
     target: LanguageModel,
     draft: Draft,
@@ -94,9 +96,9 @@ def decode(
     Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
     is done. Models first forget what they read before, so that counts do not depend on it.
     """
-    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
-    context = check_arguments(target, draft, prompt, chance, **asked)
-    loop = rounds(target, draft, context, chance, **asked, stop_tokens=stop_tokens)
+    context = check_arguments(target, draft, prompt, max_new_tokens)
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
+    loop = rounds(target, draft, context, chance, **asked)
     prefill = read_prompt(target, draft, context)
     done, ended = [], ""
     for played, stop in loop:
@@ -107,6 +109,7 @@ def decode(
     return Generation(context, tuple(done), ended, prefill)
 
 
+@checked
 def rounds(
     target: LanguageModel,
     draft: Draft,
@@ -129,8 +132,7 @@ def rounds(
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
-    context = check_arguments(target, draft, prompt, chance, **asked)
+    context = check_arguments(target, draft, prompt, max_new_tokens)
     stops = check_stops(stop_tokens, target)
     run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     return run.rounds(context, max_new_tokens)
@@ -190,7 +192,10 @@ class _Run:
     def play(self, context: Context, room: int) -> Round:
         before = _usage(self.models.values())
         started = time.perf_counter()
-        tree = checked_tree(self.draft.propose(context, self.chance)).cut(room - 1)
+        proposed = self.draft.propose(context, self.chance)
+        if not isinstance(proposed, TokenTree):
+            raise ValueError(f"a draft proposes a TokenTree, got {shown(proposed)}")
+        tree = proposed.cut(room - 1)
         verdict = self.rule(tree, self.target.score(context, tree), self.chance)
         last = verdict.path[-1] if verdict.path else ROOT
         emitted = (*tree.path_tokens(last), verdict.bonus)[:room]

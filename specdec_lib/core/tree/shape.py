@@ -1,4 +1,4 @@
-"""The shape of a tree: its slots, without tokens."""
+"""The shape of a tree: its slots, without tokens, as the number of each node's parent."""
 
 import functools
 import sys
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
+ROOT, NO_PARENT = 0, -1
 MOST_IN_TREE = 4096  # of a tree: the mask of a pass grows with their square
 
 
@@ -114,3 +114,29 @@ class Shape:
         order = order[: check_size("a budget", budget, most=sys.maxsize) + 1]
         number = {node: new for new, node in enumerate(order)}
         return Shape((NO_PARENT, *(number[self.parents[node]] for node in order[1:])))
+
+
+def check_parents(parents: Sequence[int], first: int = 0) -> None:
+    """Raise ValueError unless each node from `first` on comes after its parent, the root first."""
+    if not parents or parents[ROOT] != NO_PARENT:
+        raise ValueError(f"node 0 is the root and has parent {NO_PARENT}, got {parents[:1]}")
+    for node in range(max(1, first), len(parents)):
+        if not 0 <= parents[node] < node:
+            got = f"node {node} has parent {parents[node]}, allowed are 0…{node - 1}"
+            raise ValueError(f"a parent must precede its child: {got}")
+
+
+def depths_of(parents: Sequence[int]) -> tuple[int, ...]:
+    """The number of edges from the root to each node."""
+    depths = [0]
+    for parent in parents[1:]:
+        depths.append(depths[parent] + 1)
+    return tuple(depths)
+
+
+def children_of(parents: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The children of each node, in the order of their numbers."""
+    children: list[list[int]] = [[] for _ in parents]
+    for node, parent in enumerate(parents[1:], 1):
+        children[parent].append(node)
+    return tuple(map(tuple, children))

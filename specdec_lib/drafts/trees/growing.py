@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -11,21 +12,21 @@ from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, check_widths, leading
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, leading
 from specdec_lib.drafts.trees.slots import (
     Child,
     ExpandNodes,
     SlotWidths,
     add_children,
     best_slots,
-    check_budget,
+    check_limits,
     grow_best,
     slots_of,
 )
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
-SIBLINGS = ("ranked", "top", "iid", "distinct")
+Siblings = Literal["ranked", "top", "iid", "distinct"]
 
 
 @checked
@@ -54,25 +55,14 @@ class TreeDraft:
     budget: int | None = None
     depth: int = 8
     floor: float = 0.0
-    siblings: str = "ranked"
+    siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.widths, self.shape, self.budget)) != 1:
-            got = f"{self.widths}, {self.shape}, {self.budget}"
-            raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
-        if self.shape is not None and not self.shape.guesses:
-            raise ValueError("a shape has at least 1 guess; to guess nothing use NoDraft")
-        if self.widths is not None and min(self.widths, default=0) < 1:
-            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
-        if not self.floor:  # which keeps a wide tree small
-            check_widths(self.widths or ())
-        check_budget(self.budget, self.depth)
+        check_limits(self.widths, self.budget, self.depth, self.shape, floor=self.floor)
         if not 0 <= self.floor <= 1:
             raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
-        if self.siblings not in SIBLINGS:
-            raise ValueError(f"siblings are one of {', '.join(SIBLINGS)}, got {self.siblings!r}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Propose a tree in at most one pass per depth."""
@@ -202,7 +192,7 @@ class ChainDraft:
     model: LanguageModel
     length: int = 4
     floor: float = 0.0
-    siblings: str = "ranked"
+    siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:

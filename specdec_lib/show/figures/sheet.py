@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from specdec_lib.core.tree.parents import children_of
+from specdec_lib.core.tree.shape import children_of
 from specdec_lib.show.figures.theme import DARK, INK, MONOSPACE, SCREEN, escape, tint
 
 Spot = tuple[float, float]
