@@ -4,12 +4,11 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 import torch
-from fakes import Table, fixed_model, table_model
-from test_staged import nodes
+from fakes import fixed_model, table_model
+from test_staged import Counting, nodes
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -27,20 +26,6 @@ BY_GAP = MatchTable(
 )
 
 
-class Counting(Table):
-    """A table model that counts its passes."""
-
-    name = "draft"
-
-    def __init__(self, vocabulary: int, seed: int, max_positions: int = 1000):
-        self.inside = table_model(vocabulary, seed, max_positions=max_positions)
-        self.vocabulary, self.max_positions, self.passes = vocabulary, max_positions, 0
-
-    def score(self, context, tree):
-        self.passes += 1
-        return self.inside.score(context, tree)
-
-
 def path_probability(model, tokens: tuple[int, ...]) -> float:
     """What the model gives to tokens after CONTEXT, one after the other."""
     whole = CONTEXT.tokens + tokens
@@ -50,28 +35,24 @@ def path_probability(model, tokens: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("budget", [1, 4, 9])
 def test_a_budget_holds_the_likeliest_paths_of_all(budget):
-    model = Counting(4, 3)
+    model = Counting(table_model(4, 3))
     tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
     scored = {
-        tokens: path_probability(model.inside, tokens)
+        tokens: path_probability(model.model, tokens)
         for length in range(1, 5)
         for tokens in itertools.product(range(4), repeat=length)
     }
     best = sorted(scored, key=scored.get, reverse=True)[:budget]
     found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
     assert found == pytest.approx({tokens: scored[tokens] for tokens in best})
-    assert model.passes <= 4
+    assert len(model.calls) <= 4
 
 
 def test_only_nodes_that_get_children_are_read():
-    model, asked = Counting(5, 3), []
-    real = model.inside
-    model.inside = SimpleNamespace(
-        score=lambda context, tree: asked.append(tree) or real.score(context, tree)
-    )
+    model = Counting(table_model(5, 3))
     tree = TreeDraft(model, budget=9, depth=4).propose(CONTEXT, SAMPLED)
     parents = {tree.path_tokens(node) for node in range(len(tree)) if tree.children(node)}
-    read = {part.path_tokens(node) for part in asked for node in range(len(part))}
+    read = {part.path_tokens(node) for part in model.calls for node in range(len(part))}
     assert parents == read
 
 
@@ -84,10 +65,10 @@ def places(tree: TokenTree) -> set[tuple[int, ...]]:
     [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))],
 )
 def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
-    model = Counting(5, 1)
+    model = Counting(table_model(5, 1))
     tree = TreeDraft(model, shape=ODD, siblings=siblings).propose(CONTEXT, chance)
     assert places(tree) == {(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0)}
-    assert model.passes == ODD.depth == 3
+    assert len(model.calls) == ODD.depth == 3
 
 
 @pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
@@ -192,10 +173,9 @@ def test_best_slots_equal_the_best_tree_of_the_theory():
 
 
 def test_no_pass_is_made_for_children_that_cannot_get_in():
-    model = Counting(4, 3)
-    model.inside = fixed_model((0.5, 0.5, 0.0, 0.0))
+    model = Counting(fixed_model((0.5, 0.5, 0.0, 0.0)))
     TreeDraft(model, budget=2, depth=8).propose(CONTEXT, GREEDY)
-    assert model.passes == 1
+    assert len(model.calls) == 1
 
 
 def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():

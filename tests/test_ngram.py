@@ -9,7 +9,7 @@ import pytest
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.models.katz.backoff import GRAIN, back_off, good_turing, taken_counts
+from specdec_lib.models.katz.backoff import GRAIN, back_off, good_turing
 from specdec_lib.models.katz.counts import parents, suffixes
 from specdec_lib.models.katz.model import Katz
 
@@ -224,13 +224,6 @@ def test_pruning_keeps_every_suffix():
     links = suffixes(pruned.levels)
     for above, level, link in zip(pruned.levels, pruned.levels[1:], links[1:], strict=False):
         assert len(parents(above)) == len(level) and (above.tokens[link] == level.tokens).all()
-
-
-def test_good_turing_is_used_where_it_is_sound_and_preserves_the_mass_of_the_unseen():
-    counts = Katz.fit(*CORPORA["good-turing"], 2).levels[1].counts
-    shares, taken = good_turing(counts), taken_counts(counts)
-    assert ((shares > 0) & (shares <= 1)).all() and taken[6] == 0 and 0 < taken[1] < 1
-    assert taken[np.minimum(counts, 6)].sum() == pytest.approx((counts == 1).sum(), rel=1e-4)
 
 
 def test_score_is_minus_infinity_where_nothing_is_left():

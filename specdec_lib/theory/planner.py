@@ -100,20 +100,18 @@ def chain_break_even(
     overhead: Real = 0.0,
 ) -> BreakEven:
     """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
-    chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
 
     def best(rate: float) -> float:
-        return max(
-            chain_tokens(rate, length) / (length * cost + _round_cost(length, verify, overhead))
-            for length in lengths
-        )
+        [cell] = chain_map([rate], [cost], verify, lengths=lengths, overhead=overhead)
+        return cell.speed_up
 
+    pays = best(1.0) > 1
     most = max(
         (chain_tokens(acceptance_rate, length) - _round_cost(length, verify, overhead)) / length
         for length in lengths
     )
     affordable = most if most >= 0 else None
-    if best(1.0) <= 1:
+    if not pays:
         return BreakEven(None, affordable)
     low, high = 0.0, 1.0
     while high - low > CLOSE:
