@@ -12,7 +12,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments
+from specdec_lib.core.decode.loop import check_arguments
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
 from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
