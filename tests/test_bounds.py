@@ -49,7 +49,7 @@ def makers(ladder):
 def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
     for name, make in makers(ladder).items():
         make(3)  # which is allowed
-        with pytest.raises(ValueError, match=r"is at most 4,096, got") as refused:
+        with pytest.raises(ValueError, match=r" 4,096( guesses| or None)?, got ") as refused:
             make(size)
         assert "\n" not in str(refused.value), name
 
@@ -57,7 +57,9 @@ def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("size", [2.5, float("inf"), float("nan"), "3"])
 def test_a_shape_is_made_of_whole_numbers(size):
-    with pytest.raises(ValueError, match=r"a length is a whole number, got "):
+    with pytest.raises(
+        ValueError, match=r"length of chain must be a whole number from 0 to 4,096, got "
+    ):
         Shape.chain(size)
 
 

@@ -94,7 +94,7 @@ BAD = [
     (PAPER, {"siblings": "distinct"}, "got 'distinct'"),
     (COPIES_ONLY, {"lenience": 0.5}, LENIENCE),
     (COPIES_ONLY, {"width": 8}, "a comb of width 8 needs a review"),
-    (PAPER, {"width": 0}, "at least 1 child per position, got width=0"),
+    (PAPER, {"width": 0}, "width of from_matrix must be a whole number from 1 to .*, got 0"),
     *((wrong, {}, "must be a sequence of sequences of whole numbers") for wrong in ((4,), None, 4)),
 ]
 

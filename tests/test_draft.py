@@ -145,8 +145,11 @@ def test_rows_are_the_distributions_that_tokens_were_drawn_from():
         ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
         ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
         ({"shape": Shape.chain(0)}, "at least 1 guess; to guess nothing use NoDraft"),
-        ({"widths": (1, 0)}, r"at least 1, of one depth or more, got \(1, 0\)"),
-        ({"budget": 0}, "a budget is 1 or more, got 0"),
+        ({"widths": (1, 0)}, r"widths of TreeDraft must be .*, got \(1, 0\)"),
+        (
+            {"budget": 0},
+            "budget of TreeDraft must be a whole number from 1 to 4,096 or None, got 0",
+        ),
         ({"budget": 2, "depth": 0}, "depth"),
         ({"widths": (1,), "floor": 2.0}, "floor"),
         (

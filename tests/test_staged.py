@@ -207,9 +207,9 @@ def test_any_number_of_stages_writes_the_targets_own_tokens():
 
 def test_bad_values_are_refused():
     model = table_model(3, 1)
-    with pytest.raises(ValueError, match="guided is 1 or more, got 0"):
+    with pytest.raises(ValueError, match=r"guided of StagedTree must be .*, got 0"):
         StagedTree(ChainDraft(model), NoDraft(), guided=0)
-    with pytest.raises(ValueError, match="a chain's length is 1 or more, got 0"):
+    with pytest.raises(ValueError, match=r"length of StagedChain must be .*, got 0"):
         StagedChain(model, NoDraft(), 0)
     with pytest.raises(ValueError, match="'ranked' or 'iid', got 'top'"):
         StagedChain(model, NoDraft(), siblings="top")

@@ -164,15 +164,18 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
     [
         (lambda: Shape(()), "node 0 is the root"),
         (lambda: Shape((-1, 0, 2)), "node 2 has parent 2, allowed are 0…1"),
-        (lambda: Shape.chain(-1), "a length is 0 or more, got -1"),
-        (lambda: Shape.of_widths((2, 0)), "a width is 1 or more, got 0"),
-        (lambda: Shape.chain(2).cut(-1), "a budget is 0 or more, got -1"),
+        (lambda: Shape.chain(-1), "length of chain must be .*, got -1"),
+        (lambda: Shape.of_widths((2, 0)), "widths of of_widths must be .*, got 0 in it"),
+        (lambda: Shape.chain(2).cut(-1), "budget of cut must be .*, got -1"),
         (lambda: best_tree([[0.2, 1.1]], 2), r"rates lie in \[0, 1\], got 1.1 at depth 1"),
         (lambda: best_tree([[0.5], [0.2, 0.3]], 2), r"got \(0.2, 0.3\) at depth 2; use monotone"),
         (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got 1.1 at depth 1"),
         (lambda: best_tree([], 2), "at least one vector"),
-        (lambda: best_tree([P], 0), "got a budget of 0"),
-        (lambda: tree_table([P], 3, 0), "and depth 0"),
+        (
+            lambda: best_tree([P], 0),
+            "budget of best_tree must be a whole number from 1 to 65,536, got 0",
+        ),
+        (lambda: tree_table([P], 3, 0), "depth of tree_table must be .*, got 0"),
         (lambda: best_budget([P], draft_cost=0, budgets=[], depths=[1]), "give a budget"),
     ],
 )

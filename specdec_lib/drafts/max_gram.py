@@ -16,7 +16,7 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import TokenTree, check_size
+from specdec_lib.core.tree import Count, TokenTree
 
 # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
 # is measured
@@ -35,12 +35,11 @@ class MaxGram:
     """
 
     bigrams: np.ndarray | None = None
-    length: int = 10
+    length: Count = 10
     window: int | None = field(default=None, kw_only=True)
     least: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_size("a chain's length", self.length, least=1)
         if self.least < 1 or (self.window is not None and self.window < self.least):
             got = f"least={self.least} and window={self.window}"
             raise ValueError(f"a match has 1 token or more, up to the window, got {got}")

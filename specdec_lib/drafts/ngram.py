@@ -9,7 +9,7 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.tree import Count, MatchTable, TokenTree
 from specdec_lib.drafts.trees.slots import check_limits
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
 from specdec_lib.models.katz.model import Katz
@@ -33,16 +33,16 @@ class NgramDraft:
     """
 
     table: Katz
-    widths: tuple[int, ...] | None = None
-    budget: int | None = None
-    depth: int = 8
+    widths: tuple[Count, ...] | None = None
+    budget: Count | None = None
+    depth: Count = 8
     source: str = "n-gram"
     match: MatchTable = MatchTable()
     siblings: Literal["ranked", "top"] = "ranked"
     counted_at: float = 1.0
 
     def __post_init__(self) -> None:
-        check_limits(self.widths, self.budget, self.depth)
+        check_limits(self.widths, self.budget)
         if not 0 < self.counted_at < math.inf:
             raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 

@@ -71,7 +71,7 @@ def steps_of(
     """
     if rule not in RULES:
         raise ValueError(f"steps are told of the rules look_up and reject, got {rule}")
-    check_arguments(target, draft, context, max_new_tokens=1)
+    check_arguments(target, draft, context)
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
     explained, events = _Explained(tree, logits, chance, text), []

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
 from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
@@ -43,11 +43,13 @@ class Gain(NamedTuple):
 
 @checked
 def best_chain_speed_up(
-    acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
+    acceptance_rate: Real,
+    draft_cost: Real,
+    verify: Verify | None = None,
+    *,
+    longest: Annotated[Integral, Within(1)] = 12,
 ) -> float:
     """The largest `chain_speed_up` of 1 to `longest` guesses, which may be below 1."""
-    if longest < 1:
-        raise ValueError(f"a chain has at least 1 guess, got longest={longest}")
     return max(
         chain_speed_up(acceptance_rate, length, draft_cost, verify)
         for length in range(1, int(longest) + 1)

@@ -5,14 +5,14 @@ computed in NumPy on the CPU: PyTorch wakes threads for each call.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
@@ -39,15 +39,13 @@ class Sampler:
     """
 
     temperature: float = 0.0
-    top_k: int | None = None
+    top_k: Annotated[int, Within(1)] | None = None
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
             wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
             raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, or None for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 

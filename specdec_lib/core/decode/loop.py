@@ -5,17 +5,18 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import models_in, vocabularies_in
-from specdec_lib.core.kinds import checked, shown
+from specdec_lib.core.kinds import Within, checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
 BONUS = "target"  # the source of a token that no drafter guessed
-MOST_NEW_TOKENS = 2**20  # more than any context holds
+NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context holds
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def decode(
     prompt: Context | Sequence[int],
     chance: Chance,
     *,
-    max_new_tokens: int,
+    max_new_tokens: NewTokens,
     rule: Rule = look_up,
     stop_tokens: Collection[int] = (),
     on_round: Callable[[Round], None] | None = None,
@@ -96,7 +97,7 @@ def decode(
     Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
     is done. Models first forget what they read before, so that counts do not depend on it.
     """
-    context = check_arguments(target, draft, prompt, max_new_tokens)
+    context = check_arguments(target, draft, prompt)
     asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
     loop = rounds(target, draft, context, chance, **asked)
     prefill = read_prompt(target, draft, context)
@@ -116,7 +117,7 @@ def rounds(
     prompt: Context | Sequence[int],
     chance: Chance,
     *,
-    max_new_tokens: int,
+    max_new_tokens: NewTokens,
     rule: Rule = look_up,
     stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
@@ -132,20 +133,17 @@ def rounds(
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    context = check_arguments(target, draft, prompt, max_new_tokens)
+    context = check_arguments(target, draft, prompt)
     stops = _checked_stops(stop_tokens, target)
     run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     return run.rounds(context, max_new_tokens)
 
 
 def check_arguments(
-    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int], max_new_tokens: int
+    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int]
 ) -> Context:
     """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
-    if not 1 <= max_new_tokens <= MOST_NEW_TOKENS:
-        allowed = f"max_new_tokens is a whole number from 1 to {MOST_NEW_TOKENS:,}"
-        raise ValueError(f"{allowed}, got {max_new_tokens}")
     if (largest := max(context.tokens)) >= target.vocabulary:
         ends = f"the target's vocabulary ends at {target.vocabulary - 1}"
         raise ValueError(f"the prompt holds token {largest}, {ends}")

@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import MatchTable
-from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_review
+from specdec_lib.core.tree import Count, MatchTable
+from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_lenience
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft
@@ -37,7 +37,7 @@ def from_matrix(
     lenience: float = 1.0,
     exempt_max_gram: bool = True,
     siblings: Literal["ranked", "iid"] = "ranked",
-    width: int = 1,
+    width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
     """The cascade that a K matrix describes, as a nesting of drafts. An entry says how far the path
@@ -52,7 +52,7 @@ def from_matrix(
     Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
     its first row is 0, a drafter that is not the last is no model, or a comb has no review.
     """
-    check_review(lenience, width)
+    check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     _check_drafters(drafters, increments, width)
     options = {"siblings": siblings, "match": match}

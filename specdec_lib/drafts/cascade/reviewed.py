@@ -18,7 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
-from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
+from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, look_up
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
@@ -53,11 +53,11 @@ class Reviewed:
     lenience: float = 1.0
     exempt_max_gram: bool = True
     siblings: Literal["ranked", "iid"] = "ranked"
-    width: int = 1
+    width: Count = 1
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_review(self.lenience, self.width)
+        check_lenience(self.lenience)
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -183,9 +183,7 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
         raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
 
 
-def check_review(lenience: float, width: int) -> None:
-    """Raise ValueError if one of these fields of `Reviewed` is out of its range."""
+def check_lenience(lenience: float) -> None:
+    """Raise ValueError unless it is a finite number of at least 1."""
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
-    if width < 1:
-        raise ValueError(f"a comb has at least 1 child per position, got width={width}")

@@ -3,16 +3,16 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, leading
+from specdec_lib.core.tree import Count, MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.slots import (
     Child,
     ExpandNodes,
@@ -26,6 +26,7 @@ from specdec_lib.drafts.trees.slots import (
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
+Share = Annotated[float, Within(0, 1)]
 Siblings = Literal["ranked", "top", "iid", "distinct"]
 
 
@@ -51,18 +52,16 @@ class TreeDraft:
     """
 
     model: LanguageModel
-    widths: tuple[int, ...] | None = None
-    budget: int | None = None
-    depth: int = 8
-    floor: float = 0.0
+    widths: tuple[Count, ...] | None = None
+    budget: Count | None = None
+    depth: Count = 8
+    floor: Share = 0.0
     siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self.widths, self.budget, self.depth, self.shape, floor=self.floor)
-        if not 0 <= self.floor <= 1:
-            raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
+        check_limits(self.widths, self.budget, self.shape, floor=self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Propose a tree in at most one pass per depth."""
@@ -190,13 +189,12 @@ class ChainDraft:
     """
 
     model: LanguageModel
-    length: int = 4
-    floor: float = 0.0
+    length: Count = 4
+    floor: Share = 0.0
     siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_size("a chain's length", self.length, least=1)
         _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
