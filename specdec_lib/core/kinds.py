@@ -69,7 +69,7 @@ def is_a(value: object, hint: object) -> bool:
         return any(is_a(value, one) for one in get_args(hint))
     kind, parts = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        return is_a(value, parts[0]) and parts[1].least <= value <= parts[1].most
+        return is_a(value, parts[0]) and bool(parts[1].least <= value <= parts[1].most)
     if kind is Literal:
         return isinstance(value, tuple(map(type, parts))) and value in parts
     if kind is Mapping:
