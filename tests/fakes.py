@@ -7,7 +7,6 @@ import itertools
 import random
 import zlib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -25,28 +24,6 @@ PROMPT = (1, 0)
 HERE = Context.of(PROMPT)
 
 
-def random_distributions(
-    vocabulary: int, seed: int, support: int | None = None
-) -> Callable[[tuple[int, ...]], torch.Tensor]:
-    """float64 logits that depend on every token so far; with `support` only so many tokens are
-    possible, the same ones for any seed.
-    """
-    known: dict[tuple[int, ...], torch.Tensor] = {}
-
-    def distributions(tokens: tuple[int, ...]) -> torch.Tensor:
-        if tokens not in known:
-            generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, tokens)).encode()))
-            logits = 1.5 * torch.randn(vocabulary, dtype=torch.float64, generator=generator)
-            if support is not None:
-                logits[
-                    [(sum(tokens) + i) % vocabulary for i in range(support, vocabulary)]
-                ] = -torch.inf
-            known[tokens] = logits
-        return known[tokens]
-
-    return distributions
-
-
 def table_model(
     vocabulary: int,
     seed: int,
@@ -55,10 +32,19 @@ def table_model(
     name: str = "table",
     max_positions: int = 1000,
 ) -> TableModel:
-    """A `TableModel` of random distributions."""
-    return TableModel(
-        random_distributions(vocabulary, seed, support), vocabulary, name, max_positions
-    )
+    """A `TableModel` of random float64 logits that depend on every token so far; with `support`
+    only so many tokens are possible, the same ones for any seed.
+    """
+
+    @functools.cache
+    def logits(tokens: tuple[int, ...]) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(zlib.crc32(repr((seed, tokens)).encode()))
+        found = 1.5 * torch.randn(vocabulary, dtype=torch.float64, generator=generator)
+        if support is not None:
+            found[[(sum(tokens) + i) % vocabulary for i in range(support, vocabulary)]] = -torch.inf
+        return found
+
+    return TableModel(logits, vocabulary, name, max_positions)
 
 
 def random_tree(

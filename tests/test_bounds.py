@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec_lib.core.chance import Chance
-from specdec_lib.core.decode import decode
-from specdec_lib.core.files import checked_card, parse_json
+from specdec_lib.core.files import checked_card
 from specdec_lib.core.tree import Shape
 from specdec_lib.core.tree.shape import MOST_IN_TREE
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain
@@ -52,7 +49,7 @@ def makers(ladder):
 def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
     for name, make in makers(ladder).items():
         make(3)  # which is allowed
-        with pytest.raises(ValueError, match=r"is at most 4,096, got") as refused:
+        with pytest.raises(ValueError, match=r" 4,096( guesses| or None)?, got ") as refused:
             make(size)
         assert "\n" not in str(refused.value), name
 
@@ -60,48 +57,10 @@ def test_more_guesses_than_a_tree_holds_are_refused_at_once(ladder, size):
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("size", [2.5, float("inf"), float("nan"), "3"])
 def test_a_shape_is_made_of_whole_numbers(size):
-    with pytest.raises(ValueError, match=r"a length is a whole number, got "):
+    with pytest.raises(
+        ValueError, match=r"length of chain must be a whole number from 0 to 4,096, got "
+    ):
         Shape.chain(size)
-
-
-def written(ladder, prompt=(5, 6), tokens=2, **options):
-    return decode(
-        ladder.target, NoDraft(), prompt, Chance(0), max_new_tokens=tokens, **options
-    ).tokens
-
-
-def test_more_new_tokens_than_any_context_holds_are_refused(ladder):
-    assert len(written(ladder, (5,) * 500, tokens=2**20)) == 13  # to the end of its context
-    with pytest.raises(ValueError, match=r"from 1 to 1,048,576, got 1000000000"):
-        written(ladder, tokens=10**9)
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("prompt", [{5, 6}, {5: 6}, iter((5, 6)), b"56", None, 5])
-def test_a_prompt_without_an_order_is_refused(ladder, prompt):
-    with pytest.raises(ValueError, match=r"a prompt is a sequence of tokens in order, got"):
-        written(ladder, prompt)
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
-    "stops,complaint",
-    [
-        ("56", "stop tokens are a collection of tokens, got '56'"),
-        (5, "stop tokens are a collection of tokens, got 5"),
-        (None, "stop tokens are a collection of tokens, got None"),
-        ((-1,), "a stop token is 0 to 4095 in the target's vocabulary, got -1"),
-        ((0, 4096), "a stop token is 0 to 4095 in the target's vocabulary, got 4096"),
-        ((2.0,), "tokens are whole numbers, got 2.0"),
-        ([[1]], r"tokens are whole numbers, got \[1\]"),
-    ],
-)
-def test_stop_tokens_are_tokens_of_the_target(ladder, stops, complaint):
-    [first, _] = written(ladder)
-    for known in ((first,), [first], {first}, np.int64([first]).tolist()):
-        assert written(ladder, stop_tokens=known) == (first,)
-    with pytest.raises(ValueError, match=complaint):
-        written(ladder, stop_tokens=stops)
 
 
 @pytest.mark.parametrize("line", [DEEP, f'{{"text": {DEEP}}}', '{"text": "x", "name": "\\ud800"}'])
@@ -121,11 +80,6 @@ def test_a_wrong_value_is_quoted_in_short(tmp_path):
     with pytest.raises(ValueError, match="valid string") as refused:
         load_prompts(tmp_path / "mine.jsonl")
     assert len(str(refused.value)) < 400
-
-
-@given(text=st.text(st.characters(codec="utf-8")))
-def test_every_whole_text_is_read_from_json_as_it_stands(text):
-    assert parse_json(json.dumps(text)) == text
 
 
 def test_half_a_character_has_no_tokens(ladder):

@@ -11,8 +11,9 @@ import pytest
 import torch
 from scipy import stats
 
-from specdec_lib.core.chance import Chance, Sampler, gumbel_noise
+from specdec_lib.core.chance import Chance, Sampler
 
+T1 = Sampler(1.0)
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 
 
@@ -52,37 +53,26 @@ def test_the_distribution_is_computed_in_float64_for_float64_and_in_float32_othe
     assert Sampler(1.0).probs(LOGITS.bfloat16()).dtype == torch.float32
 
 
-def test_noise_depends_on_seed_and_position_alone():
-    noise = gumbel_noise(1, 7, 500)
-    gumbel_noise.cache_clear()
-    assert torch.equal(gumbel_noise(1, 7, 500), noise)
-    assert torch.equal(gumbel_noise(1, 7, 300), noise[:300])
-    assert not any(torch.equal(gumbel_noise(*other, 500), noise) for other in ((2, 7), (1, 8)))
-
-
-def test_noise_bits_are_those_of_plain_integer_arithmetic():
+def test_noise_depends_on_seed_and_position_alone_and_is_that_of_plain_integer_arithmetic():
     """SplitMix64 written with Python's own integers."""
     key = hashlib.blake2b(repr(("noise", 5, 9)).encode(), digest_size=8)
-    state, noise = int.from_bytes(key.digest(), "little"), gumbel_noise(5, 9, 50).tolist()
+    state, noise = int.from_bytes(key.digest(), "little"), Chance(5, T1).noise(9, range(50))
     for token in range(50):
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) % 2**64
         uniform = (((mixed ^ (mixed >> 31)) >> 12) + 0.5) * 2.0**-52
         assert noise[token] == pytest.approx(-math.log(-math.log(uniform)), abs=1e-12)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_noise_on_a_gpu_equals_the_cpus():
-    ours, theirs = gumbel_noise(1, 7, 50_000), gumbel_noise(1, 7, 50_000, "cuda").cpu()
-    assert (theirs - ours).abs().max() < 1e-12
+    assert not any(Chance(seed, T1).noise(at, range(50)) == noise for seed, at in ((6, 9), (5, 8)))
 
 
 def test_noise_is_gumbel():
     """Kolmogorov–Smirnov on 200,000 values: finds any distribution at a distance of .0059 with
     power .95 at α = 1e-4.
     """
-    values = torch.cat([gumbel_noise(3, position, 2_000) for position in range(100)]).numpy()
+    values = np.array(
+        [Chance(3, T1).noise(position, range(2_000)) for position in range(100)]
+    ).flatten()
     assert stats.kstest(values, "gumbel_r").pvalue > 1e-4
     assert stats.kstest(1.01 * values + 0.01, "gumbel_r").pvalue < 1e-4
 
@@ -122,16 +112,10 @@ def test_a_tie_goes_to_the_lower_token_everywhere():
     assert chance.rank(coarse, 3, 50)[0][0] == chance.choose(coarse, 3)
 
 
-def test_a_numpy_seed_is_the_same_seed_whoever_asks_first():
-    gumbel_noise.cache_clear()
-    one = Chance(np.int64(7), Sampler(1.0)).choose(torch.zeros(1000), 4)
-    gumbel_noise.cache_clear()
-    assert Chance(7, Sampler(1.0)).choose(torch.zeros(1000), 4) == one
-    assert Chance(np.int64(7)).coin(0.5, 3, ()) == Chance(7).coin(0.5, 3, ())
-
-
-def test_a_seed_that_is_no_whole_number_is_refused():
-    with pytest.raises(ValueError, match="a seed is a whole number, got True"):
+def test_a_numpy_seed_is_the_same_seed_and_what_is_no_whole_number_is_refused():
+    one, two = Chance(np.int64(7), T1), Chance(7, T1)
+    assert one.noise(4, [5]) == two.noise(4, [5]) and one.coin(0.5, 3, ()) == two.coin(0.5, 3, ())
+    with pytest.raises(ValueError, match="seed of Chance must be a whole number, got True"):
         Chance(True)
 
 

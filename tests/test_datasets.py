@@ -113,17 +113,6 @@ def test_what_keeps_a_set_from_being_had_by_name_is_said(hub, monkeypatch):
         load_prompts("gsm8k")
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_two_splits_share_no_prompt_and_leave_none_out(tmp_path, name):
-    number = {"humaneval": "task_id", "spec-bench": "question_id"}.get(name, "ignored")
-    lines = [line | {number: f"HumanEval/{n}"} for n, line in enumerate(SETS[name] * 20)]
-    path = written(tmp_path / "x.jsonl", lines)
-    whole, *parts = (
-        {prompt.name for prompt in load_prompts(path, split)} for split in ("all", *SPLITS)
-    )
-    assert parts[0] | parts[1] == whole and not parts[0] & parts[1] and min(map(len, parts)) > 15
-
-
 def test_the_split_of_a_name_never_changes():
     golden = [SPLITS[bit] for bit in (1, 0, 1, 0, 1, 1)]
     assert [split_of(f"gsm8k/{number}") for number in range(6)] == golden
@@ -166,9 +155,7 @@ def test_prompts_of_ones_own_need_a_text_alone_and_are_taken_whole(tmp_path):
 DAMAGED = {
     '{"text": "a"}\n{"text": "b"\n{"text": "c"}\n': "line 2: .*Expecting ',' delimiter",
     '{"text": "a"}\n\n{"text": "c"}\n': "line 2: it is not JSON",
-    '{"text": "a"}\n["b"]\n': r"line 2: the line: .* got \['b'\]",
     '{"text": "a"}\n{"name": "b"}\n': "line 2: text: .*required",
-    '{"text": "a"}\n{"text": 5}\n': r"line 2: text: .* got 5",
     '{"text": "a"}\n{"text": true}\n': r"line 2: text: .* got True",
     '{"text": "a"}\n{"text": " \\n"}\n': r"line 2: text: .* got ' \\n'",
     '{"text": "a", "name": "x"}\n{"text": "b", "name": "x"}\n': r"line 2: .*'x' .*\(line 1\)",
@@ -176,7 +163,6 @@ DAMAGED = {
     '{"text": "a"}\n{"text": "b", "nmae": "x"}\n': r"line 2: nmae: ",
     '{"prompt": "a"}\n': r"line 1: .*text: .*required",
     "": "is empty",
-    "\n\n": "is empty",
     '{"text": "a"}\n{"text": "\xff"}\n': "line 2: it is not UTF-8",
 }
 
@@ -195,11 +181,8 @@ def test_a_damaged_line_is_named(tmp_path, content):
         ("humaneval", {"entry_point": None}, "entry_point: .* got None"),
         ("gsm8k", {"answer": 5}, "answer: .* got 5"),
         ("mmlu", {"choices": ["1", "2", "3"]}, "choices: .* at least 4 items"),
-        ("mmlu", {"choices": ["1", "2", "3", 4]}, r"choices\.3: .* got 4"),
         ("mmlu", {"answer": 4}, "answer: .* less than or equal to 3, got 4"),
-        ("mmlu", {"answer": "B"}, "answer: .* got 'B'"),
         ("spec-bench", {"turns": []}, "turns: .* at least 1 item"),
-        ("spec-bench", {"turns": "Write."}, "turns: .* got 'Write.'"),
         ("spec-bench", {"question_id": 81}, "the name 'spec-bench/81' was there before"),
     ],
 )
@@ -223,7 +206,10 @@ def test_a_damaged_prompt_file_of_ours_names_the_line(tmp_path):
         (("humanevil",), "prompt sets are chat, code, summary, math, docstring, humaneval, gsm8k"),
         (("nothing.jsonl",), r"there is no file nothing\.jsonl"),
         (("gsm8k", "test"), "splits development, held-out, all; got 'gsm8k' and 'test'"),
-        (("code", "held-out", 0), "at least 1 or None for all, got 0"),
+        (
+            ("code", "held-out", 0),
+            "limit of load_prompts must be a whole number of 1 or more or None, got 0",
+        ),
     ],
 )
 def test_what_is_no_set_file_split_or_limit_is_refused(wrong, complaint):

@@ -182,7 +182,13 @@ SHORT, SMALL = table_model(5, 1, max_positions=2), ChainDraft(table_model(4, 1, 
         (TARGET, NOTHING, (), 5, "prompt is empty"),
         (TARGET, NOTHING, (5,), 5, "token 5, the target's vocabulary ends at 4"),
         (SHORT, NOTHING, PROMPT, 5, "3 tokens, the target reads at most 2"),
-        (TARGET, NOTHING, PROMPT, 0, "max_new_tokens is a whole number from 1 to .*, got 0"),
+        (
+            TARGET,
+            NOTHING,
+            PROMPT,
+            0,
+            "max_new_tokens of .* a whole number from 1 to 1,048,576, got 0",
+        ),
         (TARGET, ChainDraft(table_model(5, 2), 2), PROMPT, 5, "two models are called 'table'"),
     ],
 )
@@ -214,16 +220,20 @@ class Listing:
 @pytest.mark.parametrize(
     "asked, complaint",
     [
-        ({"prompt": "def f():"}, "a prompt is tokens, got text"),
-        ({"prompt": torch.zeros(1, 3, dtype=torch.long)}, r"an array of shape \(1, 3\)"),
-        ({"prompt": (1, 2.5)}, "tokens are whole numbers, got 2.5"),
-        ({"target": "gpt2"}, "the target is a language model .* got 'gpt2' without forget"),
-        ({"target": Scorer()}, "Scorer without forget, runtime, usage"),
-        ({"draft": DRAFT}, "got a TableModel; a model guesses inside"),
-        ({"draft": None}, r"a draft has propose\(context, chance\), got None$"),
-        ({"draft": Listing()}, "a draft proposes a TokenTree, .* got a list"),
-        ({"chance": 7}, "chance is Chance.*, got 7"),
-        ({"rule": "reject"}, "a rule is look_up or reject .* got 'reject'"),
+        *(
+            ({"prompt": wrong}, "prompt of decode must be a Context or a sequence of whole numbers")
+            for wrong in ("def f():", torch.zeros(1, 3, dtype=torch.long), (1, 2.5), {5, 6}, {5: 6})
+        ),
+        *(({"prompt": wrong}, "prompt of decode must be") for wrong in (iter((5, 6)), b"56", 5)),
+        ({"target": "gpt2"}, "target of decode must be a LanguageModel, got 'gpt2'"),
+        ({"target": Scorer()}, "target of decode must be a LanguageModel, got .*Scorer"),
+        ({"draft": DRAFT}, "draft of decode must be a Draft, got TableModel"),
+        ({"draft": Listing()}, r"a draft proposes a TokenTree, got \[1, 2\]"),
+        ({"chance": 7}, "chance of decode must be a Chance, got 7"),
+        ({"rule": "reject"}, "rule of decode must be a Rule, got 'reject'"),
+        *(({"stop_tokens": wrong}, "stop_tokens of decode must") for wrong in ("56", 5, (2.0,))),
+        ({"stop_tokens": (-1,)}, "a stop token is 0 to 4 in the target's vocabulary, got -1"),
+        ({"stop_tokens": (0, 5)}, "a stop token is 0 to 4 in the target's vocabulary, got 5"),
     ],
 )
 def test_another_kind_of_thing_is_refused_by_name(asked, complaint):

@@ -1,17 +1,22 @@
-"""Which trees a draft makes: shapes, best-first budgets, honest rows, and each model's passes."""
+"""Which trees a draft makes, and at what cost: shapes, best-first budgets, honest rows, passes."""
 
 import itertools
 import math
-from types import SimpleNamespace
+import tracemalloc
+from collections import Counter
 
 import pytest
 import torch
-from fakes import Table, fixed_model, table_model
+from fakes import fixed_model, table_model
+from test_staged import Counting, nodes
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
+from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.slots import best_slots
+from specdec_lib.theory import best_tree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
@@ -21,20 +26,6 @@ BY_GAP = MatchTable(
 )
 
 
-class Counting(Table):
-    """A table model that counts its passes."""
-
-    name = "draft"
-
-    def __init__(self, vocabulary: int, seed: int, max_positions: int = 1000):
-        self.inside = table_model(vocabulary, seed, max_positions=max_positions)
-        self.vocabulary, self.max_positions, self.passes = vocabulary, max_positions, 0
-
-    def score(self, context, tree):
-        self.passes += 1
-        return self.inside.score(context, tree)
-
-
 def path_probability(model, tokens: tuple[int, ...]) -> float:
     """What the model gives to tokens after CONTEXT, one after the other."""
     whole = CONTEXT.tokens + tokens
@@ -42,46 +33,26 @@ def path_probability(model, tokens: tuple[int, ...]) -> float:
     return math.prod(float(model.logits(whole[:at]).softmax(-1)[whole[at]]) for at in places)
 
 
-@pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
-@pytest.mark.parametrize("siblings", ["ranked", "top"])
-def test_widths_give_the_shape_and_one_pass_per_depth(chance, siblings):
-    model = Counting(5, 1)
-    tree = TreeDraft(model, widths=(3, 2, 1), siblings=siblings).propose(CONTEXT, chance)
-    assert [tree.depths.count(depth) for depth in range(4)] == [1, 3, 6, 6]
-    assert model.passes == 3 and not tree.has_rows
-
-
-def test_a_greedy_score_is_the_product_of_unwarped_probabilities():
-    model = table_model(5, 1)
-    tree = TreeDraft(model, widths=(2, 2)).propose(CONTEXT, GREEDY)
-    for node in range(1, len(tree)):
-        wanted = path_probability(model, tree.path_tokens(node))
-        assert tree.scores[node] == pytest.approx(wanted)
-
-
 @pytest.mark.parametrize("budget", [1, 4, 9])
 def test_a_budget_holds_the_likeliest_paths_of_all(budget):
-    model = Counting(4, 3)
+    model = Counting(table_model(4, 3))
     tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
     scored = {
-        tokens: path_probability(model.inside, tokens)
+        tokens: path_probability(model.model, tokens)
         for length in range(1, 5)
         for tokens in itertools.product(range(4), repeat=length)
     }
     best = sorted(scored, key=scored.get, reverse=True)[:budget]
-    assert {tree.path_tokens(node) for node in range(1, len(tree))} == set(best)
-    assert model.passes <= 4
+    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    assert found == pytest.approx({tokens: scored[tokens] for tokens in best})
+    assert len(model.calls) <= 4
 
 
 def test_only_nodes_that_get_children_are_read():
-    model, asked = Counting(5, 3), []
-    real = model.inside
-    model.inside = SimpleNamespace(
-        score=lambda context, tree: asked.append(tree) or real.score(context, tree)
-    )
+    model = Counting(table_model(5, 3))
     tree = TreeDraft(model, budget=9, depth=4).propose(CONTEXT, SAMPLED)
     parents = {tree.path_tokens(node) for node in range(len(tree)) if tree.children(node)}
-    read = {part.path_tokens(node) for part in asked for node in range(len(part))}
+    read = {part.path_tokens(node) for part in model.calls for node in range(len(part))}
     assert parents == read
 
 
@@ -94,10 +65,10 @@ def places(tree: TokenTree) -> set[tuple[int, ...]]:
     [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))],
 )
 def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
-    model = Counting(5, 1)
+    model = Counting(table_model(5, 1))
     tree = TreeDraft(model, shape=ODD, siblings=siblings).propose(CONTEXT, chance)
     assert places(tree) == {(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0)}
-    assert model.passes == ODD.depth == 3
+    assert len(model.calls) == ODD.depth == 3
 
 
 @pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
@@ -151,13 +122,6 @@ def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
         assert sorted(tree.scores[1:], reverse=True) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("siblings", ["iid", "distinct"])
-def test_the_shape_of_a_drawn_tree_does_not_depend_on_its_tokens(siblings):
-    draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings)
-    shapes = {draft.propose(CONTEXT, Chance(seed, Sampler(1.0))).parents for seed in range(20)}
-    assert len(shapes) == 1 and len(next(iter(shapes))) == 10
-
-
 def test_rows_are_the_distributions_that_tokens_were_drawn_from():
     model = table_model(5, 1)
     tree = TreeDraft(model, widths=(3,), siblings="distinct").propose(CONTEXT, SAMPLED)
@@ -171,26 +135,27 @@ def test_rows_are_the_distributions_that_tokens_were_drawn_from():
 
 
 @pytest.mark.parametrize(
-    "draft", [lambda model: ChainDraft(model, 5), lambda model: TreeDraft(model, budget=8)]
-)
-def test_a_model_whose_context_is_full_guesses_less(draft):
-    assert max(draft(table_model(4, 1, max_positions=4)).propose(CONTEXT, GREEDY).depths) == 2
-    assert draft(table_model(4, 1, max_positions=2)).propose(CONTEXT, GREEDY).guesses == 0
-
-
-@pytest.mark.parametrize(
     "wrong,message",
     [
-        ({}, "give widths, a shape or a budget, and one of them only: got None, None, None"),
-        ({"widths": (1,), "budget": 2}, r"one of them only: got \(1,\), None, 2"),
+        ({}, "and one of them only: got widths=None, shape=None, budget=None"),
+        (
+            {"widths": (1,), "budget": 2},
+            r"one of them only: got widths=\(1,\), shape=None, budget=2",
+        ),
         ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
         ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
         ({"shape": Shape.chain(0)}, "at least 1 guess; to guess nothing use NoDraft"),
-        ({"widths": (1, 0)}, r"at least 1, of one depth or more, got \(1, 0\)"),
-        ({"budget": 0}, "a budget is 1 or more, got 0"),
+        ({"widths": (1, 0)}, r"widths of TreeDraft must be .*, got \(1, 0\)"),
+        (
+            {"budget": 0},
+            "budget of TreeDraft must be a whole number from 1 to 4,096 or None, got 0",
+        ),
         ({"budget": 2, "depth": 0}, "depth"),
         ({"widths": (1,), "floor": 2.0}, "floor"),
-        ({"widths": (1,), "siblings": "any"}, "ranked, top, iid, distinct"),
+        (
+            {"widths": (1,), "siblings": "any"},
+            "'ranked' or 'top' or 'iid' or 'distinct', got 'any'",
+        ),
     ],
 )
 def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
@@ -198,6 +163,71 @@ def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
         TreeDraft(table_model(4, 1), **wrong)
 
 
-def test_a_chain_without_length_is_refused():
-    with pytest.raises(ValueError, match="a chain's length is 1 or more, got 0"):
-        ChainDraft(table_model(4, 1), 0)
+RATES = (0.7, 0.12, 0.05, 0.03)
+SIBLINGS = ("ranked", "top", "iid", "distinct")
+
+
+def test_best_slots_equal_the_best_tree_of_the_theory():
+    table = MatchTable(RATES)
+    shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
+    levels = best_slots(table, 40, 6)
+    found = Counter(shape.depths[1:])
+    assert found == {level + 1: sum(counts.values()) for level, counts in levels.items()}
+
+
+def test_no_pass_is_made_for_children_that_cannot_get_in():
+    model = Counting(fixed_model((0.5, 0.5, 0.0, 0.0)))
+    TreeDraft(model, budget=2, depth=8).propose(CONTEXT, GREEDY)
+    assert len(model.calls) == 1
+
+
+def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():
+    model = fixed_model((0.6, 0.4, 0.0))
+    assert ChainDraft(model, 9, floor=0.2).propose(CONTEXT, GREEDY).guesses == 3
+    draft = TreeDraft(model, widths=(2,) * 14, floor=0.2)
+    tracemalloc.start()
+    try:
+        assert draft.propose(CONTEXT, GREEDY).guesses < 20
+        assert tracemalloc.get_traced_memory()[1] < 1e6  # bytes; 32,766 slots take more
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("chance, guesses", [(SAMPLED, 2), (GREEDY, 1)])
+def test_distinct_siblings_end_where_the_distribution_does(chance, guesses):
+    draft = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct")
+    assert draft.propose(CONTEXT, chance).guesses == guesses
+
+
+@pytest.mark.parametrize(
+    "match, siblings",
+    [(BY_GAP, "ranked"), (MatchTable(), "ranked"), (BY_GAP, "iid"), (BY_GAP, "distinct")],
+)
+def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else(match, siblings):
+    draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
+    chances = [Chance(seed, Sampler(1.0)) for seed in range(20)]
+    shapes = {frozenset(places(draft.propose(CONTEXT, chance))) for chance in chances}
+    assert (len(shapes) > 1) == (match is BY_GAP and siblings == "ranked")
+
+
+@pytest.mark.parametrize("chance, siblings", [(GREEDY, "ranked"), (SAMPLED, "top")])
+def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at(chance, siblings):
+    by_gap, by_rank = (
+        TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
+        for match in (BY_GAP, MatchTable())
+    )
+    assert by_gap.propose(CONTEXT, chance) == by_rank.propose(CONTEXT, chance)
+
+
+@pytest.mark.parametrize("length", range(2, 8))
+def test_a_staged_draft_ends_where_the_drafts_context_does(length):
+    small = table_model(6, 1, name="draft", max_positions=6)
+    scout, context = ChainDraft(table_model(6, 2, name="scout"), 4), Context.of([1] * length)
+    chain = ChainDraft(small, 5)
+    for plain, staged in (
+        (chain, StagedTree(chain, scout)),
+        (chain, StagedChain(small, scout, 5)),
+        (tree := TreeDraft(small, budget=8, depth=5), StagedTree(tree, scout)),
+    ):
+        wanted, found = (draft.propose(context, SAMPLED) for draft in (plain, staged))
+        assert nodes(found) == nodes(wanted) and bool(found.guesses) == (length <= 6)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hfs import PROMPT, TREE, VOCABULARY, drafts, network, written
 
-from specdec_lib.core.chance import gumbel_noise
+from specdec_lib.core.chance import Chance, Sampler
 
 
 def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
@@ -22,8 +22,8 @@ def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
     with torch.no_grad():
         for _ in range(length):
             scores = processors(text, model(text).logits[:, -1].float())[0]
-            noisy = scores.double().log_softmax(-1) + gumbel_noise(
-                noise_seed, text.shape[1], VOCABULARY
+            noisy = scores.double().log_softmax(-1) + torch.tensor(
+                Chance(noise_seed, Sampler(1.0)).noise(text.shape[1], range(VOCABULARY))
             )
             text = torch.cat([text, noisy.argmax()[None, None]], 1)
     return tuple(text[0].tolist())

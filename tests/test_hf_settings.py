@@ -116,7 +116,7 @@ DROP = object()
         ("draft.width", 3, "draft: .* unexpected keyword argument 'width'"),
         ("draft.budget", "16", "draft: budget of TreeDraft must be a whole number .*, got '16'"),
         ("draft.budget", True, "draft: budget of TreeDraft must be a whole number .*, got True"),
-        ("draft.budget", 0, "draft: a budget is 1 or more, got 0"),
+        ("draft.budget", 0, "draft: budget of TreeDraft must be .*, got 0"),
         ("draft.type", "Bush", "draft.type: one of NoDraft, .* got 'Bush'"),
         ("draft.model", {"model": "nobody"}, "draft.model: there is no model 'nobody', there are"),
         ("draft.match.rates", [0.1, 0.9], "draft.match: match rates are probabilities that never"),

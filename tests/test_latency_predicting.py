@@ -201,7 +201,10 @@ def test_the_best_chain_is_the_best_of_all_lengths():
     gains = [chain_speed_up(0.7, length, 0.2) for length in range(1, 7)]
     assert best_chain_speed_up(0.7, 0.2, longest=6) == max(gains) > gains[0]
     assert best_chain_speed_up(0.1, 0.9) < 1
-    with pytest.raises(ValueError, match="at least 1 guess, got longest=0"):
+    with pytest.raises(
+        ValueError,
+        match="longest of best_chain_speed_up must be a whole number of 1 or more, got 0",
+    ):
         best_chain_speed_up(0.7, 0.2, longest=0)
 
 

@@ -1,10 +1,8 @@
-"""Max-Gram on small cases that a person can check, its table and its bad input; on many texts:
-test_max_gram_texts.py.
+"""Max-Gram on small cases that a person can check, its table and its bad input, and against a plain
+search on many random texts.
 """
 
-import copy
-import pickle
-from dataclasses import replace
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -13,7 +11,6 @@ import pytest
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
-from specdec_lib.drafts.suffixes import Automaton
 from specdec_lib.models.katz.model import Katz
 
 PROMPT, GENERATION, FILLED = ORIGINS
@@ -83,16 +80,21 @@ def test_a_window_and_a_least_length(window, least, tokens, origin):
     assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
 
 
-@pytest.mark.parametrize("bigrams,length", [(None, 0), ([0.5], 1), ([1], 1), ([-2], 1), ([[0]], 1)])
-def test_max_gram_refuses(bigrams, length):
+@pytest.mark.parametrize(
+    ("bigrams", "options"),
+    [
+        *((table, {}) for table in ([0.5], [1], [-2], [[0]])),
+        *((None, {"length": 0}), (None, {"window": 0}), (None, {"window": -1})),
+        *(
+            (None, {"least": 0}),
+            (None, {"window": 5, "least": 0}),
+            (None, {"window": 2, "least": 3}),
+        ),
+    ],
+)
+def test_max_gram_refuses(bigrams, options):
     with pytest.raises(ValueError, match="got"):
-        MaxGram(None if bigrams is None else np.array(bigrams), length)
-
-
-@pytest.mark.parametrize(("window", "least"), [(0, 1), (-1, 1), (None, 0), (5, 0), (2, 3)])
-def test_max_gram_refuses_a_window_or_a_least_length(window, least):
-    with pytest.raises(ValueError, match=f"got least={least} and window={window}"):
-        MaxGram(window=window, least=least)
+        MaxGram(None if bigrams is None else np.array(bigrams), **options)
 
 
 @pytest.mark.parametrize("given", [[7], [3], [1, 7, 7]])
@@ -112,30 +114,107 @@ def test_the_bigrams_of_a_katz_model_are_what_plain_counting_gives(seed):
     MaxGram(table)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_dropping_a_token_undoes_its_coming(seed):
-    random = Random(seed)
-    text = [random.randrange(1 + seed % 5) for _ in range(60)]
-    automata = [Automaton(text[:size]) for size in range(len(text) + 1)]
-    walked, size = Automaton(), 0
-    for _ in range(200):
-        if size and (size == len(text) or random.random() < 0.4):
-            fewer = random.randint(1, min(size, 5))
-            walked.drop(text[size - fewer : size])
-            size -= fewer
-        else:
-            more = random.randint(1, 5)
-            walked.extend(text[size : size + more])
-            size = min(size + more, len(text))
-        assert all(
-            getattr(walked, name) == getattr(automata[size], name) for name in Automaton.__slots__
-        )
-        assert len(walked.steps) <= max(1, 2 * size)
+TEXTS, CHUNKS = 10_000, 10
+SETTINGS = (
+    *({}, {"window": 1}, {"window": 3}, {"window": 5, "least": 2}),
+    *({"least": 3}, {"window": 4, "least": 4}),
+)
+Guesses = tuple[tuple[int, ...], tuple[str, ...]]  # tokens, and where each came from
 
 
-def test_copies_made_by_replace_share_the_index_and_other_copies_start_empty():
-    draft, context = MaxGram(np.array([1, 0]), 3), Context.of([0, 1, 0])
+def searched(
+    context: Context, window: int | None = None, least: int = 1, *, latest=False, straddling=False
+) -> tuple[str, tuple]:
+    """Where the longest suffix stood first and what follows it there, by looking at every place;
+    two ways of doing it wrong.
+    """
+    text, limit = context.tokens, window or len(context)
+    given = context.prompt if context.source is None else context.source
+    before = given + context.generated if straddling else given
+    for origin, region in ((PROMPT, before), (GENERATION, context.generated)):
+        longest, start = least - 1, None
+        for end in range(1, len(region)):
+            same = 0
+            while same < min(end, len(text), limit) and region[end - 1 - same] == text[-1 - same]:
+                same += 1
+            if same > longest or (latest and same == longest and start is not None):
+                longest, start = same, end
+        if start is not None:
+            return origin, region[start:]
+    return "", ()
+
+
+def expected(context: Context, draft: MaxGram, **wrong: bool) -> Guesses:
+    """The guesses of a draft and their origins."""
+    origin, copied = searched(context, draft.window, draft.least, **wrong)
+    tokens = list(copied[: draft.length])
+    origins = [origin] * len(tokens)
+    while draft.bigrams is not None and len(tokens) < draft.length:
+        token = int(draft.bigrams[(*context.tokens, *tokens)[-1]])
+        if token < 0:
+            break
+        tokens.append(token)
+        origins.append(FILLED)
+    return tuple(tokens), tuple(origins)
+
+
+def guessed(draft: MaxGram, context: Context) -> Guesses:
     tree = draft.propose(context, Chance(0))
-    assert replace(draft, length=7).index is draft.index is not MaxGram().index
-    for fresh in (copy.deepcopy(draft), pickle.loads(pickle.dumps(draft))):
-        assert fresh.index is not draft.index and fresh.propose(context, Chance(0)) == tree
+    return tree.tokens[1:], tree.sources[1:]
+
+
+def drawn(random: Random, tokens: int, vocabulary: int) -> list[int]:
+    """A text of at most so many tokens that repeats itself now and then."""
+    text: list[int] = []
+    while len(text) < tokens:
+        if text and random.random() < 0.1:
+            start = random.randrange(len(text))
+            text += text[start : start + random.randint(1, 12)]
+        else:
+            text.append(random.randrange(vocabulary))
+    return text[:tokens]
+
+
+def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
+    """Drafts and contexts of 1 to 40 given and 0 to 40 generated tokens, some with a source."""
+    random = Random(number)
+    for _ in range(TEXTS // CHUNKS):
+        vocabulary = random.randint(1, 5)
+        table = np.array([random.randrange(-1, vocabulary) for _ in range(vocabulary)])
+        bigrams, length = random.choice([None, table]), random.randint(1, 12)
+        text, given = drawn(random, random.randint(1, 80), vocabulary), random.randint(1, 40)
+        source = tuple(drawn(random, random.randint(0, 40), vocabulary))
+        context = Context(
+            tuple(text), min(given, len(text)), source if random.random() < 0.25 else None
+        )
+        yield MaxGram(bigrams, length, **random.choice(SETTINGS)), context
+
+
+@pytest.mark.parametrize("number", range(CHUNKS))
+def test_it_copies_what_a_plain_search_finds(number, unchecked):
+    for draft, context in chunk(number):
+        assert guessed(draft, context) == expected(context, draft), (draft, context)
+
+
+@pytest.mark.parametrize("wrong", ["latest", "straddling"])
+def test_the_texts_tell_a_wrong_search_from_a_right_one_and_have_matches_of_all_kinds(wrong):
+    found = [(guessed(*one), expected(*reversed(one), **{wrong: True})) for one in chunk(0)]
+    assert sum(one == other for one, other in found) < 0.9 * len(found)
+    kinds = {origins[:1] for (_, origins), _ in found}
+    assert kinds == {(), *((origin,) for origin in ORIGINS)}
+
+
+REPEATS = {
+    "one token": [0] * 700,
+    "two in turn": [0, 1] * 350,
+    "a phrase": [3, 1, 4, 1, 5, 9, 2, 6] * 88,
+    "all different, as in the largest vocabularies": list(range(0xD700, 0xD700 + 700)),
+}
+
+
+@pytest.mark.parametrize("text", REPEATS.values(), ids=REPEATS)
+def test_texts_that_repeat_themselves_are_no_exception(text):
+    for size in (350, 430, 699):
+        for setting in SETTINGS[:4]:
+            draft, context = MaxGram(None, 5, **setting), Context(tuple(text[:size]), 300)
+            assert guessed(draft, context) == expected(context, draft)

@@ -1,12 +1,16 @@
-"""Katz tables against a slow reference and hand-computed cases."""
+"""Katz tables: against a slow reference and a case by hand, stored and pruned, at the edges."""
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from specdec_lib.core.context import Context
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.katz.backoff import GRAIN, back_off, good_turing
+from specdec_lib.models.katz.counts import parents, suffixes
 from specdec_lib.models.katz.model import Katz
 
 
@@ -126,23 +130,6 @@ def test_raw_good_turing_would_leave_the_unit_interval_where_the_table_does_not(
     assert all(is_distribution(table.probs([h])) for h in range(30))
 
 
-def test_a_context_counts_its_continuations_not_itself():
-    table = Katz.fit([np.array([0, 1, 0])], 3, 2)
-    assert table.probs([0])[1] == 0.5  # the raw count of 0 is 2: it would give a quarter
-
-
-def test_ngrams_do_not_cross_streams():
-    parts = [np.array([0, 1]), np.array([2, 3])]
-    assert Katz.fit(parts, 4).bigrams().tolist() == [1, -1, 3, -1]
-    assert Katz.fit([np.concatenate(parts)], 4).bigrams().tolist() == [1, 2, 3, -1]
-
-
-def test_bigrams_are_the_likeliest_continuations():
-    table = Katz.fit([np.array([0, 2, 0, 1, 0, 1, 3, 0, 2])], 5)
-    assert table.bigrams().tolist() == [1, 0, 0, 0, -1]
-    assert Katz.fit([np.array([0, 1])], 2, order=1).bigrams().tolist() == [-1, -1]
-
-
 @pytest.mark.parametrize(
     ("streams", "vocabulary", "order"),
     [([], 4, 3), ([np.array([4])], 4, 3), ([np.array([1])], 4, 0), ([np.array([-1])], 4, 2)],
@@ -208,3 +195,40 @@ def test_pruning_does_nothing_where_all_fits_and_refuses_where_nothing_does():
     assert table.pruned(10**6) is table
     with pytest.raises(ValueError, match="unigrams alone take"):
         table.pruned(100)
+
+
+def test_no_flipped_byte_is_believed(tmp_path):
+    table, path = Katz.fit(*CORPORA["uniform"]), tmp_path / "table.npz"
+    table.save(path)
+    whole, refused = path.read_bytes(), 0
+    for at in range(0, len(whole), 11):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            loaded = Katz.load(path)
+        except ValueError:
+            refused += 1
+        else:  # some bytes of a zip file mean nothing
+            assert loaded.order == table.order
+            assert (loaded.probs([1, 2]) == table.probs([1, 2])).all()
+    assert refused > len(whole) / 11 / 2
+
+
+def test_long_ngrams_of_a_large_vocabulary_do_not_overflow():
+    stream = np.array([249_999, 249_998, 249_997] * 4 + [249_996])
+    table, context = Katz.fit([stream], 250_000, order=6), stream[:5].tolist()
+    assert table.top(context, 1)[0] == [249_997] and abs(table.probs(context).sum() - 1) < 1e-9
+
+
+def test_pruning_keeps_every_suffix():
+    pruned = Katz.fit([zipf(8, 20_000, 100)], 100, 4).pruned(6_000)
+    links = suffixes(pruned.levels)
+    for above, level, link in zip(pruned.levels, pruned.levels[1:], links[1:], strict=False):
+        assert len(parents(above)) == len(level) and (above.tokens[link] == level.tokens).all()
+
+
+def test_score_is_minus_infinity_where_nothing_is_left():
+    table = Katz.fit([np.array([0, 1, 0, 1])], 3)
+    undiscounted, context = replace(table, taken=np.zeros_like(table.taken)), Context.of([0])
+    scores = undiscounted.score(context, TokenTree.rooted(context))
+    assert scores.tolist() == [[-math.inf, 0.0, -math.inf]]
+    assert undiscounted.top([0], 3) == ([1], [1.0])

@@ -6,14 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from own_models import llama
 from t5s import generated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.models.loading import load_seq2seq
 from specdec_lib.workload import SPLITS, Pair, load_pair, load_prompts
 
 SOURCE_TOKENS = 192  # the pair was trained on sources of at most so many
@@ -78,11 +76,3 @@ def test_a_card_that_lists_too_little_is_refused(stored):
     (stored / "card.json").write_text(card.replace('"draft/model.safetensors"', '"draft/other"'))
     with pytest.raises(ValueError, match=r"does not list draft/model\.safetensors"):
         load_pair(folder=stored)
-
-
-def test_a_folder_or_type_that_is_no_encoder_decoder_model_is_refused(tmp_path):
-    for folder in (tmp_path, llama(tmp_path / "decoder")):
-        with pytest.raises(ValueError, match="cannot be read as a model"):
-            load_seq2seq(folder, "target", device="cpu")
-    with pytest.raises(ValueError, match="float32, float64, bfloat16"):
-        load_seq2seq(DATA / "pair" / "draft", "draft", dtype="int8")

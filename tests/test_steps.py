@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from specdec_lib.core.chance import Chance, Sampler, gumbel_noise
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Reviewed
@@ -95,7 +95,7 @@ def test_noise_is_the_positions_own_a_sum_is_a_sum_and_the_largest_comes_first()
             assert row["sum"] == row["log_probability"] + row["noise"]
             place = one.tree.root_position + len(one.path) + 1
             place = one.tree.position(row["node"]) if one.kind == "propose" else place
-            noise = float(gumbel_noise(3, place, 5)[row["token"]])
+            [noise] = Chance(3, Sampler(1.0)).noise(place, [row["token"]])
             assert row["noise"] == pytest.approx(noise, abs=1e-12)
     for node in range(len(tree)):
         own = [sums[child] for child in tree.children(node)]

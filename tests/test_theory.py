@@ -1,15 +1,28 @@
-"""Chains and the cost of a pass: closed forms against published numbers and exact enumeration."""
+"""Chains, cascades and the cost of a pass: closed forms against published numbers."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
 
 from specdec_lib.theory import RTX_4090, Machine, ModelShape, roofline_seconds
+from specdec_lib.theory.cascades import (
+    best_relay,
+    counted_speed_up,
+    phi,
+    relay_speed_up,
+    vertical_tokens,
+)
 from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up, survival_tokens
 from specdec_lib.theory.costs import bytes_moved, pass_flops
+from specdec_lib.workload.published import price_list, published
 
+# rate, inner rate, length, reviews, tokens
+VERTICAL = [(0.8, 0.3, 10, 2, 2.8283), (0.65, 0.2, 5, 3, 2.4606), (0.73, 0.5, 3, 4, 3.3928)]
+FREE_MAX_GRAM = [  # rate, cost, % at .2 and .4
+    *((0.65, 0.0069, 0.9, 1.9), (0.75, 0.0069, 1.4, 3.0)),
+    *((0.73, 0.022, 2.8, 5.9), (0.8, 0.022, 3.6, 7.8)),
+]
 CHAINS = [  # rate, length, tokens, speed-up
     *((0.8, 4, 3.3616, 2.8013), (0.8, 8, 4.3289, 3.0921)),
     *((0.7, 4, 2.7731, 2.3109), (0.7, 8, 3.1988, 2.2849)),
@@ -80,15 +93,6 @@ def test_the_roofline_of_gpt2_large_is_the_published_one(rows, milliseconds):
     assert found == pytest.approx(bare + 0.005)
 
 
-def test_activations_are_counted_once_out_and_once_in():
-    tiny = ModelShape(2, 8, 100, 4.0)
-    bare = pass_bytes(tiny, 3, 5, activations=False)
-    assert pass_bytes(tiny, 3, 5) - bare == 4 * 3 * (2 * 2 * 18 * 8 + 100)
-    assert bare == 4 * (12 * 2 * 64 + 800) + 2 * 4 * 2 * 8 * (5 + 6)
-    cache = pass_bytes(GPT2_LARGE, 1, 512) - pass_bytes(GPT2_LARGE, 1, 0)
-    assert cache == pytest.approx(94.4e6, rel=1e-3)
-
-
 def test_shared_key_heads_and_a_gate_are_counted():
     llama = ModelShape(2, 8, 100, 4.0, query_width=8, key_width=4, inner_width=12, matrices=3)
     weights = 2 * (8 * (8 + 4 + 4 + 8) + 3 * 8 * 12)
@@ -100,21 +104,119 @@ def test_shared_key_heads_and_a_gate_are_counted():
     assert pass_flops(llama, 3, 5) == 2 * 3 * llama.weights + 4 * 2 * 8 * 3 * 8
 
 
+def vertical_speed_up(rate, inner, length, reviews, cost: float) -> float:
+    tokens = vertical_tokens(rate, inner, length, reviews)
+    return speed_up(tokens, draft_passes=reviews, draft_cost=cost)
+
+
+@pytest.mark.parametrize("x", (0, 0.7, 1, 2.5))
+@pytest.mark.parametrize("length", (0, 1, 6))
+@pytest.mark.parametrize("rate", (0, 0.4, 1))
+def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
+    chances = [*(rate**accepted * (1 - rate) for accepted in range(length)), rate**length]
+    mean = sum(chance * x**tokens for tokens, chance in enumerate(chances, 1))
+    assert phi(rate, length, x) == pytest.approx(mean)
+
+
+def test_phi_is_the_printed_fraction_with_its_exponent_mended():
+    rate, length, x = 0.73, 3, 0.6
+    misprinted, mended = (
+        1 + (x - 1) * (1 - (rate * x) ** power) / (1 - rate * x) for power in (length, length + 1)
+    )
+    assert phi(rate, length, x) == pytest.approx(mended) and abs(misprinted - mended) > 0.01
+
+
+@pytest.mark.parametrize("rate, inner, length, reviews, tokens", VERTICAL)
+def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, reviews, tokens):
+    found = vertical_tokens(rate, inner, length, reviews)
+    assert found == pytest.approx(tokens, abs=5e-5)
+    closed = (1 - rate * phi(inner, length, rate) ** reviews) / (1 - rate)
+    assert found == pytest.approx(closed)
+
+
+def test_a_vertical_cascade_at_the_edges():
+    assert vertical_tokens(1, 0.5, 3, 4) == pytest.approx(1 + 4 * chain_tokens(0.5, 3))
+    assert vertical_tokens(1 - 1e-13, 0.5, 3, 4) == pytest.approx(vertical_tokens(1, 0.5, 3, 4))
+    assert vertical_tokens(0.6, 0.5, 3, 0) == 1
+    assert vertical_speed_up(0.6, 0.5, 0, 4, 0.1) == pytest.approx(chain_speed_up(0.6, 4, 0.1))
+
+
+def test_table_1_is_the_printed_one():
+    inputs = published("cascade.table1_inputs").set_index("model")
+    computed = []
+    for row in published("cascade.table1").itertuples():
+        drafters = [name for name in (row.d1, row.d2) if isinstance(name, str)]
+        rates, costs = inputs[row.data.lower()][drafters].tolist(), inputs.cost[drafters].tolist()
+        lengths = [int(length) for length in (row.k1, row.k2)[: len(drafters)]]
+        computed.append(relay_speed_up(rates, costs, lengths))
+        assert f"{computed[-1]:.2f}" == f"{row.ewif:.2f}"
+        assert computed[-1] == pytest.approx(row.ewif_recomputed, abs=5e-4)
+    assert len(computed) == 6
+
+
+@pytest.mark.parametrize(
+    "rates, costs, lengths, speed",
+    [  # in the first row the paper prints (5, 3), which gives 3.027
+        ((0.73, 0.65), (0.022, 0.0069), (5, 5), 3.044),
+        ((0.80, 0.75), (0.022, 0.0069), (5, 8), 3.925),
+        ((0.73, 0.65), (0.04, 0.02), (4, 3), 2.720),
+        ((0.80, 0.75), (0.04, 0.02), (4, 6), 3.415),
+    ],
+)
+def test_the_best_turns_of_table_1(rates, costs, lengths, speed):
+    assert best_relay(rates, costs, longest=14) == (lengths, pytest.approx(speed, abs=5e-4))
+
+
+@pytest.mark.parametrize("rate, cost, low, high", FREE_MAX_GRAM)
+def test_what_free_copies_gain(rate, cost, low, high):
+    alone = best_relay([rate], [cost], longest=40).speed_up
+    for inner, percent in ((0.2, low), (0.4, high)):
+        best = max(vertical_speed_up(rate, inner, 10, reviews, cost) for reviews in range(1, 30))
+        assert 100 * (best / alone - 1) == pytest.approx(percent, abs=0.05)
+
+
+def test_standard_prices_make_a_speed_up_of_counts():
+    passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
+    by_size, by_time = (
+        counted_speed_up(120, passes, price_list(name), target="t5-xxl") for name in ("pw", "ms")
+    )
+    assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
+    assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
+    assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
+    prices = {"target": 20.0, "a": 2.0, "b": 0.6}
+    found = counted_speed_up(3.1, {"target": 1.0, "a": 2.5, "b": 4.0}, prices, target="target")
+    assert found == pytest.approx(3.1 / (1 + 2.5 * 0.1 + 4.0 * 0.03))
+
+
+PAIR = {"a": 1, "b": 1}
+
+
 @pytest.mark.parametrize(
     "call, complaint",
     [
-        (lambda: chain_tokens(1.2, 3), r"an acceptance rate lies in \[0, 1\], got 1.2"),
-        (lambda: chain_tokens(math.nan, 3), "got nan"),
-        (lambda: chain_tokens(0.5, -1), "a chain has 0 to 65536 guesses, got length=-1"),
+        (
+            lambda: chain_tokens(1.2, 3),
+            "acceptance_rate of chain_tokens must be a number from 0 to 1, got 1.2",
+        ),
+        (
+            lambda: chain_tokens(0.5, -1),
+            "length of chain_tokens must be a whole number from 0 to 65,536, got -1",
+        ),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
         (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "got 0.5, 1, 0 and 1"),
-        (lambda: speed_up(2, draft_passes=1, draft_cost=-1), "got 2, 1, -1 and 1"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "got 2, 1, 0 and 0"),
         (lambda: ModelShape(0, 8, 8), "layers and width are at least 1"),
         (lambda: Machine("none", 0.0, 1.0), "peaks are above 0"),
-        (lambda: pass_flops(GPT2_LARGE, 0, 4), "got rows=0, context=4"),
+        (lambda: pass_flops(GPT2_LARGE, 0, 4), "rows of pass_flops must be .*, got 0"),
         (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context_tokens=-1"),
         (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "passes=3, rows=2"),
+        (lambda: phi(1.5, 3, 0.5), "got 1.5"),
+        (lambda: vertical_tokens(0.5, 0.5, 3, -1), "reviews of vertical_tokens must be .*, got -1"),
+        (lambda: best_relay([0.5], [0.1], longest=-1), "longest of best_relay must be .*, got -1"),
+        (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
+        (lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"), "b has none; there are a"),
+        (lambda: counted_speed_up(3, {"b": 1}, PAIR, target="a"), r"got 'a', .* passes {'b': 1}"),
+        (lambda: counted_speed_up(3, {"a": 1, "b": -1}, PAIR, target="a"), "'b': -1"),
     ],
 )
 def test_a_value_out_of_range_is_named(call, complaint):

@@ -6,22 +6,14 @@ import functools
 
 import pytest
 import torch
-from bugs import (
-    Changed,
-    first_rows_everywhere,
-    likeliest_first,
-    soft_rows,
-    without_the_unlikely,
-    without_twins,
-)
 from fakes import (
     PROMPT,
     deviation,
     distance,
-    fixed_model,
     one_round_distribution,
     table_model,
 )
+from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
 from test_verify import KINDS, PAIRS, T1, expected_tokens
 
 from specdec_lib.core import verifiers
@@ -29,7 +21,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, Shape, TokenTree
 from specdec_lib.core.verifiers import draw_once, k_seq, least_slack, traverse
-from specdec_lib.core.verify import reject, remaining
+from specdec_lib.core.verify import look_up, reject, remaining
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.table import joint_distribution
 
@@ -70,21 +62,10 @@ def test_rounds_composed_keep_it_too(name, unchecked):
         assert deviation(target, guesser, T1, RULES[name], length=2) < 1e-12
 
 
-P4, Q4 = PAIRS["four"]
-TARGET, DRAFT = fixed_model(P4), fixed_model(Q4, "draft")
+TARGET, DRAFT = PAIR
 IID3 = TreeDraft(table_model(3, 4, name="draft"), widths=(2,), siblings="iid")
-IID, DISTINCT, TOP = (
-    TreeDraft(DRAFT, widths=(2,), siblings=kind) for kind in ("iid", "distinct", "top")
-)
 CHAIN = ChainDraft(DRAFT, 2, siblings="iid")
-SOFT = soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)
-ROW_BUGS = {
-    "duplicates merged": Changed(IID, without_twins),
-    "distribution not renormalised after a sibling": Changed(DISTINCT, first_rows_everywhere),
-    "drawn tokens pruned": Changed(IID, without_the_unlikely),
-    "siblings tried likeliest first": Changed(DISTINCT, likeliest_first(Q4)),
-    "soft distribution for chosen siblings": Changed(TOP, SOFT),
-}
+ROW_BUGS = {name: bug for name, bug in DRAFTS.items() if "two drafts" not in name}
 
 
 @pytest.mark.parametrize("draft", ROW_BUGS.values(), ids=ROW_BUGS)
@@ -217,18 +198,8 @@ def test_k_seq_refuses_siblings_of_several_distributions(draft):
         deviation(TARGET, draft, T1, k_seq, length=2)
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("rule", [*RULES.values(), look_up, reject])
 def test_a_missing_target_row_is_refused(rule):
     tree = TokenTree(0, (0,)).grown([1], [0], source="draft", scores=[1.0])
     with pytest.raises(ValueError, match="2 nodes need as many target rows, got 1"):
         rule(tree, torch.zeros(1, 2), Chance(0))
-
-
-def test_a_long_chain_is_traversed_without_recursion():
-    row, length = torch.tensor([0.5, 0.5]), 3000
-    scores, rows = [0.0] * length, [row] * length
-    tree = TokenTree(0, (0,)).grown(
-        [1] * length, range(length), source="draft", scores=scores, rows=rows
-    )
-    verdict = traverse(tree, torch.zeros(length + 1, 2), Chance(0, T1))
-    assert len(verdict.path) == length  # draft and target agree

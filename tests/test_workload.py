@@ -32,11 +32,8 @@ def test_seeds_follow_from_the_prompts_name():
     assert seeds(prompts, 1) != found
 
 
-def test_a_missing_or_damaged_prompt_file_is_refused(tmp_path):
+def test_a_missing_prompt_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no file .*code\.jsonl\); restore it"):
-        load_prompts("code", folder=tmp_path)
-    (tmp_path / "code.jsonl").write_text('{"name": "x"')
-    with pytest.raises(ValueError, match=r"code\.jsonl is damaged"):
         load_prompts("code", folder=tmp_path)
 
 

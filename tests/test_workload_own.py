@@ -218,8 +218,5 @@ def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
         for draft in (NoDraft(), ChainDraft(pair.draft, 3))
     )
     assert plain == chained
-    changed(draft, swap)
-    with pytest.raises(ValueError, match="the draft must share the target's tokenizer: token 1000"):
-        load_pair(target, draft, device="cpu")
     with pytest.raises(ValueError, match=r"a pair of your own .*, got target=.* and draft=None"):
         load_pair(target, device="cpu")

@@ -21,7 +21,7 @@ DATA = REPOSITORY / "data"
 README = DATA.parent / "README.md"
 REMEDY = "restore it with `git checkout data`"
 PREPARED = "source.json"  # written last: a target's folder that has it is complete
-PARTIAL = re.compile(r"\..+\.(\d+)\.partial(\.ipynb)?")
+PARTIAL = re.compile(r"\..+\.(\d{1,9})\.partial(\.ipynb)?")
 
 
 def figures_folder() -> Path:
@@ -83,10 +83,12 @@ def replace_marked(mark: str, text: str, page: Path = README) -> None:
 
 def sweep_partial(folder: Path) -> list[str]:
     """Delete the unfinished files of ended processes in a folder, and return their names."""
+    import psutil
+
     found = [
         path
         for path in folder.glob(".*.partial*")
-        if (match := PARTIAL.fullmatch(path.name)) and not _runs(int(match[1]))
+        if (match := PARTIAL.fullmatch(path.name)) and not psutil.pid_exists(int(match[1]))
     ]
     for path in found:
         path.unlink(missing_ok=True)
@@ -123,19 +125,6 @@ def check_writable(folder: Path) -> None:
         reason = problem.strerror or type(problem).__name__
         why = f"cannot be written to ({reason}); mend that, or name another"
         raise ValueError(f"the folder {folder} {why}") from problem
-
-
-def _runs(process: int) -> bool:
-    """Whether a process is alive; taken to be so where it cannot be asked without harm."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except (PermissionError, OverflowError):
-        return True
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:

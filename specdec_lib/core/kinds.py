@@ -1,12 +1,13 @@
-"""The kinds of values that public functions take, checked where they are called."""
+"""The kinds and limits of values that public functions take, checked where they are called."""
 
 import inspect
+import math
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from torch import Tensor
@@ -20,6 +21,17 @@ WORDS = {  # one and many
     types.NoneType: ("None", "None"),
 }
 LONGEST = 60  # characters of a value in a message
+
+
+class Within(NamedTuple):
+    """The limits of a number, both allowed, for an annotation: Annotated[int, Within(1, 8)]."""
+
+    least: float
+    most: float = math.inf
+
+    def __str__(self) -> str:
+        some = f"of {self.least:,} or more"
+        return some if self.most == math.inf else f"from {self.least:,} to {self.most:,}"
 
 
 def checked(public: Public) -> Public:
@@ -56,8 +68,10 @@ def is_a(value: object, hint: object) -> bool:
     if _is_union(hint):
         return any(is_a(value, one) for one in get_args(hint))
     kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return is_a(value, parts[0]) and bool(parts[1].least <= value <= parts[1].most)
     if kind is Literal:
-        return value in parts
+        return isinstance(value, tuple(map(type, parts))) and value in parts
     if kind is Mapping:
         return isinstance(value, Mapping) and all(
             is_a(key, parts[0]) and is_a(entry, parts[1]) for key, entry in value.items()
@@ -102,6 +116,10 @@ def in_words(hint: object, *, many: bool = False) -> str:
         return f"{'sequences' if many else 'a sequence'} of {in_words(parts[0], many=True)}"
     if kind is None:
         return WORDS.get(hint, (f"a {hint.__name__}", f"{hint.__name__}s"))[many]
+    if kind is Annotated:
+        return f"{in_words(parts[0], many=many)} {parts[1]}"
+    if kind is Literal:
+        return " or ".join(map(repr, parts))
     return re.sub(r"[\w.]+\.(?=\w)", "", str(hint))
 
 

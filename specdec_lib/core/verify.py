@@ -17,35 +17,6 @@ from specdec_lib.core.tree import ROOT, TokenTree
 UNWARPED = Sampler(1.0)
 
 
-def look_up(
-    tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
-) -> Verdict:
-    """Accept guesses while each equals the token that the target itself chooses for this seed and
-    position, and add its next choice: the target's own output, whatever the drafts propose.
-
-    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
-    4, with noise shared by position; greedy is temperature 0.
-    """
-    return follow_choices(tree, target_logits, chance)
-
-
-def reject(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
-    """Go down from the root: at each node test the children in order, and follow the first that is
-    accepted; where none is, end with a token drawn from what they left of the target's
-    distribution. The output has the target's distribution, if the rows of the tree are honest.
-
-    A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
-    where `wanted` is at first the target's distribution, and after a rejection the residual max(0,
-    wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
-    for tokens that were not drawn (a point mass).
-
-    Raises ValueError unless there is one row of logits per node, and a row gives its own token a
-    probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and
-    Chen et al. 2024 (Sequoia).
-    """
-    return try_children(tree, target_logits, chance)
-
-
 @dataclass(frozen=True)
 class Lenience:
     """How far a review by a draft model accepts guesses beyond the reviewer's own choice.
@@ -85,7 +56,7 @@ class Lenience:
         return max(found, key=lambda child: tree.scores[child], default=None)
 
 
-def follow_choices(
+def look_up(
     tree: TokenTree,
     target_logits: Float[Tensor, "nodes vocab"],
     chance: Chance,
@@ -93,8 +64,14 @@ def follow_choices(
     lenience: Lenience | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """The walk of `look_up`: down while the target's own choice, or a child whose lenience allows
-    it, is among the children; one `Choice` per node on the path is traced.
+    """Accept guesses while each equals the token that the target itself chooses for this seed and
+    position, and add its next choice: the target's own output, whatever the drafts propose.
+
+    lenience    in a review: where the choice is not among the children, go on at one it allows
+    trace       receives one `Choice` per node on the path
+
+    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
+    4, with noise shared by position; greedy is temperature 0.
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -110,7 +87,7 @@ def follow_choices(
         node = child
 
 
-def try_children(
+def reject(
     tree: TokenTree,
     target_logits: Float[Tensor, "nodes vocab"],
     chance: Chance,
@@ -118,10 +95,21 @@ def try_children(
     leniences: Sequence[float] | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """The walk of `reject`: down through the children that pass their tests; one `Trial` per child
-    tried, and the `FinalDraw`, are traced.
+    """Go down from the root: at each node test the children in order, and follow the first that is
+    accepted; where none is, end with a token drawn from what they left of the target's
+    distribution. The output has the target's distribution, if the rows of the tree are honest.
 
-    leniences    per node l: its token is accepted with probability min(1, l · wanted ÷ offered)
+    leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered)
+    trace        receives one `Trial` per child tried, and the `FinalDraw`
+
+    A child drawn from `offered` is accepted with probability min(1, wanted ÷ offered) at its token,
+    where `wanted` is at first the target's distribution, and after a rejection the residual max(0,
+    wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
+    for tokens that were not drawn (a point mass).
+
+    Raises ValueError unless there is one row of logits per node, and a row gives its own token a
+    probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and
+    Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT

@@ -8,7 +8,7 @@ the ending never matches itself; no more than `length` tokens come back; a token
 never saw ends the chain instead of guessing token 0; a window and a least length may be set.
 """
 
-import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +16,7 @@ import numpy as np
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import TokenTree, check_size
-from specdec_lib.drafts.suffixes import SuffixIndex
+from specdec_lib.core.tree import Count, TokenTree
 
 # a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
 # is measured
@@ -33,19 +32,14 @@ class MaxGram:
     bigrams          per token its most likely continuation, −1 for none (`Katz.bigrams`), or None
     length           tokens in the chain, at most
     window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
-    index            what has been read; copies made by `dataclasses.replace` share it
     """
 
     bigrams: np.ndarray | None = None
-    length: int = 10
+    length: Count = 10
     window: int | None = field(default=None, kw_only=True)
     least: int = field(default=1, kw_only=True)
-    index: SuffixIndex = field(default_factory=SuffixIndex, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(f"a chain has a length of at least 1, got {self.length}")
-        check_size("a chain's length", self.length)
         if self.least < 1 or (self.window is not None and self.window < self.least):
             got = f"least={self.least} and window={self.window}"
             raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
@@ -73,23 +67,23 @@ class MaxGram:
         filled = self._filled(
             copied[-1] if copied else context.tokens[-1], self.length - len(copied)
         )
-        tokens = (context.tokens[-1], *copied, *filled)
-        sources = ("context", *(origin,) * len(copied), *(BIGRAM,) * len(filled))
-        above, scores, rows = _chain(len(tokens))
-        return TokenTree(len(context) - 1, tokens, above, sources, scores, rows)
+        tokens = (*copied, *filled)
+        return TokenTree.rooted(context).grown(
+            tokens,
+            range(len(tokens)),
+            source=[origin] * len(copied) + [BIGRAM] * len(filled),
+            scores=[DECAY**depth for depth in range(1, len(tokens) + 1)],
+        )
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
-        found = self.index.find(context, self.window, self.least)
-        if found is None:
-            return "", ()
-        generated, start = found
-        given = context.prompt_tokens
-        if generated:
-            return GENERATION, context.tokens[given + start : given + start + self.length]
-        if context.source is not None:
-            return PROMPT, context.source[start : start + self.length]
-        return PROMPT, context.tokens[start : min(start + self.length, given)]
+        text, given = _as_text(context.tokens), context.prompt_tokens
+        first = text[:given] if context.source is None else _as_text(context.source)
+        for origin, region in ((PROMPT, first), (GENERATION, text[given:])):
+            end = find_ending(text, region[:-1], window=self.window, least=self.least)
+            if end is not None:
+                return origin, tuple(map(ord, region[end : end + self.length]))
+        return "", ()
 
     def _filled(self, token: int, missing: int) -> list[int]:
         tokens: list[int] = []
@@ -104,11 +98,19 @@ class MaxGram:
         return tokens
 
 
-@functools.lru_cache(maxsize=256)
-def _chain(nodes: int) -> tuple[tuple[int, ...], tuple[float, ...], tuple[None, ...]]:
-    """Parents, scores and rows of a chain with this many nodes."""
-    return (
-        tuple(range(-1, nodes - 1)),
-        tuple(DECAY**depth for depth in range(nodes)),
-        (None,) * nodes,
-    )
+def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
+    """Where in `region` the longest ending of `text` that stands there, of `least` to `window`
+    characters, ends for the first time; None if none of them does.
+    """
+    most = min(len(text), len(region), window or len(text))
+    size, step = least - 1, 1
+    while step:  # an ending stands there only if every shorter one does
+        longer = size + step
+        fits = longer <= most and text[-longer:] in region
+        size, step = (longer, 2 * step) if fits else (size, step // 2)
+    return region.index(text[-size:]) + size if size >= least else None
+
+
+def _as_text(tokens: Sequence[int]) -> str:
+    """The tokens as characters, because strings are searched fast."""
+    return "".join(map(chr, tokens))

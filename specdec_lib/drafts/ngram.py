@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.tree import MatchTable, TokenTree, check_widths
-from specdec_lib.drafts.trees.slots import check_budget
+from specdec_lib.core.tree import Count, MatchTable, TokenTree
+from specdec_lib.drafts.trees.slots import check_limits
 from specdec_lib.models.fast.choices import match_arrays, noise_keys
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
@@ -32,24 +33,16 @@ class NgramDraft:
     """
 
     table: Katz
-    widths: tuple[int, ...] | None = None
-    budget: int | None = None
-    depth: int = 8
+    widths: tuple[Count, ...] | None = None
+    budget: Count | None = None
+    depth: Count = 8
     source: str = "n-gram"
     match: MatchTable = MatchTable()
-    siblings: str = "ranked"
+    siblings: Literal["ranked", "top"] = "ranked"
     counted_at: float = 1.0
 
     def __post_init__(self) -> None:
-        if (self.widths is None) == (self.budget is None):
-            got = f"widths={self.widths}, budget={self.budget}"
-            raise ValueError(f"give widths or a budget, not both: got {got}")
-        if self.widths is not None and min(self.widths, default=0) < 1:
-            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
-        check_widths(self.widths or ())
-        check_budget(self.budget, self.depth)
-        if self.siblings not in ("ranked", "top"):
-            raise ValueError(f'siblings of a table are "ranked" or "top", got {self.siblings!r}')
+        check_limits(self.widths, self.budget)
         if not 0 < self.counted_at < math.inf:
             raise ValueError(f"counted_at is a temperature above 0, got {self.counted_at}")
 

@@ -5,6 +5,7 @@ Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from specdec_lib.core.chance import Chance, Sampler, Slots, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, check_size
+from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, Known, TreeDraft
 from specdec_lib.drafts.trees.slots import Child, add_children
@@ -32,10 +33,7 @@ class StagedTree:
 
     draft: TreeDraft | ChainDraft
     scout: Draft
-    guided: int = 4
-
-    def __post_init__(self) -> None:
-        check_size("guided", self.guided, least=1)
+    guided: Count = 4
 
     @property
     def siblings(self) -> str:
@@ -129,14 +127,9 @@ class StagedChain:
 
     model: LanguageModel
     scout: Draft
-    length: int = 4
-    siblings: str = "ranked"
+    length: Count = 4
+    siblings: Literal["ranked", "iid"] = "ranked"
     match: MatchTable = MatchTable()
-
-    def __post_init__(self) -> None:
-        check_size("a chain's length", self.length, least=1)
-        if self.siblings not in ("ranked", "iid"):
-            raise ValueError(f'siblings of a stage are "ranked" or "iid", got {self.siblings!r}')
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """A chain of `length` guesses, fewer where the model's context is full."""

@@ -12,16 +12,16 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments
+from specdec_lib.core.decode.loop import check_arguments
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, Verdict
 from specdec_lib.core.trace import Choice, FinalDraw, Trial
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verify import UNWARPED, follow_choices, look_up, reject, try_children
+from specdec_lib.core.verify import UNWARPED, look_up, reject
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 SHOWN = 6  # candidates of a choice or a distribution, at least, beside what decides
-WALKS = {look_up: follow_choices, reject: try_children}
+RULES = (look_up, reject)
 DRAWN = "one draw per guess from its distribution"
 WAYS = {
     "ranked": "log-probability and the position's noise, which the target shares",
@@ -69,13 +69,13 @@ def steps_of(
     text    gives the text of a token
     Raises ValueError for another rule than `look_up` or `reject`, and for what `decode` refuses.
     """
-    if rule not in WALKS:
+    if rule not in RULES:
         raise ValueError(f"steps are told of the rules look_up and reject, got {rule}")
-    check_arguments(target, draft, context, chance, rule=rule, max_new_tokens=1)
+    check_arguments(target, draft, context)
     tree = draft.propose(context, chance).cut(target.max_positions - len(context))
     logits = target.score(context, tree)
     explained, events = _Explained(tree, logits, chance, text), []
-    verdict = WALKS[rule](tree, logits, chance, trace=events.append)
+    verdict = rule(tree, logits, chance, trace=events.append)
     known = f"{len(context)} tokens are known; the last is the root, at position"
     return [
         Step("context", f"{known} {tree.root_position}.", tree.cut(0)),

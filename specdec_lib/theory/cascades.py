@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 from specdec_lib.core.kinds import checked
-from specdec_lib.theory.chains import chain_tokens, speed_up, survival_tokens
+from specdec_lib.theory.chains import Length, Rate, chain_tokens, speed_up, survival_tokens
 
 
 class BestLengths(NamedTuple):
@@ -21,13 +21,12 @@ class BestLengths(NamedTuple):
 
 
 @checked
-def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
+def phi(acceptance_rate: Rate, length: Length, x: Real) -> float:
     """The expected value of x^n, with n the tokens that a chain's round emits.
 
     Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
     also holds at αx = 1.
     """
-    chain_tokens(acceptance_rate, length)  # checks the arguments
     return 1 + (float(x) - 1) * math.fsum(
         (float(acceptance_rate) * float(x)) ** power for power in range(int(length) + 1)
     )
@@ -35,7 +34,7 @@ def phi(acceptance_rate: Real, length: Integral, x: Real) -> float:
 
 @checked
 def vertical_tokens(
-    acceptance_rate: Real, inner_rate: Real, length: Integral, reviews: Integral
+    acceptance_rate: Rate, inner_rate: Rate, length: Length, reviews: Length
 ) -> float:
     """Expected tokens per target pass of a vertical cascade of two drafters.
 
@@ -47,8 +46,6 @@ def vertical_tokens(
     """
     shrunk = phi(inner_rate, length, acceptance_rate)
     kept = chain_tokens(acceptance_rate * inner_rate, length)
-    if reviews < 0:
-        raise ValueError(f"a draft makes 0 reviews or more per target pass, got reviews={reviews}")
     return shrunk**reviews + kept * math.fsum(shrunk**earlier for earlier in range(int(reviews)))
 
 
@@ -66,22 +63,19 @@ def relay_speed_up(
         got = f"{list(rates)}, {list(costs)} and {list(lengths)}"
         raise ValueError(f"a rate, a cost and a length of 0 or more per drafter, got {got}")
     turns = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
-    tokens = survival_tokens(rates[drafter] for drafter in turns)
+    tokens = survival_tokens([rates[drafter] for drafter in turns])
     drafting = math.fsum(costs[drafter] for drafter in turns)
     return speed_up(tokens, draft_passes=1, draft_cost=drafting)
 
 
 @checked
-def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Integral) -> BestLengths:
+def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length) -> BestLengths:
     """The lengths of turns, 0 to `longest` each, with the largest `relay_speed_up`; a tie goes to
     the shorter turn of the earliest drafter that differs.
     """
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
-    best = max(tried, key=lambda one: one.speed_up, default=None)
-    if best is None:
-        raise ValueError(f"turns are of 0 tokens or more, got longest={longest}")
-    return best
+    return max(tried, key=lambda one: one.speed_up)
 
 
 @checked

@@ -7,35 +7,33 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate
 from numbers import Integral, Real
 from operator import mul
+from typing import Annotated
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 
 LONGEST = 2**16  # guesses of a chain
+Rate = Annotated[Real, Within(0, 1)]
+Length = Annotated[Integral, Within(0, LONGEST)]
 Verify = Callable[[int], float]
 """Maps the rows of a target pass to its seconds, over those of a pass over one row."""
 
 
 @checked
-def chain_tokens(acceptance_rate: Real, length: Integral) -> float:
+def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
     """Expected tokens per round of a chain of `length` guesses: (1 − α^(γ+1)) / (1 − α).
 
     Raises ValueError if the rate is outside [0, 1], the length negative or above `LONGEST`. Source:
     Leviathan et al. 2023, equation 1.
     """
-    _check_rate(acceptance_rate)
-    if not 0 <= length <= LONGEST:
-        raise ValueError(f"a chain has 0 to {LONGEST} guesses, got length={length}")
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
 
 
-def survival_tokens(hazards: Iterable[Real]) -> float:
+@checked
+def survival_tokens(hazards: Iterable[Rate]) -> float:
     """Expected tokens per round: 1 + the sum of the products of `hazards` from the root down: P(a
     guess is accepted | its parent was) by depth. Exact also for dependent guesses.
     """
-    hazards = [float(rate) for rate in hazards]
-    for rate in hazards:
-        _check_rate(rate)
-    return 1 + math.fsum(accumulate(hazards, mul))
+    return 1 + math.fsum(accumulate(map(float, hazards), mul))
 
 
 def speed_up(
@@ -69,8 +67,3 @@ def chain_speed_up(
         draft_cost=draft_cost,
         verify=1.0 if verify is None else verify(int(length) + 1),
     )
-
-
-def _check_rate(rate: Real) -> None:
-    if not 0 <= rate <= 1:
-        raise ValueError(f"an acceptance rate lies in [0, 1], got {rate}")

@@ -4,8 +4,9 @@ tokens of one pass (root included), `context` is the tokens cached before it.
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Annotated
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 
 
 @checked
@@ -83,11 +84,12 @@ A40 = Machine("A40", 696e9, 149.7e12)
 
 
 @checked
-def pass_flops(model: ModelShape, rows: Integral, context: Integral) -> float:
+def pass_flops(
+    model: ModelShape,
+    rows: Annotated[Integral, Within(1)],
+    context: Annotated[Integral, Within(0)],
+) -> float:
     """Operations of one pass: two per weight and row, and attention to the context and all rows."""
-    if rows < 1 or context < 0:
-        got = f"rows={rows}, context={context}"
-        raise ValueError(f"a pass has at least 1 row and a context of 0 tokens or more, got {got}")
     rows, context = int(rows), int(context)  # numpy's integers may overflow
     return float(
         2 * rows * model.weights + 4 * model.layers * model.query_width * rows * (context + rows)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import Shape
 from specdec_lib.theory.chains import Verify, chain_speed_up, chain_tokens
 from specdec_lib.theory.trees import Rates, best_tree, expected_tokens
@@ -43,11 +43,13 @@ class Gain(NamedTuple):
 
 @checked
 def best_chain_speed_up(
-    acceptance_rate: Real, draft_cost: Real, verify: Verify | None = None, *, longest: Integral = 12
+    acceptance_rate: Real,
+    draft_cost: Real,
+    verify: Verify | None = None,
+    *,
+    longest: Annotated[Integral, Within(1)] = 12,
 ) -> float:
     """The largest `chain_speed_up` of 1 to `longest` guesses, which may be below 1."""
-    if longest < 1:
-        raise ValueError(f"a chain has at least 1 guess, got longest={longest}")
     return max(
         chain_speed_up(acceptance_rate, length, draft_cost, verify)
         for length in range(1, int(longest) + 1)
@@ -100,20 +102,18 @@ def chain_break_even(
     overhead: Real = 0.0,
 ) -> BreakEven:
     """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
-    chain_map([acceptance_rate], [cost], verify, lengths=lengths, overhead=overhead)  # checks
 
     def best(rate: float) -> float:
-        return max(
-            chain_tokens(rate, length) / (length * cost + _round_cost(length, verify, overhead))
-            for length in lengths
-        )
+        [cell] = chain_map([rate], [cost], verify, lengths=lengths, overhead=overhead)
+        return cell.speed_up
 
+    pays = best(1.0) > 1
     most = max(
         (chain_tokens(acceptance_rate, length) - _round_cost(length, verify, overhead)) / length
         for length in lengths
     )
     affordable = most if most >= 0 else None
-    if best(1.0) <= 1:
+    if not pays:
         return BreakEven(None, affordable)
     low, high = 0.0, 1.0
     while high - low > CLOSE:
@@ -122,24 +122,17 @@ def chain_break_even(
     return BreakEven(high, affordable)
 
 
-def tree_work(
-    shape: Shape,
-    rates: Rates,
-    *,
-    context: Integral = 256,
-    target: str = "target",
-    draft: str = "draft",
-) -> Work:
+def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
     """The expected work of one round of a fixed tree: a draft pass per level over its inner nodes
     (without the second row after a whole path), and a target pass over all nodes.
     """
     inner = set(shape.parents[1:])
-    passes: dict[Pass, float] = {(target, len(shape), int(context)): 1.0}
+    passes: dict[Pass, float] = {("target", len(shape), int(context)): 1.0}
     for level in range(shape.depth):
         rows = sum(shape.depths[node] == level for node in inner)
-        place = (draft, rows, int(context))
+        place = ("draft", rows, int(context))
         passes[place] = passes.get(place, 0.0) + 1
-    return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes, target)
+    return Work(expected_tokens(shape, rates), 1.0, float(shape.guesses), passes)
 
 
 @checked

@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from scipy.optimize import isotonic_regression
 
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import NO_PARENT, Shape
 from specdec_lib.core.tree.growth import Slot, grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 
-MOST_GROWN = 2**16  # of a tree that is grown best first
-MOST_IN_TABLE = 256  # whose cost rises with the third power
+Budget = Annotated[Integral, Within(1, 2**16)]
+Depth = Annotated[Integral, Within(1)]
 SLACK = 1e-9  # above 1, for sums of measured rates
 Rates = Iterable[Iterable[Real]]
 """rates[depth − 1][rank] = P(the target takes this child | it took the parent).
@@ -87,7 +87,7 @@ def expected_tokens(shape: Shape, rates: Rates) -> float:
 
 
 @checked
-def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> Shape:
+def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape:
     """The tree of at most `budget` guesses with the most expected tokens, its nodes in the order of
     their worth, so that the best tree of fewer guesses is its beginning.
 
@@ -102,7 +102,7 @@ def best_tree(rates: Rates, budget: Integral, depth: Integral | None = None) -> 
 
 
 @checked
-def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = None) -> list[float]:
+def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -> list[float]:
     """Expected tokens of the best trees of 0, 1, … `budget` guesses."""
     tokens = [1.0]
     for slot in _best_first(rates, budget, depth):
@@ -111,13 +111,15 @@ def tokens_by_budget(rates: Rates, budget: Integral, depth: Integral | None = No
 
 
 @checked
-def tree_table(rates: Rates, nodes: Integral, depth: Integral | None = None) -> float:
-    """The same by dynamic programming, for rates that may rise with the rank; much slower.
+def tree_table(
+    rates: Rates, nodes: Annotated[Integral, Within(1, 256)], depth: Depth | None = None
+) -> float:
+    """The same by dynamic programming, for rates that may rise with the rank; much slower: its cost
+    rises with the third power.
 
     Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
     vectors = checked_rates(rates)
-    _check_size(nodes, depth, MOST_IN_TABLE)
     under = [0.0] * (int(nodes) + 1)
     for level in range(int(nodes if depth is None else min(depth, nodes)), 0, -1):
         under = _one_level_up(at_depth(vectors, level), under)
@@ -130,8 +132,8 @@ def best_budget(
     *,
     draft_cost: Real,
     verify: Verify | None = None,
-    budgets: Iterable[Integral],
-    depths: Iterable[Integral],
+    budgets: Iterable[Budget],
+    depths: Iterable[Depth],
 ) -> TreePlan:
     """The budget and depth with the largest speed-up, among these limits and not speculating at
     all, where a tree costs one draft pass per level and one target pass over all its rows; a tie
@@ -143,7 +145,6 @@ def best_budget(
     budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))
     if not budgets or not depths:
         raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
-    _check_size(budgets[0], depths[0])
     best = TreePlan(0, 0, 1.0)
     for limit in depths:
         grown = [(1.0, 0)]  # tokens and depth by guesses
@@ -161,7 +162,6 @@ def best_budget(
 def _best_first(rates: Rates, budget: Integral, depth: Integral | None) -> Iterator[Slot]:
     """The guesses of the best tree, until the budget is spent or all others have rate 0."""
     vectors = checked_rates(rates, falling=True)
-    _check_size(budget, depth)
     return grow_best_first(
         lambda slot: at_depth(vectors, len(slot.ranks) + 1),
         int(budget),
@@ -185,9 +185,3 @@ def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float
             for nodes in range(len(under))
         ]
     return later
-
-
-def _check_size(budget: Integral, depth: Integral | None, most: int = MOST_GROWN) -> None:
-    if not 1 <= budget <= most or (depth is not None and depth < 1):
-        got = f"a budget of {budget} and depth {depth}"
-        raise ValueError(f"a tree has 1 to {most} guesses here and is at least 1 deep, got {got}")

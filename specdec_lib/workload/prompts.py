@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict
 
 from specdec_lib.core.files import DATA, REMEDY
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.workload.jsonl import Text, checked_line, lines
 from specdec_lib.workload.schemas import SCHEMAS, hub_lines, recognise
 
@@ -38,7 +38,7 @@ class Prompt:
 def load_prompts(
     domain: str | Path = "chat",
     split: str | None = None,
-    limit: int | None = None,
+    limit: Annotated[int, Within(1)] | None = None,
     *,
     folder: Path = DATA / "prompts",
 ) -> list[Prompt]:
@@ -62,8 +62,6 @@ def load_prompts(
         sets, splits = ", ".join((*OURS, *PUBLISHED)), ", ".join((*SPLITS, WHOLE))
         known = f"{sets}, or a file that ends in {', '.join(ENDINGS)}, and splits {splits}"
         raise ValueError(f"prompt sets are {known}; got {str(domain)!r} and {split!r}")
-    if limit is not None and limit < 1:
-        raise ValueError(f"a limit is at least 1 or None for all, got {limit}")
     if domain in OURS:
         found = _own(folder / f"{domain}.jsonl", domain)
     elif is_file:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance.candidates import Candidates
 from specdec_lib.core.chance.keyed import Chance, Slots
 from specdec_lib.core.chance.sampler import Sampler
 
@@ -51,7 +50,9 @@ class EveryBranch(Chance):
 
     def noise_key(self, position: int) -> int:
         """Refuse noise: raises ValueError at a temperature above 0."""
-        self._refuse_noise()
+        if (temperature := self.sampler.temperature) > 0:
+            remedy = "use siblings without noise, or temperature 0"
+            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
         return super().noise_key(position)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
@@ -66,15 +67,6 @@ class EveryBranch(Chance):
         return self.branches.decide(
             (use, self.nesting, committed, slots), (probs / probs.sum()).tolist()
         )
-
-    def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
-        self._refuse_noise()
-        return super()._perturbed(logits, position)
-
-    def _refuse_noise(self) -> None:
-        if (temperature := self.sampler.temperature) > 0:
-            remedy = "use siblings without noise, or temperature 0"
-            raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
 
 
 def every_outcome(

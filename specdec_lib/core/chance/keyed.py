@@ -18,14 +18,14 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from specdec_lib.core.chance.candidates import Candidates, largest
-from specdec_lib.core.chance.sampler import Sampler, check_highest, checked_logits
-from specdec_lib.core.kinds import shown
+from specdec_lib.core.chance.sampler import Candidates, Sampler, checked_logits, largest
+from specdec_lib.core.kinds import checked
 
 Slots = tuple[int, ...]  # child ranks from the root down to a node; () is the root
 Nesting = tuple[tuple[str, Slots], ...]
 
 
+@checked
 @dataclass(frozen=True)
 class Chance:
     """A seed and a sampler, and every random decision that follows from them.
@@ -40,10 +40,6 @@ class Chance:
     nesting: Nesting = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
-            raise ValueError(f"a seed is a whole number, got {shown(self.seed)}")
-        if not isinstance(self.sampler, Sampler):
-            raise ValueError(f"a chance takes a Sampler, got {shown(self.sampler)}")
         # a NumPy integer prints, and so hashes, differently
         object.__setattr__(self, "seed", int(self.seed))
 
@@ -51,12 +47,6 @@ class Chance:
         """The token for `position`, one more than that of the token after which `logits` stand: at
         temperature 0 the argmax, else a sample, the same for all models of this distribution.
         """
-        if self.sampler.temperature == 0 and logits.device.type == "cpu":
-            exact = logits if logits.dtype == torch.float32 else logits.double()
-            values = exact.detach().numpy()
-            place = int(values.argmax())
-            check_highest(values[place])
-            return place
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
         return place if tokens is None else int(tokens[place])
@@ -101,8 +91,6 @@ class Chance:
         use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
                the node at `slots`
         """
-        if use not in ("sibling", "emit"):
-            raise ValueError(f'a draw is for "sibling" or "emit", got {use!r}')
         cumulative = probs.double().cumsum(-1)
         aim = self.uniform(use, committed, slots) * cumulative[-1]
         return int(
@@ -124,7 +112,7 @@ class Chance:
         """The noise that `choose` and `rank` add to these tokens' log-probabilities, in nats."""
         if self.sampler.temperature == 0:
             return [0.0] * len(tokens)
-        return _noise(self.seed, int(position), np.array(tokens, dtype=np.int64)).tolist()
+        return _noise(self.noise_key(position), np.array(tokens, dtype=np.int64)).tolist()
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
         """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
@@ -139,29 +127,17 @@ class Chance:
 
     def _perturbed(self, logits: Float[Tensor, " vocab"], position: int) -> Candidates:
         """Allowed tokens; log-probabilities plus noise, or unwarped logits at temperature 0."""
-        seed, position = self.seed, int(position)
         if self.sampler.temperature == 0:
-            return Candidates(None, checked_logits(logits).cpu().numpy())
-        if logits.device.type != "cpu":
-            noisy = self.sampler.log_probs(logits).double() + gumbel_noise(
-                seed, position, len(logits), str(logits.device)
-            )
-            return Candidates(None, noisy.cpu().numpy())
-        tokens, log_probs = self.sampler.candidates(logits)
-        whole = tokens is None
-        noise = (
-            _whole_noise(seed, position, len(logits)) if whole else _noise(seed, position, tokens)
-        )
+            return Candidates(None, checked_logits(logits))
+        key, (tokens, log_probs) = self.noise_key(position), self.sampler.candidates(logits)
+        noise = _whole_noise(key, len(logits)) if tokens is None else _noise(key, tokens)
         return Candidates(tokens, log_probs.astype(np.float64) + noise)
 
 
-def _noise(
-    seed: int, position: int, tokens: Int[np.ndarray, " some"]
-) -> Float64[np.ndarray, " some"]:
-    """Standard Gumbel noise of these tokens at a position, from 52 bits of SplitMix64 each."""
-    state = np.uint64(_key("noise", seed, position)) + (
-        tokens.astype(np.uint64) + np.uint64(1)
-    ) * np.uint64(0x9E3779B97F4A7C15)
+def _noise(key: int, tokens: Int[np.ndarray, " some"]) -> Float64[np.ndarray, " some"]:
+    """Standard Gumbel noise of these tokens, from 52 bits of SplitMix64 each."""
+    steps = tokens.astype(np.uint64) + np.uint64(1)
+    state = np.uint64(key) + steps * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     bits = (state ^ (state >> np.uint64(31))) >> np.uint64(12)
@@ -169,16 +145,8 @@ def _noise(
 
 
 @functools.lru_cache(maxsize=64)
-def _whole_noise(seed: int, position: int, vocabulary: int) -> Float64[np.ndarray, " vocab"]:
-    return _noise(seed, position, np.arange(vocabulary))
-
-
-@functools.lru_cache(maxsize=64)
-def gumbel_noise(
-    seed: int, position: int, vocabulary: int, device: str = "cpu"
-) -> Float[Tensor, " vocab"]:
-    """Standard Gumbel noise [vocab], float64, equal on every device; cached, not to be changed."""
-    return torch.tensor(_whole_noise(seed, position, vocabulary), device=device)  # a copy
+def _whole_noise(key: int, vocabulary: int) -> Float64[np.ndarray, " vocab"]:
+    return _noise(key, np.arange(vocabulary))
 
 
 def _key(*parts: object) -> int:

@@ -1,19 +1,31 @@
-"""Temperature, top-k and top-p: how logits become the distribution that is sampled."""
+"""Temperature, top-k and top-p: how logits become the distribution that is sampled, on any device
+computed in NumPy on the CPU: PyTorch wakes threads for each call.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from specdec_lib.core.chance.candidates import Candidates, largest, warped
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
+
+
+class Candidates(NamedTuple):
+    """The tokens that a distribution allows, and the log-probability of each.
+
+    tokens       token numbers [kept], ascending; None where the whole vocabulary is allowed
+    log_probs    normalised, natural logarithm [kept]
+    """
+
+    tokens: Int[np.ndarray, " kept"] | None
+    log_probs: Float[np.ndarray, " kept"]
 
 
 @checked
@@ -27,15 +39,13 @@ class Sampler:
     """
 
     temperature: float = 0.0
-    top_k: int | None = None
+    top_k: Annotated[int, Within(1)] | None = None
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
         if not (self.temperature == 0 or LEAST_TEMPERATURE <= self.temperature < math.inf):
             wanted = f"0 or a finite number of at least {LEAST_TEMPERATURE}"
             raise ValueError(f"temperature must be {wanted}, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, or None for all tokens, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
@@ -44,72 +54,64 @@ class Sampler:
 
         Raises ValueError if a logit is NaN or +inf, or if none is finite.
         """
-        logits = checked_logits(logits)
-        if self.temperature == 0:
-            log_probs = torch.full_like(logits, -math.inf)
-            log_probs[logits.argmax()] = 0.0
-            return log_probs
-        if logits.device.type == "cpu":
-            tokens, found = warped(logits.numpy(), self.temperature, self.top_k, self.top_p)
-            if tokens is None:
-                return torch.from_numpy(found)
-            whole = np.full(len(logits), -math.inf, found.dtype)
-            whole[tokens] = found
-            return torch.from_numpy(whole)
-        return self._log_probs(logits)
-
-    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The tokens that the distribution allows: logits on the CPU, a temperature above 0."""
-        return warped(checked_logits(logits).numpy(), self.temperature, self.top_k, self.top_p)
-
-    def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The same where the logits are, without a look at their values."""
-        log_probs = (logits - logits.max()) / self.temperature
-        if self.top_k is not None and self.top_k < len(log_probs):
-            log_probs = log_probs.masked_fill(
-                log_probs < log_probs.topk(self.top_k).values[-1], -math.inf
-            )
-        log_probs = log_probs.log_softmax(-1)
-        if self.top_p < 1:
-            probs, order = log_probs.exp().sort(descending=True, stable=True)
-            beyond = probs.cumsum(-1) - probs >= self.top_p
-            log_probs[order[beyond]] = -math.inf
-            log_probs = log_probs.log_softmax(-1)
-        return log_probs
+        return torch.from_numpy(self._log_probs(logits)).to(logits.device)
 
     def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """The probabilities of the warped distribution, which sum to 1."""
-        log_probs = self.log_probs(logits)
-        if log_probs.device.type != "cpu":
-            return log_probs.exp()
-        return torch.from_numpy(np.exp(log_probs.numpy()))
+        return torch.from_numpy(np.exp(self._log_probs(logits))).to(logits.device)
+
+    def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
+        """The tokens that the distribution allows."""
+        tokens, log_probs = None, checked_logits(logits)
+        if self.temperature == 0:
+            return Candidates(np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype))
+        if self.top_k is not None and self.top_k < len(log_probs):
+            finite = log_probs[log_probs > -math.inf]
+            least = _at_place(finite, self.top_k) if self.top_k < len(finite) else -math.inf
+            tokens = np.flatnonzero(log_probs >= least)
+            log_probs = log_probs[tokens]
+        temperature = log_probs.dtype.type(self.temperature)
+        log_probs = _normalised((log_probs - log_probs.max()) / temperature)
+        if self.top_p < 1:
+            probs = np.exp(log_probs)
+            order = np.argsort(-probs, kind="stable")
+            before = np.cumsum(probs[order]) - probs[order]
+            kept = np.sort(order[before < self.top_p])
+            tokens = kept if tokens is None else tokens[kept]
+            log_probs = _normalised(log_probs[kept])
+        return Candidates(tokens, log_probs)
+
+    def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
+        tokens, found = self.candidates(logits)
+        if tokens is None:
+            return found
+        whole = np.full(len(logits), -math.inf, found.dtype)
+        whole[tokens] = found
+        return whole
 
 
-def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-    """The logits detached, in float64 if they are float64, else in float32."""
-    logits = logits.detach()
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    check_highest(logits.numpy().max() if logits.device.type == "cpu" else logits.max())
-    return logits
-
-
-def check_highest(highest: Real | Tensor | np.floating) -> None:
-    """Raise ValueError unless the largest logit is finite; it is NaN if any logit is."""
-    if not math.isfinite(highest):
+def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
+    """The logits on the CPU, in float64 if they are float64, else in float32; raises ValueError
+    unless the largest is finite, which is NaN if any logit is.
+    """
+    logits = logits.detach().cpu()
+    values = (logits if logits.dtype == torch.float64 else logits.float()).numpy()
+    if not math.isfinite(highest := values.max()):
         wanted = "logits must hold no NaN or +inf and at least one finite value"
         raise ValueError(f"{wanted}, their maximum is {float(highest)}")
+    return values
 
 
 def likeliest(logits: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
     """The k tokens of the largest logits, and their softmax probabilities at temperature 1."""
-    values = checked_logits(logits).cpu().numpy()
+    values = checked_logits(logits)
     tokens, found = largest(values, k)
     return tokens, _unwarped(values, found)
 
 
 def unwarped(logits: Float[Tensor, " vocab"], tokens: Sequence[int]) -> list[float]:
     """The probabilities of these tokens, bit-identical to those of `likeliest`."""
-    values = checked_logits(logits).cpu().numpy()
+    values = checked_logits(logits)
     return _unwarped(values, values[list(tokens)].tolist())
 
 
@@ -122,3 +124,26 @@ def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> l
 def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
     """The tokens of the k largest values, and the values, best first; −inf is omitted."""
     return largest(values.detach().cpu().numpy(), k)
+
+
+def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:
+    """Indices and values of the k largest, best first; a tie to the lower index, −inf omitted."""
+    if k == 1:
+        place = int(values.argmax())
+        return ([place], [float(values[place])]) if values[place] > -math.inf else ([], [])
+    places = np.flatnonzero(values > -math.inf)
+    found = values[places]
+    if k < len(found):  # after −inf is out: partitioning very many equal values is slow
+        kept = np.flatnonzero(found >= _at_place(found, k))
+        places, found = places[kept], found[kept]
+    order = np.argsort(-found, kind="stable")[:k]
+    return places[order].tolist(), found[order].tolist()
+
+
+def _at_place(values: Float[np.ndarray, " n"], k: int) -> np.floating:
+    return np.partition(values, len(values) - k)[len(values) - k]
+
+
+def _normalised(log_probs: Float[np.ndarray, " kept"]) -> Float[np.ndarray, " kept"]:
+    largest_one = log_probs.max()
+    return log_probs - (largest_one + np.log(np.exp(log_probs - largest_one).sum()))

@@ -5,16 +5,18 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.checks import check_arguments, check_stops, checked_tree
-from specdec_lib.core.decode.parts import models_in
+from specdec_lib.core.decode.parts import models_in, vocabularies_in
+from specdec_lib.core.kinds import Within, checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
 BONUS = "target"  # the source of a token that no drafter guessed
+NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context holds
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,14 @@ class Generation:
         return len(self.tokens) / len(self.rounds)
 
 
+@checked
 def decode(
     target: LanguageModel,
     draft: Draft,
     prompt: Context | Sequence[int],
     chance: Chance,
     *,
-    max_new_tokens: int,
+    max_new_tokens: NewTokens,
     rule: Rule = look_up,
     stop_tokens: Collection[int] = (),
     on_round: Callable[[Round], None] | None = None,
@@ -94,9 +97,9 @@ def decode(
     Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
     is done. Models first forget what they read before, so that counts do not depend on it.
     """
-    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
-    context = check_arguments(target, draft, prompt, chance, **asked)
-    loop = rounds(target, draft, context, chance, **asked, stop_tokens=stop_tokens)
+    context = check_arguments(target, draft, prompt)
+    asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
+    loop = rounds(target, draft, context, chance, **asked)
     prefill = read_prompt(target, draft, context)
     done, ended = [], ""
     for played, stop in loop:
@@ -107,13 +110,14 @@ def decode(
     return Generation(context, tuple(done), ended, prefill)
 
 
+@checked
 def rounds(
     target: LanguageModel,
     draft: Draft,
     prompt: Context | Sequence[int],
     chance: Chance,
     *,
-    max_new_tokens: int,
+    max_new_tokens: NewTokens,
     rule: Rule = look_up,
     stop_tokens: Collection[int] = (),
 ) -> Iterator[tuple[Round, str | None]]:
@@ -129,11 +133,37 @@ def rounds(
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    asked = {"max_new_tokens": max_new_tokens, "rule": rule}
-    context = check_arguments(target, draft, prompt, chance, **asked)
-    stops = check_stops(stop_tokens, target)
+    context = check_arguments(target, draft, prompt)
+    stops = _checked_stops(stop_tokens, target)
     run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
     return run.rounds(context, max_new_tokens)
+
+
+def check_arguments(
+    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int]
+) -> Context:
+    """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
+    context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
+    if (largest := max(context.tokens)) >= target.vocabulary:
+        ends = f"the target's vocabulary ends at {target.vocabulary - 1}"
+        raise ValueError(f"the prompt holds token {largest}, {ends}")
+    if len(context) > target.max_positions:
+        most = f"the target reads at most {target.max_positions}"
+        raise ValueError(f"the prompt has {len(context)} tokens, {most}")
+    for name, size in vocabularies_in(draft):
+        if size != target.vocabulary:
+            both = f"{name} has {size} tokens, {target.name} {target.vocabulary}"
+            raise ValueError(f"a draft must share the target's vocabulary: {both}")
+    return context
+
+
+def _checked_stops(stop_tokens: Collection[int], target: LanguageModel) -> frozenset[int]:
+    """The stop tokens.  Raises ValueError unless all are tokens of the target."""
+    last = target.vocabulary - 1
+    for stop in stop_tokens:
+        if not 0 <= stop <= last:
+            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
+    return frozenset(map(int, stop_tokens))
 
 
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
@@ -190,7 +220,10 @@ class _Run:
     def play(self, context: Context, room: int) -> Round:
         before = _usage(self.models.values())
         started = time.perf_counter()
-        tree = checked_tree(self.draft.propose(context, self.chance)).cut(room - 1)
+        proposed = self.draft.propose(context, self.chance)
+        if not isinstance(proposed, TokenTree):
+            raise ValueError(f"a draft proposes a TokenTree, got {shown(proposed)}")
+        tree = proposed.cut(room - 1)
         verdict = self.rule(tree, self.target.score(context, tree), self.chance)
         last = verdict.path[-1] if verdict.path else ROOT
         emitted = (*tree.path_tokens(last), verdict.bonus)[:room]

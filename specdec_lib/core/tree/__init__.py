@@ -2,5 +2,4 @@
 
 from specdec_lib.core.tree.match import MatchTable, leading
 from specdec_lib.core.tree.nodes import TokenTree
-from specdec_lib.core.tree.parents import NO_PARENT, ROOT
-from specdec_lib.core.tree.shape import Shape, check_size, check_widths
+from specdec_lib.core.tree.shape import NO_PARENT, ROOT, Count, Shape, check_widths

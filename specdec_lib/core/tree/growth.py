@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from specdec_lib.core.chance import Slots
-from specdec_lib.core.tree.parents import NO_PARENT
+from specdec_lib.core.tree.shape import NO_PARENT
 
 
 class Slot(NamedTuple):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Slots
 from specdec_lib.core.context import Context
-from specdec_lib.core.tree.parents import NO_PARENT, ROOT, check_parents, children_of, depths_of
+from specdec_lib.core.tree.shape import NO_PARENT, ROOT, check_parents, children_of, depths_of
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.trace import FinalDraw, Trial
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.verify import Lenience, remaining, try_children
+from specdec_lib.core.verify import Lenience, reject, remaining
 from specdec_lib.drafts.max_gram import ORIGINS
 
 
@@ -51,7 +51,7 @@ def reject_leniently(
         got = f"a branching tree of {tree.guesses} guesses and {max(leniences)}"
         raise ValueError(f"lenience above 1 under `reject` reviews chains only, got {got}")
     events: list[Trial | FinalDraw] = []
-    verdict = try_children(tree, logits, chance, leniences=leniences, trace=events.append)
+    verdict = reject(tree, logits, chance, leniences=leniences, trace=events.append)
     rows: dict[int, Tensor] = {}
     for event in events:  # the first at a node tells what its next token follows
         if isinstance(event, FinalDraw):

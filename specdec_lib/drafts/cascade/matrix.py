@@ -12,16 +12,18 @@ copied tokens is always understood.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import Literal, get_args
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
-from specdec_lib.core.tree import MatchTable
-from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_review
+from specdec_lib.core.tree import Count, MatchTable
+from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_lenience
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft
 
-CONVENTIONS = ("increments", "cumulative")
+Convention = Literal["increments", "cumulative"]
+CONVENTIONS = get_args(Convention)
 
 Matrix = tuple[tuple[int, ...], ...]
 
@@ -31,11 +33,11 @@ def from_matrix(
     drafters: Sequence[LanguageModel | Draft],
     matrix: Sequence[Sequence[int]],
     *,
-    convention: str = "increments",
+    convention: Convention = "increments",
     lenience: float = 1.0,
     exempt_max_gram: bool = True,
-    siblings: str = "ranked",
-    width: int = 1,
+    siblings: Literal["ranked", "iid"] = "ranked",
+    width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
     """The cascade that a K matrix describes, as a nesting of drafts. An entry says how far the path
@@ -50,7 +52,7 @@ def from_matrix(
     Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
     its first row is 0, a drafter that is not the last is no model, or a comb has no review.
     """
-    check_review(lenience, siblings, width)
+    check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     _check_drafters(drafters, increments, width)
     options = {"siblings": siblings, "match": match}
@@ -90,15 +92,12 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
 
 
 @checked
-def converted(matrix: Sequence[Sequence[int]], convention: str, to: str) -> Matrix:
+def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Convention) -> Matrix:
     """The K matrix, given in `convention`, in the convention `to`.
 
     Raises ValueError unless it is square, upper triangular, of whole numbers of 0 or more and, if
     cumulative, not falling along a row.
     """
-    for name in (convention, to):
-        if name not in CONVENTIONS:
-            raise ValueError(f"conventions are {' and '.join(CONVENTIONS)}, got {name!r}")
     rows = [tuple(map(int, row)) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")

@@ -9,6 +9,7 @@ tokens are counted over all drafts, as in the published code.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
 
@@ -17,8 +18,8 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
-from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
-from specdec_lib.core.verify import UNWARPED, follow_choices
+from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
+from specdec_lib.core.verify import UNWARPED, look_up
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
 from specdec_lib.drafts.max_gram import ORIGINS
 from specdec_lib.drafts.trees.slots import Child, add_children
@@ -51,12 +52,12 @@ class Reviewed:
     draft: Draft
     lenience: float = 1.0
     exempt_max_gram: bool = True
-    siblings: str = "ranked"
-    width: int = 1
+    siblings: Literal["ranked", "iid"] = "ranked"
+    width: Count = 1
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_review(self.lenience, self.siblings, self.width)
+        check_lenience(self.lenience)
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -72,7 +73,7 @@ class Reviewed:
         logits = self.reviewer.score(context, guessed)
         lenience = lenience_of(guessed, self.lenience, exempt_max_gram=self.exempt_max_gram)
         if self.siblings == "ranked":
-            verdict, rows = follow_choices(guessed, logits, inner, lenience=lenience), None
+            verdict, rows = look_up(guessed, logits, inner, lenience=lenience), None
         else:
             verdict, rows = reject_leniently(guessed, logits, inner, lenience.factors)
         return self._handed_up(tree, guessed, verdict, rows, logits, inner)
@@ -182,11 +183,7 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
         raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
 
 
-def check_review(lenience: float, siblings: str, width: int) -> None:
-    """Raise ValueError if one of these fields of `Reviewed` is out of its range."""
+def check_lenience(lenience: float) -> None:
+    """Raise ValueError unless it is a finite number of at least 1."""
     if not 1 <= lenience < math.inf:
         raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")
-    if siblings not in ("ranked", "iid"):
-        raise ValueError(f'siblings of a reviewed draft are "ranked" or "iid", got {siblings!r}')
-    if width < 1:
-        raise ValueError(f"a comb has at least 1 child per position, got width={width}")

@@ -3,29 +3,31 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from jaxtyping import Float
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance, best, likeliest
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size, check_widths, leading
+from specdec_lib.core.tree import Count, MatchTable, Shape, TokenTree, leading
 from specdec_lib.drafts.trees.slots import (
     Child,
     ExpandNodes,
     SlotWidths,
     add_children,
     best_slots,
-    check_budget,
+    check_limits,
     grow_best,
     slots_of,
 )
 
 Known = Float[Tensor, " vocab"] | Callable[[], Ranked]
 """The logits after a node, or a function that gives its ranked children."""
-SIBLINGS = ("ranked", "top", "iid", "distinct")
+Share = Annotated[float, Within(0, 1)]
+Siblings = Literal["ranked", "top", "iid", "distinct"]
 
 
 @checked
@@ -50,29 +52,16 @@ class TreeDraft:
     """
 
     model: LanguageModel
-    widths: tuple[int, ...] | None = None
-    budget: int | None = None
-    depth: int = 8
-    floor: float = 0.0
-    siblings: str = "ranked"
+    widths: tuple[Count, ...] | None = None
+    budget: Count | None = None
+    depth: Count = 8
+    floor: Share = 0.0
+    siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.widths, self.shape, self.budget)) != 1:
-            got = f"{self.widths}, {self.shape}, {self.budget}"
-            raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
-        if self.shape is not None and not self.shape.guesses:
-            raise ValueError("a shape has at least 1 guess; to guess nothing use NoDraft")
-        if self.widths is not None and min(self.widths, default=0) < 1:
-            raise ValueError(f"widths are at least 1, of one depth or more, got {self.widths}")
-        if not self.floor:  # which keeps a wide tree small
-            check_widths(self.widths or ())
-        check_budget(self.budget, self.depth)
-        if not 0 <= self.floor <= 1:
-            raise ValueError(f"the floor must lie in [0, 1], got {self.floor}")
-        if self.siblings not in SIBLINGS:
-            raise ValueError(f"siblings are one of {', '.join(SIBLINGS)}, got {self.siblings!r}")
+        check_limits(self.widths, self.budget, self.shape, floor=self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Propose a tree in at most one pass per depth."""
@@ -200,13 +189,12 @@ class ChainDraft:
     """
 
     model: LanguageModel
-    length: int = 4
-    floor: float = 0.0
-    siblings: str = "ranked"
+    length: Count = 4
+    floor: Share = 0.0
+    siblings: Siblings = "ranked"
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_size("a chain's length", self.length, least=1)
         _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from specdec_lib.core.chance import Slots
-from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_size
+from specdec_lib.core.tree import MatchTable, Shape, TokenTree, check_widths
 from specdec_lib.core.tree.growth import grow_best_first
 
 SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its number of children
@@ -38,10 +38,23 @@ def _widths(places: list[Slots]) -> SlotWidths:
     return widths
 
 
-def check_budget(budget: int | None, depth: int) -> None:
-    """Raises ValueError unless a tree can have this budget and depth."""
-    check_size("a budget", 1 if budget is None else budget, least=1)
-    check_size("a depth", depth, least=0 if budget is None else 1)
+def check_limits(
+    widths: Sequence[int] | None,
+    budget: int | None,
+    shape: Shape | None = None,
+    *,
+    floor: float = 0.0,
+) -> None:
+    """Raises ValueError unless one of widths, budget and shape is given, and a tree can have it."""
+    if sum(given is not None for given in (widths, shape, budget)) != 1:
+        got = f"widths={widths}, shape={shape}, budget={budget}"
+        raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
+    if shape is not None and not shape.guesses:
+        raise ValueError("a shape has at least 1 guess; to guess nothing use NoDraft")
+    if widths is not None and not widths:
+        raise ValueError("widths are of one depth or more, got ()")
+    if not floor:  # which keeps a wide tree small
+        check_widths(widths or ())
 
 
 class Child(NamedTuple):

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from specdec_lib.core.tree import Shape
-from specdec_lib.core.tree.parents import children_of
+from specdec_lib.core.tree.shape import children_of
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.marks import check
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, escape, looks, tint, visible

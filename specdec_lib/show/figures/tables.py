@@ -11,7 +11,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
-from specdec_lib.core.verify import follow_choices
+from specdec_lib.core.verify import look_up
 from specdec_lib.theory import Rates
 from specdec_lib.theory.trees import at_depth, checked_rates
 
@@ -42,7 +42,7 @@ def walk(
     it was, and which child holds it, if any.
     """
     choices: list[Choice] = []
-    follow_choices(tree, target_logits, chance, trace=choices.append)
+    look_up(tree, target_logits, chance, trace=choices.append)
     rows = []
     for node, token, child in choices:
         children = tree.children(node)
