@@ -11,19 +11,17 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.tree import Shape
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.latency import Ranges, few, grid, machine_name, measure_all, stored_tables
+from specdec_lib.measure.latency import Ranges, few, machine_name, measure_all, stored_tables
 from specdec_lib.measure.latency.measuring import store_table
-from specdec_lib.measure.latency.predicting import (
-    Observation,
-    fit_overhead,
-    observe,
-    predict_speeds,
-)
 from specdec_lib.measure.latency.speeds import (
     Kinded,
+    Observation,
     beside_predictions,
+    fit_overhead,
     measure_speeds,
     measured_speed_ups,
+    observe,
+    predict_speeds,
     race_predictions,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE as PLAIN
@@ -155,16 +153,6 @@ def test_predictions_stand_beside_measurements():
     assert table.predicted_speed_up[1] == pytest.approx(1.9 / 1.1)
     with pytest.raises(ValueError, match="no measurement of chain"):
         beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_the_grid_holds_twenty_settings_of_every_kind(ladder, temperature):
-    drafts, kinds = (
-        grid(ladder, Sampler(temperature)),
-        [PLAIN, *"chain tree staged cascade".split()],
-    )
-    assert len(drafts) >= 20 and {one.kind for one in drafts.values()} == set(kinds)
-    assert [one.kind for one in few(ladder, Sampler(temperature)).values()] == kinds
 
 
 def test_settings_are_timed_in_turn_and_foreseen_from_other_prompts(ladder, prompts):

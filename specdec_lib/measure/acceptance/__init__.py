@@ -11,6 +11,7 @@ from specdec_lib.measure.acceptance.prediction import (
     position_rates,
     predict_tokens,
     predicted_shapes,
+    ranks_by_temperature,
     replayed_tokens,
 )
 from specdec_lib.measure.acceptance.rates import (
@@ -22,4 +23,3 @@ from specdec_lib.measure.acceptance.rates import (
     tokens,
 )
 from specdec_lib.measure.acceptance.records import collect, with_gaps
-from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature

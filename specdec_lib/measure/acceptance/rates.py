@@ -27,9 +27,7 @@ def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") ->
     if per not in ("node", "guess"):
         raise ValueError(f'per is "node" or "guess", got {per!r}')
     if per == "node" and (differing := [name for name in by if name in OF_A_GUESS]):
-        raise ValueError(
-            f"siblings differ in {', '.join(differing)}: such a rate is per guess, not per node"
-        )
+        raise ValueError(f"siblings differ in {', '.join(differing)}: this rate is per guess")
     counted = table.assign(at_risk=table["rank"].eq(0) if per == "node" else True)
     groups = _by_prompt(counted, by, ["at_risk", "accepted"])
     return pd.DataFrame([group | _rate(sums) for group, sums in groups])

@@ -88,8 +88,6 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     gaps = [None if one is None else names[one] for one in bins]
     found = guesses.assign(gap=gaps, bin=bins).dropna(subset=["gap"])
     if found.empty:
-        raise ValueError(
-            f"no guess has a confidence of match table {match.name!r}: were they scored by another,"
-            " or at temperature 0?"
-        )
+        why = "were they scored by another, or at temperature 0?"
+        raise ValueError(f"no guess has a confidence of match table {match.name!r}: {why}")
     return found.sort_values("bin", kind="stable").drop(columns="bin")

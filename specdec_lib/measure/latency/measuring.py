@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.latency.curves import curves
-from specdec_lib.measure.latency.ledger import round_parts, shares
+from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
-from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, time_passes
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, time_passes
 from specdec_lib.measure.latency.speeds import (
     Kinded,
     beside_predictions,
@@ -26,7 +25,7 @@ from specdec_lib.measure.latency.speeds import (
     measured_speed_ups,
     race_predictions,
 )
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts
 
 PLACE = DATA / "measured"
 GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
@@ -89,14 +88,12 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
 def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
     """`shares` of one setting of each kind on development prompts, per runtime."""
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
+    options = {"tokens": ranges.max_new_tokens, "seed": ranges.seed, "progress": progress}
     found = []
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        texts = [ladder.encode(prompt) for prompt in prompts]
-        limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
         drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-        table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
-        found.append(shares(table).assign(runtime=name))
+        table = method_ledger(ladder, sampler, drafts, prompts, **options).drop(columns="top_k")
+        found.append(table.rename(columns={"method": "draft"}).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
@@ -155,8 +152,7 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
     ]
     known = sorted(set.intersection(*having))
     if not known or (machine and machine not in known):
-        raise ValueError(
-            f"no measurements of {machine or 'any machine'} in {folder}, there are"
-            f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
-        )
+        what = f"no measurements of {machine or 'any machine'} in {folder}"
+        there = ", ".join(known) or "none"
+        raise ValueError(f"{what}, there are {there}; `specdec measure latency` makes them")
     return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}

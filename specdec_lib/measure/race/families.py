@@ -2,7 +2,7 @@
 takes a handful. Those of a middle model or an n-gram table need a ladder that has one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -50,11 +50,11 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
 
 
 def drafts(
-    ladder: Ladder, sampler: Sampler, method: str, best: Mapping[str, TreeDraft] | None = None
-) -> Drafts:
+    ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str] = ()
+) -> Mapping[str, Draft]:
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
-    best    trees that staged drafts and tails are built on; None is all
+    built_on    names of trees that staged drafts and tails are built on; without any, all are
 
     Raises ValueError for another method.
     """
@@ -62,9 +62,10 @@ def drafts(
         return {TOKEN_BY_TOKEN: NoDraft()}
     if method not in OURS:
         raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
-    if method in ON_TREES:
-        return MAKERS[method](ladder, sampler, trees(ladder, sampler) if best is None else best)
-    return MAKERS[method](ladder, sampler)
+    if method not in ON_TREES:
+        return MAKERS[method](ladder, sampler)
+    every = trees(ladder, sampler)
+    return MAKERS[method](ladder, sampler, {name: every[name] for name in built_on or every})
 
 
 def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
