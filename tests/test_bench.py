@@ -203,8 +203,6 @@ def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
     warm_up = TargetText("own", PROMPT, (0, 0), seed=9)
     with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
         next(race([contender], [given], far, warm_up=warm_up))
-    with pytest.raises(ValueError, match="wrote 2 tokens of own, 3 were asked for"):
-        next(race([contender], [given], far, warm_up=replace(warm_up, tokens=(0, 0, 0))))
 
 
 @pytest.mark.parametrize(

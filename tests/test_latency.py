@@ -127,17 +127,6 @@ def test_a_model_that_computes_more_than_its_rows_is_refused():
         priced([Linear("a", Clock(), forgets=True)], repeats=3)
 
 
-def test_the_ladders_models_compute_the_rows_asked_for(ladder):
-    models, rows, repeats = [ladder.middle, ladder.draft], (1, 5), 4
-    time_passes(models, contexts=(30,), repeats=2, progress=False)  # leaves the text in memory
-    before = [model.usage for model in models]
-    table = time_passes(models, rows, (30,), repeats=repeats, progress=False)
-    spent = [model.usage - old for model, old in zip(models, before, strict=True)]
-    passes, computed = (1 + repeats) * (1 + 1 + 2), (1 + repeats) * (30 + 1 + 1 + 5)
-    assert [(one.passes, one.rows) for one in spent] == [(passes, computed)] * 2
-    assert (table.seconds > 0).all() and len(table) == 2 * 2 * repeats
-
-
 def test_a_model_that_counts_nothing_is_timed_too(monkeypatch):
     readings = iter(range(1000))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(readings)))

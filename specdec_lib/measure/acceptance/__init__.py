@@ -15,11 +15,12 @@ from specdec_lib.measure.acceptance.prediction import (
     replayed_tokens,
 )
 from specdec_lib.measure.acceptance.rates import (
+    collect,
     expected_calibration_error,
     hazards,
     rank_rates,
     rates,
     rates_by_confidence,
     tokens,
+    with_gaps,
 )
-from specdec_lib.measure.acceptance.records import collect, with_gaps

@@ -146,17 +146,16 @@ def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 def _cascades(ladder: Ladder, sampler: Sampler, *, width: int = 1) -> Drafts:
     """K matrices whose models review what Max-Gram, or a smaller model over it, guesses."""
-    copies = MaxGram(None, 4)
-    comb = f", combs of {width}" if width > 1 else ""
+    stacks = [({name: model}, MATRICES) for name, model in _guessers(ladder).items()]
+    if ladder.middle is not None:
+        stacks.append(({"middle": ladder.middle, "draft": ladder.draft}, DEEPER))
+    comb, copies = f", combs of {width}" if width > 1 else "", MaxGram(None, 4)
     found: dict[str, Draft] = {}
-    for (name, model), matrix in product(_guessers(ladder).items(), MATRICES):
-        match = ladder.match(name, sampler)
-        cascade = from_matrix((model, copies), matrix, width=width, match=match)
-        found[f"{name}, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
-    for matrix in DEEPER if ladder.middle is not None else ():
-        parts, match = (ladder.middle, ladder.draft, copies), ladder.match("middle", sampler)
-        cascade = from_matrix(parts, matrix, width=width, match=match)
-        found[f"middle, draft, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
+    for models, matrices in stacks:
+        options = {"width": width, "match": ladder.match(next(iter(models)), sampler)}
+        for matrix in matrices:
+            name = f"{', '.join(models)}, Max-Gram: {format_matrix(matrix)}{comb}"
+            found[name] = from_matrix((*models.values(), copies), matrix, **options)
     return found
 
 

@@ -88,10 +88,6 @@ def hugging_contenders(
         LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
         ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
     }[method]
-    drawn = {"do_sample": False}
-    if sampler.temperature > 0:
-        drawn = {"do_sample": True, "temperature": sampler.temperature, "top_p": sampler.top_p}
-        drawn["top_k"] = sampler.top_k or 0
 
     # there is no stop token: exactly so many tokens are emitted
     def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
@@ -102,7 +98,7 @@ def hugging_contenders(
         fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
         if isinstance(head := draft.get_output_embeddings(), CutHead):
             head.set_prompt(prompt)
-        made = model.generate(given, **fixed, **drawn, **chosen)
+        made = model.generate(given, **fixed, **_drawn(sampler), **chosen)
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
@@ -111,6 +107,13 @@ def hugging_contenders(
         Contender(method, runtime, words.format(*one), sampler, partial(run, one), exact)
         for one in settings
     ]
+
+
+def _drawn(sampler: Sampler) -> Mapping:
+    if sampler.temperature == 0:
+        return {"do_sample": False}
+    heat = {"do_sample": True, "temperature": sampler.temperature}
+    return heat | {"top_p": sampler.top_p, "top_k": sampler.top_k or 0}
 
 
 def llama_cpp(sampler: Sampler) -> Contender | None:
