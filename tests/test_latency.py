@@ -222,11 +222,11 @@ def test_a_roofline_of_packed_weights_counts_their_bytes(ladder):
 
 
 def test_peaks_are_bytes_and_operations_over_the_least_seconds(monkeypatch):
-    monkeypatch.setattr("specdec_lib.measure.latency.machine.COPIED", 1000)
-    monkeypatch.setattr("specdec_lib.measure.latency.machine.MULTIPLIED", 10)
+    for name, size in (("COPIED", 1000), ("MULTIPLIED", 10), ("REPEATS", 3)):
+        monkeypatch.setattr(f"specdec_lib.measure.latency.machine.{name}", size)
     readings = iter([0, 4, 0, 2, 0, 3, 0, 9, 0, 5, 0, 6])
     monkeypatch.setattr(time, "perf_counter", lambda: next(readings))
-    machine = measure_machine(repeats=3)
+    machine = measure_machine()
     monkeypatch.undo()
     assert (machine.bytes_per_second, machine.flops_per_second) == (8000 / 2, 2000 / 5)
     assert machine.name == machine_name()

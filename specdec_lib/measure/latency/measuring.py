@@ -6,10 +6,11 @@ What is compared is timed in turn, so that a slow machine slows all of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, write_whole
@@ -21,10 +22,11 @@ from specdec_lib.measure.latency.speeds import (
     beside_predictions,
     few,
     grid,
-    measure_speeds,
     measured_speed_ups,
     race_predictions,
+    speed_rows,
 )
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts
 
 PLACE = DATA / "measured"
@@ -59,7 +61,7 @@ class Ranges:
     @property
     def limits(self) -> dict[str, int]:
         """Of what is decoded."""
-        return {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
+        return {"seed": self.seed, "tokens": self.max_new_tokens}
 
 
 def measure_all(
@@ -88,8 +90,7 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
 def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
     """`shares` of one setting of each kind on development prompts, per runtime."""
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
-    options = {"tokens": ranges.max_new_tokens, "seed": ranges.seed, "progress": progress}
-    found = []
+    options, found = ranges.limits | {"progress": progress}, []
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
         drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
         table = method_ledger(ladder, sampler, drafts, prompts, **options).drop(columns="top_k")
@@ -115,8 +116,10 @@ def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     found = []
     for domain, temperature in product(ranges.domains, ranges.temperatures):
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
-        asked = (ladder, few(ladder, Sampler(temperature)), Sampler(temperature), prompts)
-        table = measured_speed_ups(measure_speeds(*asked, **ranges.limits, progress=progress))
+        bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
+        sampler = Sampler(temperature)
+        timings = race_drafts(ladder, few(ladder, sampler), sampler, bar, **ranges.limits)
+        table = measured_speed_ups(speed_rows(chain.from_iterable(timings)))
         found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 

@@ -186,9 +186,8 @@ def pass_tables(
         raise ValueError(f"no pass was timed with runtime {runtime!r}; there are {known}")
     found = {}
     for model, group in rows.groupby("model", sort=False):
-        grid = group.pivot_table(
-            index="context_tokens", columns="rows", values=column, aggfunc="first", dropna=False
-        )
+        axes = {"index": "context_tokens", "columns": "rows", "values": column}
+        grid = group.pivot_table(**axes, aggfunc="first", dropna=False)
         seconds = grid.to_numpy(float)
         if group.duplicated(PLACE).any() or not math.isfinite(seconds.sum()):
             got = f"{len(group)} for {grid.size} places"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -30,6 +31,7 @@ from specdec_lib.workload import Ladder, Prompt, seeds
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
+CONTEXTS = (64, 256)  # before the passes that predict
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
 FEW = (
     AUTOREGRESSIVE,
@@ -82,23 +84,6 @@ def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     return {name: every[name] for name in FEW}
 
 
-def measure_speeds(
-    ladder: Ladder,
-    drafts: Mapping[str, Kinded],
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    *,
-    seed: int = 0,
-    max_new_tokens: int = 64,
-    progress: bool = True,
-) -> pd.DataFrame:
-    """All drafts race on every prompt: draft, kind, prompt, tokens, rounds, seconds."""
-    limits = {"seed": seed, "tokens": max_new_tokens}
-    timings = race_drafts(ladder, drafts, sampler, prompts, **limits)
-    bar = tqdm(timings, "clock", len(prompts), disable=not progress, mininterval=1)
-    return _rows(one for made in bar for one in made)
-
-
 def race_predictions(
     ladder: Ladder,
     drafts: Mapping[str, Kinded],
@@ -107,20 +92,19 @@ def race_predictions(
     held_out: Sequence[Prompt],
     *,
     rows: Sequence[int] = ROWS,
-    contexts: Sequence[int] = (64, 256),
     seed: int = 0,
-    max_new_tokens: int = 64,
+    tokens: int,
     progress: bool = True,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones (`measure_speeds`).
+    clock says on held-out ones (`speed_rows`).
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on, as often as there are held-out prompts.
     """
     found, passes, observations = [], [], {}
-    timings = race_drafts(ladder, drafts, sampler, held_out, tokens=max_new_tokens, seed=seed)
-    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
+    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
@@ -128,11 +112,11 @@ def race_predictions(
         for name, one in drafts.items():
             seen = observe(ladder.target, one.draft, prompt, chance, **limits)
             observations[name] = observations[name] + seen if name in observations else seen
-        passes += one_repeat(ladder.models, rows, contexts, number)
+        passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
     kinds = {name: one.kind for name, one in drafts.items()}
     prediction = predict_speeds(observations, kinds, pass_tables(curves(pd.DataFrame(passes))))
-    return prediction, _rows(found)
+    return prediction, speed_rows(found)
 
 
 def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -156,7 +140,7 @@ def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
 
 
 def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per draft of `measure_speeds`: draft, kind, measured tokens per second, low, high; speed_up
+    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high; speed_up
     over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
     """
     by, sides = ("draft", "kind"), ("tokens", "seconds")
@@ -167,7 +151,8 @@ def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     return found[[name for name in found if name != "prompts"] + ["prompts"]]
 
 
-def _rows(timings: Iterable[Timing]) -> pd.DataFrame:
+def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
+    """A row per draft and prompt: draft, kind, prompt, tokens, rounds, seconds."""
     names = {"setting": "draft", "method": "kind"}
     table = pd.DataFrame(map(vars, timings)).rename(columns=names)
     return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
@@ -207,16 +192,8 @@ def fit_overhead(observations: Sequence[Observation]) -> Overhead:
     """
     counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
     seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
-    design = np.array(counts, dtype=float) / seconds[:, None]
-    used = [column for column in range(3) if design[:, column].any()]
-    while True:
-        found = np.linalg.lstsq(design[:, used], np.ones(len(seconds)), rcond=None)[0]
-        if (found >= 0).all() or len(used) == 1:
-            break
-        del used[int(found.argmin())]
-    values = np.zeros(3)
-    values[used] = np.maximum(found, 0.0)
-    return Overhead(*values.tolist())
+    found, _ = nnls(np.array(counts, dtype=float) / seconds[:, None], np.ones(len(seconds)))
+    return Overhead(*found.tolist())
 
 
 def predict_speeds(
