@@ -90,25 +90,18 @@ class SlowGuess:
         return TokenTree.rooted(context).grown([1], [0], source="guess", scores=[1.0])
 
 
-@dataclass
-class Slowly:
-    """A rule that takes a while."""
-
-    clock: Clock
-    seconds: float
-
-    def __call__(self, tree, target_logits, chance):
-        self.clock.now += self.seconds
-        return look_up(tree, target_logits, chance)
-
-
 @pytest.fixture
 def booked(clock):
     """A ledger in which every part takes a different time per round."""
     target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
     draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
     drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
-    settings = {"max_new_tokens": 7, "rule": Slowly(clock, 0.0625), "progress": False}
+
+    def rule(*given):
+        clock.now += 0.0625
+        return look_up(*given)
+
+    settings = {"max_new_tokens": 7, "rule": rule, "progress": False}
     return round_parts(target, drafts, [PROMPT, PROMPT[:2]], chances, **settings)
 
 

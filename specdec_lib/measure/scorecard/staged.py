@@ -139,5 +139,5 @@ def _paired(timings: pd.DataFrame, sampler: Sampler, method: str, baseline: str)
     """Tokens per second of a method ÷ those of another on the same prompts."""
     some, columns = _under(timings, sampler).set_index("prompt"), ["timed_tokens", "seconds"]
     own, base = (some[some.method == name][columns] for name in (method, baseline))
-    both = own.join(base, how="inner", rsuffix="_base")
+    both = own.merge(base, left_index=True, right_index=True)
     return Finding(*bootstrap(*(both[name] for name in both)), len(both))
