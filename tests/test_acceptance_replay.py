@@ -20,13 +20,16 @@ from specdec_lib.measure.acceptance import (
     position_rates,
     predict_tokens,
     predicted_shapes,
-    ranks_by_temperature,
     replayed_tokens,
 )
-from specdec_lib.measure.acceptance.prediction import PREDICTORS, replayed_guesses
-from specdec_lib.measure.replay.shape_rounds import replay_shape, taken_ranks
+from specdec_lib.measure.acceptance.prediction import (
+    PREDICTORS,
+    replay_shape,
+    replayed_guesses,
+    taken_ranks,
+)
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.workload import Prompt, seeds
+from specdec_lib.workload import Prompt
 
 HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDraft())
 
@@ -121,25 +124,6 @@ def test_only_replay_sees_that_hits_come_in_runs():
     table = compared({"chain of 8": Shape.chain(8)}, (2, 1, 1), known, known)
     found = table.set_index("predictor").error
     assert found["replay"] == 0 and abs(found["every position"]) > 0.1
-
-
-def test_errors_leave_the_sign_out():
-    rows = {"predictor": "x", "predicted": [1.1, 0.8, 1.0], "measured": 1.0}
-    rows |= {"low": 0.95, "high": 1.15, "error": [0.1, -0.2, 0.0]}
-    row = errors(pd.DataFrame(rows)).iloc[0]
-    assert (row.median_error, row.largest_error, row.share_inside) == (0.1, 0.2, 2 / 3)
-
-
-def test_texts_are_sorted_by_temperature(texts):
-    target, model, _ = texts
-    draft, own = TreeDraft(model, widths=(1,)), seeds([HERE], 3)[0]
-    runs, wanted = [], {}
-    for temperature in (0.0, 1.0):
-        chance = Chance(own, Sampler(temperature))
-        made = decode(target, NoDraft(), PROMPT, chance, max_new_tokens=9)
-        runs.append((Setting("", NoDraft(), chance.sampler), HERE, made))
-        wanted[temperature] = [taken_ranks(made, draft, chance)]
-    assert ranks_by_temperature(runs, draft, seed=3) == wanted
 
 
 def test_what_cannot_be_replayed_is_refused(texts):

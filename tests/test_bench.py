@@ -1,6 +1,8 @@
 """The race and the benchmark's table, on contenders whose seconds are made up."""
 
 import math
+import random
+import time
 from dataclasses import replace
 
 import pandas as pd
@@ -9,12 +11,13 @@ import torch
 from fakes import fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import decode, loop
+from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
+from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import (
     COLUMNS,
     LEDGER,
@@ -25,7 +28,7 @@ from specdec_lib.measure.race.table import (
     where,
     write_table,
 )
-from specdec_lib.measure.ties import BUG, ROUNDING, NearTie
+from specdec_lib.measure.ties import ROUNDING, NearTie
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
@@ -78,16 +81,17 @@ def run(contenders: list[Contender], one: TargetText, target=None, **options) ->
 
 
 def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
-    row = one(table(TIMINGS), "staged")
+    """Of the tokens that were timed, in all domains and in each."""
+    found = table(TIMINGS)
+    row = one(found, "staged")
     assert row.ratio == pytest.approx((44 / 40) / (22 / 40))
     assert row.ratio != pytest.approx((4 / 1 + 40 / 21) / 2)  # the mean of ratios
     assert row.geometric_mean == pytest.approx(math.sqrt(4 * 40 / 21))
     assert (row.ratio_low, row.ratio_high) == pytest.approx((40 / 21, 4))
     assert (row.ms_per_token, row.tokens) == pytest.approx((550, 40))
     assert (row.tokens_per_round, row.prompts) == (4, 2) and row.chosen
-
-
-def test_only_the_timed_tokens_count_where_some_came_with_the_prompt() -> None:
+    assert set(found.domain) == {"all", "a", "b"}
+    assert one(found, "staged", "a").ratio == pytest.approx(4)
     halved = [replace(found, timed_tokens=found.tokens // 2) for found in TIMINGS]
     row = one(table(halved), "staged")
     assert (row.ms_per_token, row.ratio) == pytest.approx((1100, 2))
@@ -99,13 +103,6 @@ def test_the_baseline_is_the_fastest_autoregressive_contender_of_any_runtime() -
     assert one(found, "staged").ratio == pytest.approx(32 / 22)
     assert one(found, "staged").baseline_runtime == "fast"
     assert one(found, "autoregressive").ratio == pytest.approx(32 / 44)
-
-
-def test_each_domain_has_rows_of_its_own() -> None:
-    found = table(TIMINGS)
-    assert set(found.domain) == {"all", "a", "b"}
-    assert one(found, "staged", "a").ratio == pytest.approx(4)
-    assert one(found, "staged", "b").prompts == 1 and one(found, "staged").prompts == 2
 
 
 def test_a_ratio_stands_on_the_prompts_that_both_ran() -> None:
@@ -178,46 +175,8 @@ def test_contenders_take_turns_in_an_order_that_follows_from_the_seed() -> None:
     assert first == order(0, "a") != order(1, "a") != order(0, "b")
 
 
-def test_each_contender_is_warm_before_the_first_text_alone() -> None:
-    log: list[tuple] = []
-    contenders = [fake("x", 1.0, log=log), fake("y", 1.0, log=log)]
-    list(race(contenders, [text("a"), text("b")], fixed_model([0.0])))
-    assert [name for name, *_ in log[:2]] == ["x", "y"] and len(log) == 6
-    log.clear()
-    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
-    [_] = race(contenders[:1], [text()], fixed_model([0.0]), warm_up=own)
-    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3)]
-
-
-def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on() -> None:
-    # the prompt is handed on, read for 100 s, and two more portions follow
-    times = iter((0.0, 100.0, 103.0, 104.0, 104.5))
-    portions = Portions(lambda: next(times))
-    for size in (7, 2, 3, 1):
-        portions.put(torch.zeros(size))
-    portions.end()
-    tokens = (1, 2, 3, 4, 5, 6)
-    assert portions.continuation(tokens) == Continuation(tokens, 4, 4.5, 3)
-    with pytest.raises(ValueError, match="5 tokens were to be timed"):
-        portions.continuation((1, 2, 3, 4, 5))
-
-
-def plain(model, **options) -> Contender:
-    return ours(model, NoDraft(), GREEDY, method="autoregressive", setting="", **options)
-
-
-def test_our_loop_is_timed_without_reading_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, model = [0.0], table_model(5, 1)
-    score = model.score
-
-    def slow(context, tree):
-        now[0] += 1.0 if len(context) >= len(PROMPT) else 100.0
-        return score(context, tree)
-
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: now[0])
-    object.__setattr__(model, "score", slow)
-    made = plain(model, clock=lambda: now[0]).run(PROMPT, 7, 0)
-    assert (made.seconds, made.timed_tokens, made.rounds, now[0]) == (7.0, 7, 7, 107.0)
+def plain(model) -> Contender:
+    return ours(model, NoDraft(), GREEDY, method="autoregressive", setting="")
 
 
 def test_the_right_tokens_pass_and_wrong_ones_stop_the_race_unless_it_is_to_report_them() -> None:
@@ -244,27 +203,83 @@ def test_a_near_tie_is_reported_with_its_margin_and_not_hidden() -> None:
     warm_up = TargetText("own", PROMPT, (0, 0), seed=9)
     with pytest.raises(ValueError, match=r"token 1 of own lies 0\.405 nats below the best"):
         next(race([contender], [given], far, warm_up=warm_up))
-    with pytest.raises(ValueError, match="wrote 2 tokens of own, 3 were asked for"):
-        next(race([contender], [given], far, warm_up=replace(warm_up, tokens=(0, 0, 0))))
 
 
-def tie(margin: float, verdict: str) -> NearTie:
-    """A tie of this margin that is judged so."""
-    moves = {ROUNDING: margin, BUG: 0.0}
-    return NearTie(1, (0, 1), (0.0, margin), {"2 at a time": moves[verdict]})
-
-
-def judged(monkeypatch: pytest.MonkeyPatch, found: NearTie, **options) -> Timing:
-    """A contender that writes a text with this tie."""
+@pytest.mark.parametrize(
+    "margin, moved, rounding", [(0.02, 0.02, True), (0.01, 0.0, False)], ids=["rounding", "bug"]
+)
+def test_more_than_two_programs_make_up_stops_a_strict_race(monkeypatch, margin, moved, rounding):
+    found = NearTie(1, (0, 1), (0.0, margin), {"2 at a time": moved})
+    assert (found.verdict == ROUNDING) == rounding
     monkeypatch.setattr(harness, "near_tie", lambda *given, **_: found)
-    return run([replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0)), **options)[0]
+    asked = [replace(fake("x", 1.0, (0, 1)), exact=True)], text(tokens=(0, 0))
+    with pytest.raises(ValueError, match=rf"token 1 of a lies {margin} nats below the best"):
+        run(*asked)
+    [told] = run(*asked, strict=False)
+    assert (told.rounding, told.margin, told.same) == (rounding, margin, False)
 
 
-def test_rounding_of_more_than_two_programs_stops_a_strict_race(monkeypatch) -> None:
-    wide = tie(0.02, ROUNDING)
-    assert wide.verdict == ROUNDING
-    with pytest.raises(ValueError, match=r"token 1 of a lies 0\.02 nats below the best"):
-        judged(monkeypatch, wide)
-    for found, rounding in ((wide, True), (tie(0.01, BUG), False)):
-        told = judged(monkeypatch, found, strict=False)
-        assert (told.rounding, told.margin, told.same) == (rounding, found.margin, False)
+def test_each_contender_is_warm_before_the_first_text_alone() -> None:
+    log: list[tuple] = []
+    contenders = [fake("x", 1.0, log=log), fake("y", 1.0, log=log)]
+    list(race(contenders, [text("a"), text("b")], fixed_model([0.0])))
+    assert [name for name, *_ in log[:2]] == ["x", "y"] and len(log) == 6
+    log.clear()
+    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
+    [_] = race(contenders[:1], [text()], fixed_model([0.0]), warm_up=own)
+    assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3)]
+
+
+def test_a_streamed_generation_is_timed_from_its_first_new_tokens_on(monkeypatch) -> None:
+    # the prompt is handed on, read for 100 s, and two more portions follow
+    times, portions = iter((0.0, 100.0, 103.0, 104.0, 104.5)), Portions()
+    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
+    for size in (7, 2, 3, 1):
+        portions.put(torch.zeros(size))
+    portions.end()
+    monkeypatch.undo()
+    tokens = (1, 2, 3, 4, 5, 6)
+    assert portions.continuation(tokens) == Continuation(tokens, 4, 4.5, 3)
+    with pytest.raises(ValueError, match="5 tokens were to be timed"):
+        portions.continuation((1, 2, 3, 4, 5))
+
+
+def test_our_loop_is_timed_without_reading_the_prompt(monkeypatch) -> None:
+    now, model = [0.0], table_model(5, 1)
+    score = model.score
+
+    def slow(context, tree):
+        now[0] += 1.0 if len(context) >= len(PROMPT) else 100.0
+        return score(context, tree)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    object.__setattr__(model, "score", slow)
+    made = plain(model).run(PROMPT, 7, 0)
+    assert (made.seconds, made.timed_tokens, made.rounds, now[0]) == (7.0, 7, 7, 107.0)
+
+
+def test_tuning_finds_the_fastest_and_shows_the_slow_ones_little() -> None:
+    log: list[tuple] = []
+    speeds = [3.0, 2.0, 1.0, 4.0, 5.0, 6.0]
+    random.Random(0).shuffle(speeds)
+    contenders = [fake(f"{speed:g}", speed, log=log) for speed in speeds]
+    texts = [text(str(number)) for number in range(3)]
+    ranked = tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1, 2))
+    assert [best.setting for best, _ in ranked] == ["1", "2"]
+    assert ranked[0][1] == pytest.approx(1000)
+    runs = [name for name, *_ in log]
+    assert runs.count("6") == 2 and runs.count("1") == 4  # one of them is the warm-up
+
+
+def test_tuning_passes_over_texts_that_loop() -> None:
+    loops, calm = text("loops", (1, 2) * 20), text("calm", tuple(range(30)))
+    assert loops.loops and not calm.loops
+    log: list[tuple] = []
+    tune_contenders([fake("x", 1.0, log=log)], [loops, calm], fixed_model([0.0]), stages=(1,))
+    assert {count for _, _, count, _ in log} == {12, 30}
+
+
+@pytest.mark.parametrize("contenders, texts", [([], []), ([], [text()]), ([fake("x", 1.0)], [])])
+def test_tuning_says_what_it_lacks(contenders: list, texts: list) -> None:
+    with pytest.raises(ValueError, match=f"got {len(contenders)} and {len(texts)}"):
+        tune_contenders(contenders, texts, fixed_model([0.0]), stages=(1,))

@@ -17,16 +17,16 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.files import DATA
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import benchmark as whole
-from specdec_lib.measure.race import command
+from specdec_lib.measure.race import command, harness
 from specdec_lib.measure.race.benchmark import SAMPLERS, BenchPlan, benchmark
-from specdec_lib.measure.race.contenders import Contender, Continuation, ours
+from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
-from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, hugging_contenders, llama_cpp
-from specdec_lib.measure.race.lineup import Lineup, calibrate
+from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
+from specdec_lib.measure.race.lineup import calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, Prompt
 
 GREEDY, SAMPLED, _ = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -88,12 +88,6 @@ def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
     assert len(grid) > 5 or method == "autoregressive"
 
 
-def test_token_by_token_all_but_the_first_token_are_timed() -> None:
-    [generate] = hugging_contenders(GENERATE, network(2), network(1), GREEDY)
-    made = generate.run(PROMPT, 20, 0)
-    assert (made.timed_tokens, made.rounds) == (19, 20)
-
-
 def test_an_unknown_method_is_refused(ladder: Ladder) -> None:
     with pytest.raises(ValueError, match=r"our methods are autoregressive, n-gram.* got 'magic'"):
         drafts(ladder, GREEDY, "magic")
@@ -105,26 +99,6 @@ def test_calibration_names_the_slower_precision(ladder: Ladder, prompts: list[Pr
     assert note.endswith("times as long on 4 tokens")
     assert note.startswith({torch.float32: "bfloat16", torch.bfloat16: "float32"}[model.dtype])
     assert ladder.target.model.dtype == torch.float32
-
-
-def test_a_benchmark_gets_warm_on_a_whole_development_text(
-    ladder: Ladder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[tuple[int, ...], int]] = []
-
-    def write(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
-        seen.append((prompt, count))
-        return Continuation((0,) * count, count, 1.0, count)
-
-    one = Contender("chain", "none", "any", GREEDY, write, exact=False)
-    monkeypatch.setattr(whole, "tune_lineup", lambda *given, **_: Lineup())
-    monkeypatch.setattr(whole, "contenders", lambda *given: ([one], []))
-    monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
-    plan = BenchPlan(prompts=(1,), development=1, tokens=14)
-    [_] = benchmark({"reference": ladder}, plan, print)
-    prompts = load_prompts(DOMAINS[0], "development", 1)
-    prompts += [one for domain in DOMAINS for one in load_prompts(domain, "held-out", 1)]
-    assert seen == [(ladder.encode(prompt), 14) for prompt in prompts]
 
 
 def stored() -> dict[Path, int]:
@@ -142,20 +116,15 @@ TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most
 HERE = ["--device", "cpu"]
 
 
-def test_a_smoke_run_measures_every_method_and_leaves_the_stored_tables_alone(
+def test_a_smoke_run_of_int8_measures_our_methods_and_leaves_the_stored_tables_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, small: None, unchecked: None
 ) -> None:
-    monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1, 1)))
-    monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:2])
     before = stored()
-    command.main(["--smoke", *HERE])
-    shown = capsys.readouterr().out
-    assert stored() == before and "nothing was kept" in shown
-    assert all(word in shown for word in (*OURS, *HF, "greedy", "T = 1, top-k 50"))
     monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
     monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:1])
     command.main(["--smoke", *HERE, "--edition", "int8"])
     shown = capsys.readouterr().out
+    assert stored() == before and "nothing was kept" in shown
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
 
@@ -186,8 +155,8 @@ def test_a_run_goes_on_where_it_was(
     ladder: Ladder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
 ) -> None:
     raced, tuned = [], []
-    race_one, tune = whole.race, whole.tune_lineup
-    monkeypatch.setattr(whole, "race", lambda *a, **b: (raced.append(a), race_one(*a, **b))[1])
+    race_one, tune = harness.race, whole.tune_lineup
+    monkeypatch.setattr(harness, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
     monkeypatch.setattr(whole, "tune_lineup", lambda *a, **b: (tuned.append(a), tune(*a, **b))[1])
     monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
 
@@ -197,6 +166,7 @@ def test_a_run_goes_on_where_it_was(
         return [replace(one, margin=0.0) for one in timings]  # NaN is no equal of NaN
 
     first = run(1)
+    assert len(raced[0]["warm_up"].tokens) == TINY.tokens  # a whole development text
     assert run(1) == first and (len(raced), len(tuned)) == (1, 1)
     assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, 1)
     run(1, seed=1)  # the negative control: another plan starts anew

@@ -45,11 +45,6 @@ def test_a_change_of_the_library_changes_the_digest_but_for_the_wings_above(path
     assert changed == (path.split("/")[0] not in ("show", "suite"))
 
 
-def test_a_file_that_is_new_or_moved_changes_the_digest(digest_with):
-    moved = {"late.py": "", "rows/late.py": TREE["late.py"]}
-    assert len({digest_with(changed) for changed in ({}, moved, {"more.py": ""})}) == 3
-
-
 def outside():
     """A function that is not of the library."""
 

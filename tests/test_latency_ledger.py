@@ -2,11 +2,13 @@
 it was spent.
 """
 
+import time
 from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
 from fakes import Table, table_model
+from test_latency import Clock
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -32,14 +34,12 @@ from specdec_lib.measure.latency.stopwatch import (
 PROMPT = (1, 0, 2)
 
 
-@dataclass
-class Clock:
-    """Stands still unless something takes time."""
-
-    now: float = 5.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of everything that is timed."""
+    made = Clock()
+    monkeypatch.setattr(time, "perf_counter", made)
+    return made
 
 
 @dataclass
@@ -90,74 +90,45 @@ class SlowGuess:
         return TokenTree.rooted(context).grown([1], [0], source="guess", scores=[1.0])
 
 
-@dataclass
-class Slowly:
-    """A rule that takes a while."""
-
-    clock: Clock
-    seconds: float
-
-    def __call__(self, tree, target_logits, chance):
-        self.clock.now += self.seconds
-        return look_up(tree, target_logits, chance)
-
-
-def booked():
+@pytest.fixture
+def booked(clock):
     """A ledger in which every part takes a different time per round."""
-    clock = Clock()
     target, small = Slow("target", clock, 8.0, 0.5), Slow("small", clock, 2.0, 0.25)
     draft = MergedDraft((SlowDraft(small, clock, 1.0), SlowGuess(clock, 0.125)))
     drafts, chances = {"both": draft, "plain": NoDraft()}, [Chance(1), Chance(2)]
-    settings = {"max_new_tokens": 7, "rule": Slowly(clock, 0.0625), "clock": clock}
-    prompts = [PROMPT, PROMPT[:2]]
-    return round_parts(target, drafts, prompts, chances, progress=False, **settings)
+
+    def rule(*given):
+        clock.now += 0.0625
+        return look_up(*given)
+
+    settings = {"max_new_tokens": 7, "rule": rule, "progress": False}
+    return round_parts(target, drafts, [PROMPT, PROMPT[:2]], chances, **settings)
 
 
-def test_every_second_lies_where_it_was_spent():
-    table = shares(booked()).set_index(["draft", "part", "model"]).round_seconds
-    both = {part: seconds for part, seconds in table["both"].items() if seconds}
-    assert both == {
+def test_every_second_lies_where_it_was_spent(booked):
+    table = shares(booked).set_index(["draft", "part", "model"]).round_seconds
+    plain = {
         ("verify", "target"): 8.0,
-        ("draft passes", "small"): 2.0,
         ("choice and noise", ""): 0.0625,
         ("KV moves", "target"): 0.5,
+    }
+    more = {
+        ("draft passes", "small"): 2.0,
         ("KV moves", "small"): 0.25,
         ("tree", ""): 1.0,
         ("n-gram", ""): 0.125,
     }
-    assert {part: seconds for part, seconds in table["plain"].items() if seconds} == {
-        ("verify", "target"): 8.0,
-        ("choice and noise", ""): 0.0625,
-        ("KV moves", "target"): 0.5,
-    }
+    for name, wanted in (("plain", plain), ("both", plain | more)):
+        assert {part: seconds for part, seconds in table[name].items() if seconds} == wanted
 
 
-def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock():
-    table = booked()
-    sums = table.groupby(["draft", "prompt"]).seconds.sum()
-    walls = table.groupby(["draft", "prompt"])[["wall_seconds", "plain_seconds"]].first()
-    assert list(sums) == pytest.approx(list(walls.wall_seconds))
-    assert list(walls.wall_seconds) == pytest.approx(list(walls.plain_seconds))
-    found = shares(table)
+def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock(booked):
+    found = shares(booked)
     assert found.accounted.tolist() == pytest.approx([1] * len(found))
     assert found.watch_cost.tolist() == pytest.approx([0] * len(found))
     assert found.groupby("draft").share.sum().tolist() == pytest.approx([1, 1])
-    lost = shares(table[table.part != "draft passes"])  # the control
+    lost = shares(booked[booked.part != "draft passes"])  # the control
     assert lost[lost.draft == "both"].accounted.max() < 0.95
-
-
-def test_what_happens_between_the_parts_is_the_hosts():
-    clock = Clock()
-    watch = Stopwatch(clock)
-    clock.now += 3
-    with watch.part(("tree", "")):
-        clock.now += 5
-        with watch.part(("verify", "target")):
-            clock.now += 7
-        clock.now += 11
-    clock.now += 13
-    assert watch.lap() == {("host", ""): 16, ("tree", ""): 16, ("verify", "target"): 7}
-    assert watch.lap() == {("host", ""): 0}
 
 
 def drafts(ladder):
@@ -205,8 +176,7 @@ def test_watching_keeps_coins_and_draws(ladder, prompts):
 
 
 def test_every_public_decision_of_chance_is_timed():
-    clock = Clock()
-    watch, chance = Stopwatch(clock), Chance(0, Sampler(1.0))
+    watch, chance = Stopwatch(), Chance(0, Sampler(1.0))
     timed, logits = timed_chance(chance, watch).inner("part", (1,)), torch.arange(5.0)
     assert timed.choose(logits, 3) == chance.choose(logits, 3)
     assert timed.nesting == (("part", (1,)),)
@@ -224,13 +194,9 @@ def test_one_model_in_two_places_is_watched_once(ladder):
     assert models_in(target, seen) == {"target": target}
 
 
-@pytest.mark.parametrize(
-    "drafts, chances, complaint",
-    [({}, [Chance(0)], "got 0, 1 and 1"), ({"a": NoDraft()}, [], "got 1, 1 and 0")],
-)
-def test_what_cannot_be_booked_is_named(drafts, chances, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        round_parts(table_model(5, 0), drafts, [PROMPT], chances)
+def test_what_cannot_be_booked_is_named():
+    with pytest.raises(ValueError, match="got 0, 1 and 1"):
+        round_parts(table_model(5, 0), {}, [PROMPT], [Chance(0)])
 
 
 def test_a_target_that_counts_nothing_is_all_passes():

@@ -7,24 +7,18 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.tree import Shape
-from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
-from specdec_lib.measure.latency import Ranges, few, grid, machine_name, measure_all, stored_tables
+from specdec_lib.measure.latency import Ranges, few, machine_name, measure_all, stored_tables
 from specdec_lib.measure.latency.measuring import store_table
-from specdec_lib.measure.latency.predicting import (
+from specdec_lib.measure.latency.speeds import (
     Observation,
+    beside_predictions,
     fit_overhead,
+    measured_speed_ups,
     observe,
     predict_speeds,
-)
-from specdec_lib.measure.latency.speeds import (
-    Kinded,
-    beside_predictions,
-    measure_speeds,
-    measured_speed_ups,
-    race_predictions,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE as PLAIN
 from specdec_lib.theory import Overhead, PassTable, Work, expected_tokens
@@ -155,30 +149,6 @@ def test_predictions_stand_beside_measurements():
     assert table.predicted_speed_up[1] == pytest.approx(1.9 / 1.1)
     with pytest.raises(ValueError, match="no measurement of chain"):
         beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_the_grid_holds_twenty_settings_of_every_kind(ladder, temperature):
-    drafts, kinds = (
-        grid(ladder, Sampler(temperature)),
-        [PLAIN, *"chain tree staged cascade".split()],
-    )
-    assert len(drafts) >= 20 and {one.kind for one in drafts.values()} == set(kinds)
-    assert [one.kind for one in few(ladder, Sampler(temperature)).values()] == kinds
-
-
-def test_settings_are_timed_in_turn_and_foreseen_from_other_prompts(ladder, prompts):
-    chain = Kinded("chain", ChainDraft(ladder.draft, 2))
-    drafts = {PLAIN: Kinded(PLAIN, NoDraft()), "chain of 2": chain}
-    limits = {"max_new_tokens": 6, "progress": False}
-    rows = measure_speeds(ladder, drafts, Sampler(), prompts[:2], **limits)
-    assert list(rows.draft) == [PLAIN, "chain of 2"] * 2
-    assert (rows.tokens == 6).all() and (rows.seconds > 0).all()
-    splits, places = (prompts[2:3], prompts[:2]), {"rows": (1, 2, 3), "contexts": (32,)}
-    foresight, raced = race_predictions(ladder, drafts, Sampler(), *splits, **places, **limits)
-    assert list(foresight.draft) == list(drafts) and (foresight.predicted > 0).all()
-    counts = ["draft", "prompt", "tokens", "rounds"]
-    assert raced[counts].equals(rows[counts]), "the same prompts, the same tokens"
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():

@@ -13,9 +13,17 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import write_csv
 from specdec_lib.measure.cascades import walltime
 from specdec_lib.measure.cascades.command import keep
-from specdec_lib.measure.cascades.studies import ALONE, CASCADES, ablations, swi_ratio, tune_stacks
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
-from specdec_lib.measure.cascades.variants import LEFT_OUT, by_swi_and_clock, variants
+from specdec_lib.measure.cascades.variants import (
+    ALONE,
+    CASCADES,
+    LEFT_OUT,
+    ablations,
+    by_swi_and_clock,
+    swi_ratio,
+    tune_stacks,
+    variants,
+)
 from specdec_lib.measure.cascades.walltime import paper_drafts
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.replay import (
@@ -96,16 +104,18 @@ def test_an_ablation_takes_one_idea_away():
 
 def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecked):
     texts = recordings(2, 20)
-    best = tune_stacks(texts, PRICES, progress=False)
+    best = tune_stacks(texts, PRICES)
     assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
-    middle, draft = (best[name, MAX_GRAM].setting for name in ("middle", "draft"))
-    (own, tail), (_, below) = middle.matrix
-    starts = {"middle": replace(middle, matrix=((own, 0, tail), (0, 1, below), (0, 0, below)))}
-    (own, tail), (_, below) = draft.matrix
-    starts["draft"] = replace(draft, matrix=((1, own, tail), (0, 0, below), (0, 0, below)))
-    starts = {name: replace(one, drafters=THREE) for name, one in starts.items()}
-    assert best[THREE].swi >= swi_table(texts, starts, PRICES).swi.max()
+    (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
+    first = ((own, 0, tail), (0, 1, below), (0, 0, below))
+    (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
+    second = ((1, own, tail), (0, 0, below), (0, 0, below))
+    starts = (
+        replace(best[name, MAX_GRAM].setting, drafters=THREE, matrix=matrix)
+        for name, matrix in (("middle", first), ("draft", second))
+    )
+    assert all(best[THREE].swi >= replayed_swi(texts, one, PRICES) for one in starts)
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
@@ -124,22 +134,6 @@ def test_a_whole_domain_is_measured(unchecked):
     assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
     studies = {"ablation", "ablation, relative", "lenience", "K00", "surface"}
     assert studies <= set(tables["studies"].study)
-
-
-def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):
-    table, place = pd.DataFrame({"a": [0.1234567]}), tmp_path / "new" / "one.csv"
-    write_csv(table, place, 5)
-    assert pd.read_csv(place).a.tolist() == [0.12346]
-    write_csv(table, place)
-    assert place.read_text(encoding="utf-8") == "a\n0.1234567\n"
-    assert [path.name for path in place.parent.iterdir()] == ["one.csv"]
-
-
-def test_the_clock_is_read_for_the_papers_methods(ladder):
-    found = paper_drafts(ladder)
-    assert {"autoregressive", "cascade, K00 = 2", "cascade + tree"} <= set(found)
-    assert found["cascade + tree"].parts[0].width == 8
-    assert found["cascade, K00 = 2"].lengths == (2, 10)
 
 
 def test_each_variant_keeps_to_its_kind_and_retuning_never_loses(unchecked):
@@ -178,28 +172,30 @@ def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(p
     assert by_swi_and_clock(table, PRICES, prefix="none: ", baseline="plain").empty
 
 
-def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch, tmp_path):
-    same = CascadeSetting((MAX_GRAM,), ((2,),))
-    raced = []
+def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
+    same, raced = CascadeSetting((MAX_GRAM,), ((2,),)), []
 
-    def race(ladder, drafts, sampler, prompts, *, tokens):
+    def race(ladder, drafts, sampler, prompts, *, tokens, folder):
         raced.extend(drafts)
-        made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt=prompts[0].name)
+        made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]
 
     monkeypatch.setattr(walltime, "race_drafts", race)
-    asked = (ladder, "chat", 1, {"a: 1": same, "a: 2": same})
-    table = walltime.time_cascades(*asked)
-    assert "a: 1" in raced and "a: 2" not in raced and set(paper_drafts(ladder)) < set(raced)
+    table = walltime.time_cascades(ladder, "chat", 1, {"a: 1": same, "a: 2": same})
+    papers = paper_drafts(ladder)
+    assert raced == [*papers, "a: 1"] and papers["cascade, K00 = 2"].lengths == (2, 10)
     own = table[table.draft.str.startswith("a: ")]
     assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}
     assert list(table.columns) == walltime.COLUMNS and not table.duplicated("draft").any()
-    for count, again in (1, True), (1, False), (2, True):  # a run that was stopped goes on
-        raced.clear()
-        walltime.time_cascades(*asked[:2], count, asked[3], tmp_path)
-        assert len(raced) == again * (len(paper_drafts(ladder)) + 1)
-    assert len([*tmp_path.glob("*/*.json")]) == 2
+
+
+def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):
+    table, place = pd.DataFrame({"a": [0.1234567]}), tmp_path / "new" / "one.csv"
+    for digits, written in ((5, "a\n0.12346\n"), (None, "a\n0.1234567\n")):
+        write_csv(table, place, digits)
+        assert place.read_text(encoding="utf-8") == written
+    assert [path.name for path in place.parent.iterdir()] == ["one.csv"]
 
 
 def test_tables_are_kept_whole_or_not_at_all_and_measured_once(tmp_path):

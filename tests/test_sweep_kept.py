@@ -15,12 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fakes import Table
 from sweeps import LENGTH, same, settings
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import from_matrix
@@ -28,9 +26,8 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep import grid, stacks
-from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.measure.sweep.grid import Job, Setting
 from specdec_lib.measure.sweep.identity import fingerprint, short_digest
-from specdec_lib.measure.sweep.jobs import Job
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -56,9 +53,7 @@ def undisturbed(ladder, prompts):
 def decoded(monkeypatch):
     """How many generations were decoded."""
     real, made = grid.decode, []
-    monkeypatch.setattr(
-        grid, "decode", lambda *args, **named: made.append(1) or real(*args, **named)
-    )
+    monkeypatch.setattr(grid, "decode", lambda *a, **b: made.append(1) or real(*a, **b))
     return made
 
 
@@ -78,9 +73,7 @@ def killed(after, delay, keep, *grid):
     process.start()
     deadline = time.monotonic() + 300
     while len(files(keep)) < after and process.is_alive():
-        assert time.monotonic() < deadline, (
-            f"after five minutes {len(files(keep))} of {after} prompts are kept"
-        )
+        assert time.monotonic() < deadline, f"{len(files(keep))} of {after} prompts are kept"
         time.sleep(0.002)
     time.sleep(delay)
     os.kill(process.pid, signal.SIGKILL)
@@ -101,9 +94,6 @@ def test_a_sweep_that_is_killed_again_and_again_gives_the_table_of_one_that_was_
     table = sweep(*asked, keep=tmp_path, **LENGTH)
     same(table, undisturbed)
     assert len(decoded) == 3 * (6 - seen[-1]) and len(files(tmp_path)) == 6
-    again = sweep(*asked, keep=tmp_path, **LENGTH)
-    pd.testing.assert_frame_equal(again, table)  # the seconds too: nothing was decoded
-    assert len(decoded) == 3 * (6 - seen[-1])
 
 
 def forged(text):
@@ -116,16 +106,15 @@ def forged(text):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: "",
         lambda text: text[: len(text) // 2],
         lambda text: text.replace('"accepted": 0', '"accepted": 1', 1),
         lambda text: text.split("\n")[0],
-        lambda text: "\n[]",
         lambda text: f"{short_digest('[]')}\n[]",
         lambda text: "\udcff",
     ],
 )
-def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, undisturbed, tmp_path, decoded):
+def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, tmp_path, decoded):
+    """Control: a forged one is not, so rows that are kept are rows that are shown."""
     asked = settings(ladder), prompts[:1], ladder
     table = sweep(*asked, keep=tmp_path, **LENGTH)
     (path,) = files(tmp_path)
@@ -135,13 +124,6 @@ def test_a_damaged_file_is_decoded_again(damage, ladder, prompts, undisturbed, t
     decoded.clear()
     same(sweep(*asked, keep=tmp_path, **LENGTH), table)
     assert len(decoded) == 3 and path.read_text() != damage(whole)
-
-
-def test_a_forged_file_would_be_seen_in_the_table(ladder, prompts, undisturbed, tmp_path):
-    """What the comparisons here are worth: rows that are kept are rows that are shown."""
-    asked = settings(ladder), prompts[:1], ladder
-    table = sweep(*asked, keep=tmp_path, **LENGTH)
-    (path,) = files(tmp_path)
     path.write_text(forged(path.read_text()))
     with pytest.raises(AssertionError, match="accepted"):
         same(sweep(*asked, keep=tmp_path, **LENGTH), table)
@@ -175,20 +157,10 @@ def test_a_sweep_that_goes_on_decodes_what_is_new_and_another_order_of_prompts_n
     again = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     pd.testing.assert_frame_equal(again, grown)  # the seconds too: nothing was decoded
     backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
-    assert len(decoded) == 12 and backwards.prompt.unique().tolist() == [
-        prompt.name for prompt in prompts[3::-1]
-    ]
+    names = [prompt.name for prompt in prompts[3::-1]]
+    assert len(decoded) == 12 and backwards.prompt.unique().tolist() == names
     sweep(grid, prompts[:1], ladder, keep=tmp_path, seed=1, **LENGTH)
     assert len(decoded) == 15 and len(files(tmp_path)) == 5
-
-
-def test_recipes_make_the_same_table_and_keep_it_in_the_same_place(
-    ladder, prompts, undisturbed, tmp_path, decoded
-):
-    for models in (ladder, LADDER):
-        table = sweep(SETTINGS, prompts[:2], models, keep=tmp_path, **LENGTH)
-        same(table, undisturbed[:6])
-    assert len(decoded) == 6 and len(files(tmp_path)) == 2
 
 
 @dataclass(frozen=True)
@@ -253,18 +225,6 @@ def test_what_cannot_be_told_apart_is_not_kept_but_can_be_swept(ladder, prompts,
         assert len(sweep(odd, prompts[:1], ladder, max_new_tokens=2, progress=False)) == 2
         with pytest.raises(ValueError, match="cannot be told apart"):
             sweep(odd, prompts[:1], ladder, keep=tmp_path, **LENGTH)
-
-
-def test_a_model_over_another_kind_of_network_is_named():
-    class Foreign(Table):
-        name, vocabulary, max_positions, model = "foreign", 5, 10, object()
-
-        def score(self, context, tree):
-            raise NotImplementedError
-
-    assert isinstance(Foreign(), LanguageModel)
-    with pytest.raises(ValueError, match="Foreign cannot be told apart"):
-        fingerprint(Foreign())
 
 
 @dataclass(frozen=True)

@@ -64,11 +64,6 @@ def test_the_probability_that_a_path_is_proposed_is_that_of_the_real_draft(kind,
         assert proposed(rows, path, widths, kind) == pytest.approx(found[path], abs=1e-12)
 
 
-def test_three_distinct_siblings_are_refused():
-    with pytest.raises(ValueError, match="at most two"):
-        proposed([np.ones(3) / 3], [0], [3], "distinct")
-
-
 RULES = {"iid": (draw_once, reject, k_seq, traverse), "distinct": (draw_once, reject, traverse)}
 
 

@@ -9,13 +9,13 @@ from numbers import Real
 
 import numpy as np
 
-WITHIN = (0.025, 0.975)
+WITHIN, RESAMPLES = (0.025, 0.975), 2000
 LEAST_PROMPTS = 10  # an interval from fewer says too little: figures and scorecard leave it out
 Interval = tuple[float, float, float]  # ratio, low, high
 NOTHING: Interval = (math.nan, math.nan, math.nan)
 
 
-def bootstrap(*columns: Iterable[Real], resamples: int = 2000, seed: int = 0) -> Interval:
+def bootstrap(*columns: Iterable[Real], seed: int = 0) -> Interval:
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again.
 
     columns    a number per prompt: those above, and those below; or these of a side a, then those
@@ -26,19 +26,15 @@ def bootstrap(*columns: Iterable[Real], resamples: int = 2000, seed: int = 0) ->
     out.  Raises ValueError unless there are as many numbers in each.
     Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
-    if resamples < 1:
-        raise ValueError(f"an interval needs at least 1 resample, got {resamples}")
     arrays = [np.array(list(values), dtype=float) for values in columns]
     if len({len(array) for array in arrays}) > 1:
-        raise ValueError(
-            "a ratio needs as many numerators as denominators, got"
-            f" {' and '.join(str(len(array)) for array in arrays)}"
-        )
+        got = " and ".join(str(len(array)) for array in arrays)
+        raise ValueError(f"a ratio needs as many numerators as denominators, got {got}")
     above, below, *others = (array.sum() for array in arrays)
     if not min([below, *others]) > 0:
         return NOTHING
     ratio = above / below / (others[0] / others[1] if others else 1.0)
-    sums = (_times_drawn(len(arrays[0]), resamples, seed) @ np.stack(arrays, axis=1)).T
+    sums = (_times_drawn(len(arrays[0]), seed) @ np.stack(arrays, axis=1)).T
     tops, bottoms, *others = sums
     possible = sums[1:].min(axis=0) > 0
     if others:
@@ -49,10 +45,10 @@ def bootstrap(*columns: Iterable[Real], resamples: int = 2000, seed: int = 0) ->
     return float(ratio), float(low), float(high)
 
 
-def bootstrap_of_many(*columns: Iterable[Real], seed: int = 0) -> Interval:
+def bootstrap_of_many(*columns: Iterable[Real]) -> Interval:
     """`bootstrap` with an interval of NaN where there is only one prompt."""
     lists = [list(values) for values in columns]
-    found = bootstrap(*lists, seed=seed)
+    found = bootstrap(*lists)
     return found if len(lists[0]) > 1 else (found[0], math.nan, math.nan)
 
 
@@ -64,9 +60,9 @@ def named_interval(name: str, interval: Interval) -> dict[str, float]:
 # scipy.stats.bootstrap gives the same intervals, but draws prompts anew for each ratio: it takes 3
 # to 6 ms where this takes 0.2, which tables of many ratios and the explorers would feel.
 @functools.lru_cache(maxsize=8)
-def _times_drawn(prompts: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each resample draws each prompt, [resamples prompts]."""
-    drawn = np.random.default_rng(seed).integers(prompts, size=(resamples, prompts))
-    cells = drawn + prompts * np.arange(resamples)[:, None]
-    counts = np.bincount(cells.ravel(), minlength=resamples * prompts)
-    return counts.reshape(resamples, prompts).astype(float)
+def _times_drawn(prompts: int, seed: int) -> np.ndarray:
+    """How often each resample draws each prompt, [RESAMPLES prompts]."""
+    drawn = np.random.default_rng(seed).integers(prompts, size=(RESAMPLES, prompts))
+    cells = drawn + prompts * np.arange(RESAMPLES)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=RESAMPLES * prompts)
+    return counts.reshape(RESAMPLES, prompts).astype(float)

@@ -93,10 +93,8 @@ def replay_draft(
     Raises ValueError if a text ends before its limit and not with a stop token.
     """
     if len(text.tokens) < text.limit and text.tokens[-1] not in stop_tokens:
-        raise ValueError(
-            f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}, and its"
-            f" last token {text.tokens[-1]} is not a stop token: {list(stop_tokens)}"
-        )
+        ends = f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}"
+        raise ValueError(f"{ends}, and its last token is not a stop token: {list(stop_tokens)}")
     limits = {"max_new_tokens": text.limit, "stop_tokens": stop_tokens}
     return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
 

@@ -102,10 +102,8 @@ class Texts:
         """The text after a prompt; raises ValueError if there is none of this name and content."""
         if self.holds(prompt):
             return self.tokens[prompt.name]
-        raise ValueError(
-            f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)};"
-            " `specdec measure texts` writes them anew"
-        )
+        lacking = f"there is no text of the prompt {prompt.name!r} among these {len(self.tokens)}"
+        raise ValueError(f"{lacking}; `specdec measure texts` writes them anew")
 
 
 def known_texts(
@@ -126,10 +124,9 @@ def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
     """Raises ValueError unless all texts were written with this seed and are long enough."""
     for one in texts:
         if one.seed != seed or one.max_new_tokens < max_new_tokens:
-            raise ValueError(
-                f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens cannot be"
-                f" replayed with seed {seed} and {max_new_tokens} tokens"
-            )
+            these = f"texts of seed {one.seed} and up to {one.max_new_tokens} tokens"
+            asked = f"seed {seed} and {max_new_tokens} tokens"
+            raise ValueError(f"{these} cannot be replayed with {asked}")
 
 
 def every_domain(split: str, limit: int | None = None) -> list[Prompt]:

@@ -11,15 +11,16 @@ from specdec_lib.measure.acceptance.prediction import (
     position_rates,
     predict_tokens,
     predicted_shapes,
+    ranks_by_temperature,
     replayed_tokens,
 )
 from specdec_lib.measure.acceptance.rates import (
+    collect,
     expected_calibration_error,
     hazards,
     rank_rates,
     rates,
     rates_by_confidence,
     tokens,
+    with_gaps,
 )
-from specdec_lib.measure.acceptance.records import collect, with_gaps
-from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature

@@ -2,7 +2,7 @@
 
 A wide tree on development prompts of every domain predicts what a dozen other trees yield on
 held-out ones, into data/measured/predicted.csv. Ranks along the target's stored texts settle every
-round of every fixed tree (see `replay.shape_rounds`).
+round of every fixed tree (see `prediction`).
 """
 
 import pandas as pd
@@ -18,10 +18,10 @@ from specdec_lib.measure.acceptance.prediction import (
     errors,
     predict_tokens,
     predicted_shapes,
+    ranks_by_temperature,
     replayed_guesses,
     replayed_tokens,
 )
-from specdec_lib.measure.replay.shape_rounds import ranks_by_temperature
 from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.texts import every_domain, known_texts
 from specdec_lib.workload import SPLITS, load_ladder

@@ -2,20 +2,110 @@
 
 "root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
 rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
-rounds along each text, with all the dependence between positions that the text has.
+rounds along each text, with all the dependence between positions that the text has: a guess of rank
+r at a position is the same token in every fixed tree that reaches it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from specdec_lib.core.tree import Shape
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Generation
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
-from specdec_lib.measure.replay.shape_rounds import RANKS, Taken, replay_shape, shape_children
+from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
+from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import best_tree, expected_tokens, monotone
+from specdec_lib.workload import Prompt, seeds
+
+RANKS = 16
+
+Taken = Sequence[int | None]
+"""The rank from 0 at which each token of a text would have been guessed; None where it is not among
+the first `RANKS`.
+"""
 
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
+
+
+def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:
+    """The rank of each generated token among the children that `draft` would give its context.
+
+    draft     a `TreeDraft` gives `RANKS` in one pass over the text; another draft proposes at each
+              position, as many as its own width below the root
+    chance    the one that the text was generated with
+
+    Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
+    """
+    tokens = generation.tokens
+    prompt = Context.of(generation.context.tokens[: len(generation.context) - len(tokens)])
+    guesses = zip(_guesses(draft, prompt, tokens, chance), tokens, strict=True)
+    return tuple(each.index(token) if token in each else None for each, token in guesses)
+
+
+def _guesses(
+    draft: Draft, prompt: Context, tokens: Sequence[int], chance: Chance
+) -> Iterator[list[int]]:
+    """What would be guessed for each of the tokens, best first."""
+    if isinstance(draft, TreeDraft):
+        _check_siblings(draft.siblings in ("ranked", "top"))
+        chain = chain_of(prompt, tokens[:-1])
+        for node, logits in enumerate(draft.model.score(prompt, chain)):
+            yield [child.token for child in draft.children(chain, node, logits, chance, RANKS)]
+        return
+    for length in range(len(tokens)):
+        tree = draft.propose(prompt.extended(tokens[:length]), chance)
+        _check_siblings(not tree.has_rows)
+        yield [tree.tokens[child] for child in tree.children(ROOT)][:RANKS]
+
+
+def _check_siblings(fixed: bool) -> None:
+    if not fixed:
+        raise ValueError('only "ranked" or "top" siblings are the same in every tree')
+
+
+def ranks_by_temperature(
+    generations: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0
+) -> dict[float, list[tuple[int | None, ...]]]:
+    """`taken_ranks` of what `sweep.grid.generations` yields, by the setting's temperature.
+
+    seed    the one that was given to `generations`
+    """
+    found: dict[float, list[tuple[int | None, ...]]] = {}
+    for setting, prompt, generation in generations:
+        chance = Chance(seeds([prompt], seed)[0], setting.sampler)
+        taken = taken_ranks(generation, draft, chance)
+        found.setdefault(setting.sampler.temperature, []).append(taken)
+    return found
+
+
+def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
+    """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
+    children = shape_children(shape)
+
+    def propose(start: int) -> tuple[int, list[int]]:
+        reached = [ROOT]
+        for rank in taken[start:]:
+            if rank is None or rank >= len(children[reached[-1]]):
+                break
+            reached.append(children[reached[-1]][rank])
+        return len(reached) - 1, reached
+
+    return rounds_along(len(taken), propose)
+
+
+def shape_children(shape: Shape) -> list[list[int]]:
+    """The children of each node."""
+    children: list[list[int]] = [[] for _ in shape.parents]
+    for node, parent in enumerate(shape.parents[1:], 1):
+        children[parent].append(node)
+    return children
 
 
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:

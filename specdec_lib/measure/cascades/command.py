@@ -7,7 +7,8 @@ where nothing else runs.
 """
 
 import hashlib
-import tempfile
+import io
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -19,7 +20,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.measure.cascades.tables import SAMPLERS, check_replays, domain_tables, price_lists
 from specdec_lib.measure.latency import prices, time_passes
 from specdec_lib.measure.replay import Recording, record
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = cache_folder() / "cascade" / hashlib.sha256(asked.encode()).hexdigest()[:12]
     found = {name: [] for name in TABLES}
     passes = partial(time_passes, ladder.models, repeats=51)
-    found["prices"] = [*keep(kept / "prices", lambda: {"prices": prices(passes())}).values()]
+    found["prices"] = [*keep(kept / "prices.json", lambda: {"prices": prices(passes())}).values()]
     lists = price_lists(ladder, found["prices"][0])
     for sampling, domain in tqdm(list(product(SAMPLERS, DOMAINS)), desc="domains"):
 
@@ -61,21 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             charged = lists if sampling == "greedy" else {"measured": lists["measured"]}
             return domain_tables(held_out, development, charged)
 
-        for name, table in keep(kept / f"{sampling}-{domain}", measured).items():
+        for name, table in keep(kept / f"{sampling}-{domain}.json", measured).items():
             named = table.assign(domain=domain, sampling=sampling)
             found[f"cascade_{name}"].append(named)
     check = partial(check_replays, ladder, max_new_tokens=given.tokens)
-    found["cascade_check"] = [*keep(kept / "check", lambda: {"check": check()}).values()]
+    found["cascade_check"] = [*keep(kept / "check.json", lambda: {"check": check()}).values()]
     for name, parts in found.items():
         write_csv(pd.concat(parts, ignore_index=True), FOLDER / f"{name}.csv", 5)
 
 
-def keep(folder: Path, measure: Callable[[], dict[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
-    """Tables by name: those that an earlier run kept in a folder, else measured, and then kept."""
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-            for name, table in measure().items():
-                write_csv(table, Path(place) / "whole" / f"{name}.csv")
-            (Path(place) / "whole").rename(folder)
-    return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}
+def keep(file: Path, measure: Callable[[], dict[str, pd.DataFrame]]) -> dict[str, pd.DataFrame]:
+    """Tables by name: those that an earlier run kept in a file, else measured, and then kept."""
+    if not file.is_file():
+        texts = {name: table.to_csv(index=False) for name, table in measure().items()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(texts).encode())
+    texts = json.loads(file.read_text(encoding="utf-8"))
+    return {name: pd.read_csv(io.StringIO(text)) for name, text in texts.items()}

@@ -8,7 +8,7 @@ from itertools import product
 import pandas as pd
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.measure.cascades.studies import (
+from specdec_lib.measure.cascades.variants import (
     ALONE,
     CASCADES,
     ablations,
@@ -76,7 +76,7 @@ def domain_tables(
     that loop less than 0.3.
     """
     calm = [one for one in held_out if repetition(one.tokens) < LOOPING]
-    best = {name: tune_stacks(development, costs, progress=False) for name, costs in lists.items()}
+    best = {name: tune_stacks(development, costs) for name, costs in lists.items()}
     swi, against = [], []
     for name, costs in lists.items():
         rows = _swi(held_out, calm, best[name], costs)

@@ -8,7 +8,7 @@ little.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -24,13 +24,12 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.cascades.variants import variants
 from specdec_lib.measure.latency import machine_name
-from specdec_lib.measure.race.benchmark import kept_timings
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import Timing, race_drafts
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.replay import CascadeSetting, record
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.texts import Texts
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "cascade_walltime.csv"
 TOKENS = 128  # new ones per prompt, at most
@@ -67,13 +66,9 @@ def time_cascades(
     racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}
     drafts = {name: ("cascade", draft) for name, draft in racing.items()}
     asked = (machine_name(), list(settings.items()), TOKENS, ladder.models)
-    folder, timings = keep and keep / fingerprint(*asked), []
-
-    def run(prompt: Prompt) -> list[Timing]:
-        return next(race_drafts(ladder, drafts, Sampler(0), [prompt], tokens=TOKENS))
-
-    for prompt in tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1):
-        timings += kept_timings(folder, prompt, len(drafts), partial(run, prompt))
+    options = {"tokens": TOKENS, "folder": keep and keep / fingerprint(*asked)}
+    bar = tqdm(load_prompts(domain, "held-out", prompts), desc=domain, mininterval=1)
+    timings = chain.from_iterable(race_drafts(ladder, drafts, Sampler(0), bar, **options))
     table = pd.DataFrame(map(vars, timings))
     for name in ("target", "middle", "draft"):
         table[f"{name}_passes"] = [passes.get(name) for passes in table.passes]

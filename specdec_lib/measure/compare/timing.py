@@ -3,7 +3,7 @@ interrupted comparison goes on.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,11 +14,10 @@ from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
-from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts, trees
-from specdec_lib.measure.race.harness import race, target_texts
+from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts
+from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
 from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.workload import Ladder, Prompt, neutral
 
 COLUMNS = """method prompt tokens timed_tokens seconds rounds accepted tried same margin rounding
@@ -47,9 +46,8 @@ HUGGING = {
 
 def usual_drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     """The drafts of `USUAL` for which the ladder has the parts: a handful, none of them tuned."""
-    built_on = {EIGHT: trees(ladder, sampler)[EIGHT]}
     methods = {method for method, _ in USUAL.values()}
-    grids = {method: drafts(ladder, sampler, method, built_on) for method in methods}
+    grids = {method: drafts(ladder, sampler, method, [EIGHT]) for method in methods}
     found = {name: grids[method].get(setting) for name, (method, setting) in USUAL.items()}
     return {name: draft for name, draft in found.items() if draft is not None}
 
@@ -100,39 +98,28 @@ def compare_methods(
     _check(ladder, prompts, max_new_tokens)
     usual = usual_drafts(ladder, sampler)
     if taken := (own or {}).keys() & {*usual, *HUGGING}:
-        raise ValueError(
-            f"a draft of your own needs a name of its own, got {', '.join(sorted(taken))}"
-        )
+        raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     tried = usual | dict(own or {})
-    what = fingerprint(ladder.target, tried, sampler, seed, max_new_tokens) if keep else ""
-    kept = Kept(Path(keep) / f"compared-{what}") if keep else None
-    found = {place: kept and kept.read(prompt) for place, prompt in enumerate(prompts)}
-    missing = [place for place, rows in found.items() if rows is None]
+    options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
+    if keep:
+        what = fingerprint(ladder.target, tried, sampler, seed, max_new_tokens)
+        options["folder"] = Path(keep) / f"compared-{what}"
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
         contenders = compared_contenders(ladder, tried, sampler)
-        left = [prompts[place] for place in missing]
-        texts = target_texts(ladder, left, sampler, tokens=max_new_tokens, seed=seed)
-        timings = race(contenders, texts, ladder.target, seed=seed, strict=False)
-        bar = tqdm(missing, "compare", disable=not progress)
-        for place, made in zip(bar, timings, strict=True):
-            found[place] = list(map(asdict, made))
-            if kept:
-                kept.write(prompts[place], found[place])
-    rows = [row for made in found.values() for row in made]
-    kinds = {"margin": float, "rounding": object, "same": object}
-    return pd.DataFrame(rows)[COLUMNS].astype(kinds)
+        bar = tqdm(prompts, "compare", disable=not progress)
+        raced = race_prompts(contenders, ladder, bar, **options)
+        rows = pd.DataFrame(vars(timing) for timings in raced for timing in timings)
+    return rows[COLUMNS].astype({"margin": float, "rounding": object, "same": object})
 
 
 def _check(ladder: Ladder, prompts: Sequence[Prompt], max_new_tokens: int) -> None:
     if not prompts or max_new_tokens < 1:
-        raise ValueError(
-            f"a comparison needs prompts, and at least 1 new token; got {len(prompts)} prompts,"
-            f" max_new_tokens={max_new_tokens}"
-        )
+        got = f"{len(prompts)} prompts, max_new_tokens={max_new_tokens}"
+        raise ValueError(f"a comparison needs prompts, and at least 1 new token; got {got}")
+    most = ladder.max_positions - max_new_tokens
     for prompt in prompts:
-        length = len(ladder.encode(prompt))
-        if length + max_new_tokens > ladder.max_positions:
+        if (length := len(ladder.encode(prompt))) > most:
+            allowed = f"the smallest model reads at most {ladder.max_positions}"
             raise ValueError(
-                f"the prompt {prompt.name} has {length} tokens, and {max_new_tokens} more do not"
-                f" fit: the smallest model reads at most {ladder.max_positions}"
+                f"the prompt {prompt.name} has {length} tokens: {allowed} with the new"
             )

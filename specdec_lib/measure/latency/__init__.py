@@ -2,8 +2,7 @@
 second predicted from both. `specdec measure latency` measures all of it into data/measured.
 """
 
-from specdec_lib.measure.latency.curves import curves, fit_lines, pass_tables
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.latency.measuring import Ranges, measure_all, stored_tables
-from specdec_lib.measure.latency.passes import prices, time_passes
+from specdec_lib.measure.latency.passes import curves, fit_lines, pass_tables, prices, time_passes
 from specdec_lib.measure.latency.speeds import few, grid

@@ -6,8 +6,8 @@ import torch
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import check_output
-from specdec_lib.measure.latency.curves import fit_lines
 from specdec_lib.measure.latency.measuring import MEASURES, Ranges, store_table, table_file
+from specdec_lib.measure.latency.passes import fit_lines
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.workload import load_ladder
 

@@ -6,14 +6,13 @@ masks, moving keys and values); "tree", building, cutting and merging guesses, t
 orders greedy ones included; "n-gram", parts that guess without a model; "host", all else.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
@@ -24,7 +23,8 @@ from specdec_lib.measure.latency.stopwatch import (
     timed_chance,
     timed_parts,
 )
-from specdec_lib.measure.race.contenders import Clock, time_rounds
+from specdec_lib.measure.race.contenders import time_rounds
+from specdec_lib.workload import Ladder, Prompt, seeds
 
 WARM_TOKENS = 16
 
@@ -38,7 +38,6 @@ def round_parts(
     max_new_tokens: int = 64,
     rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
-    clock: Clock = time.perf_counter,
     progress: bool = True,
 ) -> pd.DataFrame:
     """The seconds of every generation by part, a row per draft, prompt, part and model: draft,
@@ -49,11 +48,9 @@ def round_parts(
     neither. Each draft first decodes a little of the first prompt, which is not counted.
     """
     if not drafts or not prompts or len(prompts) != len(chances):
-        raise ValueError(
-            f"a ledger needs a draft, a prompt and a chance per prompt, got {len(drafts)},"
-            f" {len(prompts)} and {len(chances)}"
-        )
-    limits = {"rule": rule, "stop_tokens": tuple(stop_tokens), "clock": clock}
+        got = f"{len(drafts)}, {len(prompts)} and {len(chances)}"
+        raise ValueError(f"a ledger needs a draft, a prompt and a chance per prompt, got {got}")
+    limits = {"rule": rule, "stop_tokens": tuple(stop_tokens)}
     few, found = min(WARM_TOKENS, max_new_tokens), []
     for draft in drafts.values():
         time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=few, **limits)
@@ -74,7 +71,7 @@ def _generation(
     watched_first: bool,
 ) -> list[dict[str, object]]:
     """One generation with the ledger and one without, as rows."""
-    watch, walls = Stopwatch(limits["clock"]), {}
+    watch, walls = Stopwatch(), {}
     for watched in (watched_first, not watched_first):
         if watched:
             *models, prompt, chance = asked
@@ -88,6 +85,24 @@ def _generation(
         {"rounds": len(done), "part": part, "model": model, "seconds": seconds} | walls
         for (part, model), seconds in lap.items()
     ]
+
+
+def method_ledger(
+    ladder: Ladder,
+    sampler: Sampler,
+    drafts: Mapping[str, Draft],
+    prompts: Sequence[Prompt],
+    *,
+    tokens: int,
+    seed: int = 0,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """`shares` of a round of each method's draft on these prompts, with the sampler's columns."""
+    texts = [ladder.encode(prompt) for prompt in prompts]
+    chances = [Chance(own, sampler) for own in seeds(prompts, seed)]
+    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens, "progress": progress}
+    table = shares(round_parts(ladder.target, drafts, texts, chances, **limits))
+    return table.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
 
 
 def shares(table: pd.DataFrame) -> pd.DataFrame:

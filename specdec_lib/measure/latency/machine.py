@@ -12,13 +12,13 @@ import pandas as pd
 import torch
 
 from specdec_lib.core.processor import processor_name
-from specdec_lib.measure.race.contenders import Clock
 from specdec_lib.measure.sweep.traffic import model_shape
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, ModelShape, roofline_seconds
 
 COPIED = 64 * 2**20  # numbers: 256 MB in float32, far more than any cache
+REPEATS = 7
 MULTIPLIED = 1536  # rows and columns of the matrices that are multiplied
 
 
@@ -30,7 +30,7 @@ def machine_name(device: str = "cpu") -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-def measure_machine(*, repeats: int = 7, clock: Clock = time.perf_counter) -> Machine:
+def measure_machine() -> Machine:
     """This machine, with the threads that torch has now: bytes read and written per second by the
     fastest copy of a tensor that fits into no cache, and operations per second of the fastest
     product of two large matrices in float32.
@@ -39,14 +39,14 @@ def measure_machine(*, repeats: int = 7, clock: Clock = time.perf_counter) -> Ma
     copied = partial(torch.empty_like(source).copy_, source)
     matrix = torch.ones(MULTIPLIED, MULTIPLIED)
     multiplied = partial(torch.matmul, matrix, matrix, out=torch.empty_like(matrix))
-    moved = 2 * source.nbytes / _least_seconds(copied, repeats, clock)
-    computed = 2 * MULTIPLIED**3 / _least_seconds(multiplied, repeats, clock)
+    moved = 2 * source.nbytes / _least_seconds(copied)
+    computed = 2 * MULTIPLIED**3 / _least_seconds(multiplied)
     return Machine(machine_name(), moved, computed)
 
 
-def _least_seconds(run: Callable[[], object], repeats: int, clock: Clock) -> float:
+def _least_seconds(run: Callable[[], object]) -> float:
     run()
-    return min(timeit.repeat(run, timer=clock, repeat=repeats, number=1))
+    return min(timeit.repeat(run, timer=time.perf_counter, repeat=REPEATS, number=1))
 
 
 def with_roofline(

@@ -6,27 +6,28 @@ What is compared is timed in turn, so that a slow machine slows all of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
+from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.latency.curves import curves
-from specdec_lib.measure.latency.ledger import round_parts, shares
+from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
-from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, time_passes
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, time_passes
 from specdec_lib.measure.latency.speeds import (
     Kinded,
     beside_predictions,
     few,
     grid,
-    measure_speeds,
     measured_speed_ups,
     race_predictions,
+    speed_rows,
 )
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts, seeds
+from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts
 
 PLACE = DATA / "measured"
 GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
@@ -60,7 +61,7 @@ class Ranges:
     @property
     def limits(self) -> dict[str, int]:
         """Of what is decoded."""
-        return {"seed": self.seed, "max_new_tokens": self.max_new_tokens}
+        return {"seed": self.seed, "tokens": self.max_new_tokens}
 
 
 def measure_all(
@@ -89,14 +90,11 @@ def time_curves(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
 def time_ledger(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
     """`shares` of one setting of each kind on development prompts, per runtime."""
     prompts = load_prompts(ranges.domains[0], "development", max(1, ranges.prompts // 4))
-    found = []
+    options, found = ranges.limits | {"progress": progress}, []
     for (name, ladder), sampler in product(ladders.items(), ranges.samplers):
-        texts = [ladder.encode(prompt) for prompt in prompts]
-        limits = {"max_new_tokens": ranges.max_new_tokens, "stop_tokens": ladder.stop_tokens}
-        chances = [Chance(one, sampler) for one in seeds(prompts, ranges.seed)]
         drafts = {label: one.draft for label, one in few(ladder, sampler).items()}
-        table = round_parts(ladder.target, drafts, texts, chances, progress=progress, **limits)
-        found.append(shares(table).assign(runtime=name))
+        table = method_ledger(ladder, sampler, drafts, prompts, **options).drop(columns="top_k")
+        found.append(table.rename(columns={"method": "draft"}).assign(runtime=name))
     return pd.concat(found, ignore_index=True)
 
 
@@ -118,8 +116,10 @@ def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
     found = []
     for domain, temperature in product(ranges.domains, ranges.temperatures):
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
-        asked = (ladder, few(ladder, Sampler(temperature)), Sampler(temperature), prompts)
-        table = measured_speed_ups(measure_speeds(*asked, **ranges.limits, progress=progress))
+        bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
+        sampler = Sampler(temperature)
+        timings = race_drafts(ladder, few(ladder, sampler), sampler, bar, **ranges.limits)
+        table = measured_speed_ups(speed_rows(chain.from_iterable(timings)))
         found.append(table.assign(temperature=temperature, domain=domain, runtime=runtime))
     return pd.concat(found, ignore_index=True)
 
@@ -155,8 +155,7 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
     ]
     known = sorted(set.intersection(*having))
     if not known or (machine and machine not in known):
-        raise ValueError(
-            f"no measurements of {machine or 'any machine'} in {folder}, there are"
-            f" {', '.join(known) or 'none'}; `specdec measure latency` makes them"
-        )
+        what = f"no measurements of {machine or 'any machine'} in {folder}"
+        there = ", ".join(known) or "none"
+        raise ValueError(f"{what}, there are {there}; `specdec measure latency` makes them")
     return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}

@@ -1,39 +1,41 @@
-"""Settings by the clock: some thirty drafts on held-out prompts beside what development prompts and
-latency tables said of them.
+"""Settings by the clock: some thirty drafts on held-out prompts, beside the tokens per second that
+development prompts and measured pass times predict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.protocols import Draft
+from specdec_lib.core.context import Context
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.cascade import from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency.curves import curves, pass_tables
-from specdec_lib.measure.latency.passes import ROWS, one_repeat
-from specdec_lib.measure.latency.predicting import Observation, observe, predict_speeds
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.latency.passes import ROWS, curves, one_repeat, pass_tables
+from specdec_lib.measure.own_text import work_of
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, time_rounds
 from specdec_lib.measure.race.harness import Timing, race_drafts
 from specdec_lib.measure.replay.recording import format_matrix
 from specdec_lib.measure.sweep.ratios import ratios
 from specdec_lib.measure.sweep.stacks import scout
+from specdec_lib.theory import Overhead, PassTable, Work
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 TREES = ((2, 2), (4, 3), (8, 4), (12, 6), (16, 6), (32, 8))  # budget and depth
 MATRICES = (((1, 4), (0, 4)), ((2, 4), (0, 4)), ((1, 8), (0, 4)), ((3, 4), (0, 4)))
+CONTEXTS = (64, 256)  # before the passes that predict
 DEEPER = ((1, 0, 4), (0, 2, 4), (0, 0, 4))
 FEW = (
     AUTOREGRESSIVE,
-    "chain of 3",
-    "tree of 8, depth 4",
-    "staged tree of 8, depth 4",
-    "cascade 1 4 / 0 4",
+    *("chain of 3", "tree of 8, depth 4", "staged tree of 8, depth 4", "cascade 1 4 / 0 4"),
 )
 
 
@@ -46,54 +48,40 @@ class Kinded(NamedTuple):
 
 def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """Plain decoding, chains, trees, staged trees and cascades, by name; small and large ones."""
-    match, middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
-    found = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
-
-    def add(kind: str, name: str, draft: Draft) -> None:
-        found[name] = Kinded(kind, draft)
-
-    for length in (1, 2, 3, 4, 6, 8):
-        add("chain", f"chain of {length}", ChainDraft(ladder.draft, length, match=match))
-    for length in (2, 4):
-        chain = ChainDraft(ladder.middle, length, match=middle)
-        add("chain", f"chain of {length}, middle", chain)
-    for budget, depth in TREES:
-        tree = TreeDraft(ladder.draft, budget=budget, depth=depth, match=match)
-        add("tree", f"tree of {budget}, depth {depth}", tree)
-    small, large = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
-    fed = {f"tree of {budget}, depth {depth}": small for budget, depth in TREES[2:5]}
-    for name, guide in (fed | {"chain of 4": large}).items():
-        add("staged", f"staged {name}", StagedTree(found[name].draft, guide, guided=1))
+    small, middle = ladder.draft, ladder.middle
+    match, of_middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
+    chains = {f"chain of {n}": ChainDraft(small, n, match=match) for n in (1, 2, 3, 4, 6, 8)}
+    for n in (2, 4):
+        chains[f"chain of {n}, middle"] = ChainDraft(middle, n, match=of_middle)
+    trees = {
+        f"tree of {budget}, depth {depth}": TreeDraft(
+            small, budget=budget, depth=depth, match=match
+        )
+        for budget, depth in TREES
+    }
+    few, many = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
+    guides = dict.fromkeys([*trees][2:5], few) | {"chain of 4": many}
+    fed = {
+        f"staged {name}": StagedTree((trees | chains)[name], guide, guided=1)
+        for name, guide in guides.items()
+    }
     copies = MaxGram(None, 4)
-    for matrix in MATRICES:
-        cascade = from_matrix((ladder.draft, copies), matrix, match=match)
-        add("cascade", f"cascade {format_matrix(matrix)}", cascade)
-    deeper = from_matrix((ladder.middle, ladder.draft, copies), DEEPER)
-    add("cascade", f"cascade {format_matrix(DEEPER)}", deeper)
-    return found
+    cascades = {
+        f"cascade {format_matrix(one)}": from_matrix((small, copies), one, match=match)
+        for one in MATRICES
+    }
+    cascades[f"cascade {format_matrix(DEEPER)}"] = from_matrix((middle, small, copies), DEEPER)
+    kinds = {"chain": chains, "tree": trees, "staged": fed, "cascade": cascades}
+    plain = {AUTOREGRESSIVE: Kinded(AUTOREGRESSIVE, NoDraft())}
+    return plain | {
+        name: Kinded(kind, draft) for kind, own in kinds.items() for name, draft in own.items()
+    }
 
 
 def few(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     """One setting of each kind, for sweeps over temperatures and domains."""
     every = grid(ladder, sampler)
     return {name: every[name] for name in FEW}
-
-
-def measure_speeds(
-    ladder: Ladder,
-    drafts: Mapping[str, Kinded],
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    *,
-    seed: int = 0,
-    max_new_tokens: int = 64,
-    progress: bool = True,
-) -> pd.DataFrame:
-    """All drafts race on every prompt: draft, kind, prompt, tokens, rounds, seconds."""
-    limits = {"seed": seed, "tokens": max_new_tokens}
-    timings = race_drafts(ladder, drafts, sampler, prompts, **limits)
-    bar = tqdm(timings, "clock", len(prompts), disable=not progress, mininterval=1)
-    return _rows(one for made in bar for one in made)
 
 
 def race_predictions(
@@ -104,22 +92,19 @@ def race_predictions(
     held_out: Sequence[Prompt],
     *,
     rows: Sequence[int] = ROWS,
-    contexts: Sequence[int] = (64, 256),
     seed: int = 0,
-    max_new_tokens: int = 64,
+    tokens: int,
     progress: bool = True,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What development prompts and pass times say of every draft (`predict_speeds`), and what the
-    clock says on held-out ones (`measure_speeds`).
+    clock says on held-out ones (`speed_rows`).
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
     all models, a held-out prompt, and so on, as often as there are held-out prompts.
     """
-    found, passes = [], []
-    observations: dict[str, Observation] = {}
-    asked = (ladder, drafts, sampler, held_out)
-    timings = race_drafts(*asked, tokens=max_new_tokens, seed=seed)
-    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
+    found, passes, observations = [], [], {}
+    timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
+    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
     for number in tqdm(range(len(held_out)), desc="clock", disable=not progress, mininterval=1):
         place = number % len(development)
@@ -127,11 +112,11 @@ def race_predictions(
         for name, one in drafts.items():
             seen = observe(ladder.target, one.draft, prompt, chance, **limits)
             observations[name] = observations[name] + seen if name in observations else seen
-        passes += one_repeat(ladder.models, rows, contexts, number)
+        passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
     kinds = {name: one.kind for name, one in drafts.items()}
     prediction = predict_speeds(observations, kinds, pass_tables(curves(pd.DataFrame(passes))))
-    return prediction, _rows(found)
+    return prediction, speed_rows(found)
 
 
 def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -155,7 +140,7 @@ def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataF
 
 
 def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per draft of `measure_speeds`: draft, kind, measured tokens per second, low, high; speed_up
+    """Per draft of `speed_rows`: draft, kind, measured tokens per second, low, high; speed_up
     over plain decoding on the same prompts, speed_up_low, speed_up_high; tokens_per_round, prompts.
     """
     by, sides = ("draft", "kind"), ("tokens", "seconds")
@@ -166,7 +151,73 @@ def measured_speed_ups(rows: pd.DataFrame) -> pd.DataFrame:
     return found[[name for name in found if name != "prompts"] + ["prompts"]]
 
 
-def _rows(timings: Iterable[Timing]) -> pd.DataFrame:
+def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
+    """A row per draft and prompt: draft, kind, prompt, tokens, rounds, seconds."""
     names = {"setting": "draft", "method": "kind"}
     table = pd.DataFrame(map(vars, timings)).rename(columns=names)
     return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The work of a draft's rounds on some prompts, and their seconds outside the models."""
+
+    work: Work
+    overhead_seconds: float
+
+    def __add__(self, other: "Observation") -> "Observation":
+        overhead = self.overhead_seconds + other.overhead_seconds
+        return Observation(self.work + other.work, overhead)
+
+
+def observe(
+    target: LanguageModel,
+    draft: Draft,
+    prompt: Context | Sequence[int],
+    chance: Chance,
+    *,
+    max_new_tokens: int = 64,
+    stop_tokens: Sequence[int] = (),
+) -> Observation:
+    """Decode a prompt and count every round's passes by model, mean rows and context."""
+    limits = {"max_new_tokens": max_new_tokens, "stop_tokens": stop_tokens}
+    done, wall = time_rounds(target, draft, prompt, chance, **limits)
+    inside = sum(used.seconds for one in done for used in one.usage.values())
+    return Observation(work_of(done, target.name), wall - inside)
+
+
+def fit_overhead(observations: Sequence[Observation]) -> Overhead:
+    """Seconds outside the models, of drafts of one kind, linear in rounds, guesses, draft passes:
+    least squares of the relative error, none below 0.
+    """
+    counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
+    seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
+    found, _ = nnls(np.array(counts, dtype=float) / seconds[:, None], np.ones(len(seconds)))
+    return Overhead(*found.tolist())
+
+
+def predict_speeds(
+    development: Mapping[str, Observation],
+    kinds: Mapping[str, str],
+    tables: Mapping[str, PassTable],
+) -> pd.DataFrame:
+    """Tokens per second of each draft, from its passes and tokens on development prompts.
+
+    The columns are: draft, kind, predicted, tokens_per_round, host_share (of the seconds, outside
+    the models), and round_overhead, guess_overhead and pass_overhead, the `Overhead` of its kind.
+
+    development    by name of the draft
+    kinds          the kind of each draft: the overhead is fitted to all drafts of a kind together
+    tables         pass seconds by model, as the models count them themselves
+    """
+    rows = []
+    for name, one in development.items():
+        alike = [other for its, other in development.items() if kinds[its] == kinds[name]]
+        overhead, work = fit_overhead(alike), one.work
+        seconds = work.seconds(tables, overhead)
+        found = {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
+        found |= {"tokens_per_round": work.tokens_per_round}
+        found |= {"host_share": 1 - work.model_seconds(tables) / seconds}
+        found |= {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
+        rows.append(found | {"pass_overhead": overhead.draft_pass})
+    return pd.DataFrame(rows)

@@ -17,17 +17,9 @@ from specdec_lib.core.protocols import Draft, LanguageModel, SourceReader, TreeG
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.staged import StagedTree
-from specdec_lib.measure.race.contenders import Clock
 
-PARTS = VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = (
-    "verify",
-    "draft passes",
-    "choice and noise",
-    "KV moves",
-    "tree",
-    "n-gram",
-    "host",
-)
+PARTS = ("verify", "draft passes", "choice and noise", "KV moves", "tree", "n-gram", "host")
+VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = PARTS
 Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
 CHOOSING = (CHOICE, "")
 
@@ -35,8 +27,8 @@ CHOOSING = (CHOICE, "")
 class Stopwatch:
     """Self-times of nested parts; what happens outside every part is the host's."""
 
-    def __init__(self, clock: Clock = time.perf_counter) -> None:
-        self._clock, self._since = clock, clock()
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
         self._stack: list[Part] = [(HOST, "")]
         self._seconds: dict[Part, float] = defaultdict(float)
 
@@ -73,7 +65,7 @@ class Stopwatch:
         return done
 
     def _charge(self) -> None:
-        now = self._clock()
+        now = time.perf_counter()
         self._seconds[self._stack[-1]] += now - self._since
         self._since = now
 
@@ -124,14 +116,6 @@ class TimedDraft:
             return self.draft.propose(context, chance)
 
 
-def _timed(method: Callable) -> Callable:
-    def timed(self: "TimedChance", *given: object) -> object:
-        with self.watch.part(CHOOSING):
-            return method(self, *given)
-
-    return timed
-
-
 @dataclass(frozen=True)
 class TimedChance(Chance):
     """The same decisions as a chance makes, each of them timed; `inner` keeps the stopwatch."""
@@ -139,8 +123,16 @@ class TimedChance(Chance):
     watch: Stopwatch | None = field(default=None, compare=False, repr=False)
 
 
+def _time(name: str) -> None:
+    def timed(self: TimedChance, *given: object) -> object:
+        with self.watch.part(CHOOSING):
+            return getattr(Chance, name)(self, *given)
+
+    setattr(TimedChance, name, timed)
+
+
 for _name in "choose rank gaps coin draw noise uniform noise_key".split():
-    setattr(TimedChance, _name, _timed(getattr(Chance, _name)))
+    _time(_name)
 
 
 def timed_parts(

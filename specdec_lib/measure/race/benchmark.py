@@ -6,21 +6,19 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import write_whole
-from specdec_lib.core.protocols import Draft
-from specdec_lib.measure.latency.ledger import round_parts, shares
+from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.race.contenders import Contender
-from specdec_lib.measure.race.families import ON_TREES
-from specdec_lib.measure.race.harness import TargetText, Timing, race, target_texts
+from specdec_lib.measure.race.families import ON_TREES, OURS
+from specdec_lib.measure.race.harness import Timing, race_prompts, target_texts
 from specdec_lib.measure.race.lineup import (
-    OURS,
     Lineup,
     Say,
     TunedSetting,
@@ -29,9 +27,8 @@ from specdec_lib.measure.race.lineup import (
     tune_lineup,
 )
 from specdec_lib.measure.sweep.identity import fingerprint
-from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
-from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts
 
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50), Sampler(1.0))  # the last for plain and best only
 
@@ -57,6 +54,11 @@ class BenchPlan:
     seed: int = 0
     hugging: bool = True
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Of every text: tokens and seed."""
+        return {"tokens": self.tokens, "seed": self.seed}
+
 
 SMOKE = BenchPlan(prompts=(1, 1, 1), development=1, tokens=20, stages=(1, 1), most=4)
 
@@ -78,90 +80,55 @@ def benchmark(
         same = asdict(replace(plan, prompts=(), others=0))
         keep = keep / fingerprint(machine_name(device), same, models)
         say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
-    chosen = ""
+    chosen, ladder = "", [*ladders.values()][-1]
     for sampler, count in zip(SAMPLERS, plan.prompts, strict=True):
         folder = keep and keep / f"T{sampler.temperature:g}-k{sampler.top_k or 0}"
-        part = _Part(ladders, sampler, plan, folder, say)
         whole = sampler.temperature == 0 or sampler.top_k is not None or not chosen
         needed = ("tree", chosen) if chosen in ON_TREES else (chosen,)
-        lineup = part.tuned(OURS if whole else needed)
-        timings, tuned = part.timings(lineup, count), best_drafts(part.ladder, sampler, lineup)
-        limits = {"tokens": plan.tokens, "seed": plan.seed}
-        few = _prompts("development", 1)
-        yield timings, lineup, method_ledger(part.ladder, sampler, tuned, few, **limits)
+        methods = OURS if whole else needed
+        lineup = kept_lineup(folder, partial(_tuned, ladders, sampler, plan, methods, say))
+        timings = _held_out(ladders, sampler, plan, lineup, count, folder=folder, say=say)
+        few, drafts = _prompts("development", 1), best_drafts(ladder, sampler, lineup)
+        yield timings, lineup, method_ledger(ladder, sampler, drafts, few, **plan.limits)
         chosen = lineup.chosen or chosen
 
 
-def method_ledger(
-    ladder: Ladder,
+def _tuned(
+    ladders: Mapping[str, Ladder], sampler: Sampler, plan: BenchPlan, methods: Sequence, say: Say
+) -> Lineup:
+    sampling = sampling_of(sampler.temperature, sampler.top_k)
+    say(f"{sampling}: tuning on {plan.development} prompts of each domain")
+    prompts, ladder = _prompts("development", plan.development), [*ladders.values()][-1]
+    texts = list(target_texts(ladder, prompts, sampler, **plan.limits))
+    options = {"stages": plan.stages, "most": plan.most, "seed": plan.seed, "say": say}
+    hugging = plan.hugging and methods is OURS
+    return tune_lineup(ladders, sampler, texts, methods=methods, hugging=hugging, **options)
+
+
+def _held_out(
+    ladders: Mapping[str, Ladder],
     sampler: Sampler,
-    drafts: Mapping[str, Draft],
-    prompts: Sequence[Prompt],
+    plan: BenchPlan,
+    lineup: Lineup,
+    count: int,
     *,
-    tokens: int,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """`shares` of a round of each method's draft on these prompts, with the sampler's columns."""
-    texts = [ladder.encode(prompt) for prompt in prompts]
-    chances = [Chance(own, sampler) for own in seeds(prompts, seed)]
-    limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
-    table = shares(round_parts(ladder.target, drafts, texts, chances, **limits))
-    return table.rename(columns={"draft": "method"}).assign(top_k=sampler.top_k or 0)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The benchmark under one sampler."""
-
-    ladders: Mapping[str, Ladder]
-    sampler: Sampler
-    plan: BenchPlan
-    folder: Path | None
-    say: Say
-
-    @property
-    def ladder(self) -> Ladder:
-        return list(self.ladders.values())[-1]
-
-    def tuned(self, methods: Sequence[str]) -> Lineup:
-        """The line-up, read where it was kept."""
-        plan, sampling = self.plan, sampling_of(self.sampler.temperature, self.sampler.top_k)
-
-        def tune() -> Lineup:
-            self.say(f"{sampling}: tuning on {plan.development} prompts of each domain")
-            texts = self._texts(_prompts("development", plan.development))
-            options = {"stages": plan.stages, "most": plan.most, "seed": plan.seed, "say": self.say}
-            hugging = plan.hugging and methods is OURS
-            tuning = self.ladders, self.sampler, texts
-            return tune_lineup(*tuning, methods=methods, hugging=hugging, **options)
-
-        return kept_lineup(self.folder, tune)
-
-    def timings(self, lineup: Lineup, count: int) -> list[Timing]:
-        """Of every contender on the held-out prompts, those that were kept included."""
-        main, others = contenders(self.ladders, self.sampler, lineup)
-        slowest = max((one.ms_per_token for one in lineup.best.values()), default=0.0)
-        runs = count * len(main) + min(count, self.plan.others) * len(others)
-        seconds = slowest / 1000 * self.plan.tokens * len(DOMAINS) * runs
-        self.say(f"held-out prompts: {seconds / 60:.0f} minutes at most, without what is kept")
-        [warm_up] = self._texts(_prompts("development", 1)[:1])
-        found, warm = [], set()
-        for number, prompt in enumerate(tqdm(_prompts("held-out", count), desc="prompts")):
-            racing = [*main, *others] if number < self.plan.others * len(DOMAINS) else main
-
-            def run(prompt: Prompt = prompt, racing: Sequence[Contender] = racing) -> list[Timing]:
-                names = {one.name for one in racing}
-                options = {"seed": self.plan.seed, "warm_up": 0 if names <= warm else warm_up}
-                warm.update(names)
-                [raced] = race(racing, self._texts([prompt]), self.ladder.target, **options)
-                return raced
-
-            found += kept_timings(self.folder, prompt, len(racing), run)
-        return found
-
-    def _texts(self, prompts: Sequence[Prompt]) -> list[TargetText]:
-        limits = {"tokens": self.plan.tokens, "seed": self.plan.seed}
-        return list(target_texts(self.ladder, prompts, self.sampler, **limits))
+    folder: Path | None,
+    say: Say,
+) -> list[Timing]:
+    """The timings of every contender on the held-out prompts, those that were kept included."""
+    main, others = contenders(ladders, sampler, lineup)
+    slowest = max((one.ms_per_token for one in lineup.best.values()), default=0.0)
+    runs = count * len(main) + min(count, plan.others) * len(others)
+    seconds = slowest / 1000 * plan.tokens * len(DOMAINS) * runs
+    say(f"held-out prompts: {seconds / 60:.0f} minutes at most, without what is kept")
+    ladder, prompts = [*ladders.values()][-1], _prompts("held-out", count)
+    [warm_up] = target_texts(ladder, _prompts("development", 1)[:1], sampler, **plan.limits)
+    options = plan.limits | {"folder": folder, "warm_up": warm_up}
+    few, found = plan.others * len(DOMAINS), []
+    for racing, own in ([*main, *others], prompts[:few]), (main, prompts[few:]):
+        raced = race_prompts(racing, ladder, tqdm(own, "prompts"), **options)
+        found += [timing for timings in raced for timing in timings]
+    return found
 
 
 def kept_lineup(folder: Path | None, tune: Callable[[], Lineup]) -> Lineup:
@@ -177,20 +144,6 @@ def kept_lineup(folder: Path | None, tune: Callable[[], Lineup]) -> Lineup:
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, json.dumps(asdict(lineup), indent=1).encode())
     return lineup
-
-
-def kept_timings(
-    folder: Path | None, prompt: Prompt, count: int, run: Callable[[], list[Timing]]
-) -> list[Timing]:
-    """The `count` timings on a prompt, read where they were kept, else kept now."""
-    kept = folder and Kept(folder)
-    rows = kept.read(prompt) if kept else None
-    if len(rows or ()) == count:
-        return [Timing(**row) for row in rows]
-    found = run()
-    if kept:
-        kept.write(prompt, [asdict(one) for one in found])
-    return found
 
 
 def _prompts(split: str, limit: int) -> list[Prompt]:

@@ -15,8 +15,6 @@ from specdec_lib.core.verify import look_up
 
 AUTOREGRESSIVE = "autoregressive"
 
-Clock = Callable[[], float]
-
 
 @dataclass(frozen=True)
 class Continuation:
@@ -70,20 +68,15 @@ def ours(
     method: str,
     setting: str,
     runtime: str = "",
-    clock: Clock = time.perf_counter,
 ) -> Contender:
     """Our loop with this draft as a contender."""
 
     def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         chance = Chance(seed, sampler)
-        done, seconds = time_rounds(
-            target, draft, prompt, chance, max_new_tokens=count, clock=clock
-        )
+        done, seconds = time_rounds(target, draft, prompt, chance, max_new_tokens=count)
         tokens = tuple(token for one in done for token in one.emitted)
-        passes = {
-            name: sum(one.usage[name].passes for one in done if name in one.usage)
-            for name in done[0].usage
-        }
+        used = [one.usage for one in done]
+        passes = {name: sum(one[name].passes for one in used if name in one) for name in used[0]}
         accepted, tried = sum(one.accepted for one in done), sum(one.tried for one in done)
         return Continuation(tokens, len(tokens), seconds, len(done), accepted, tried, passes)
 
@@ -99,7 +92,6 @@ def time_rounds(
     max_new_tokens: int,
     rule: Rule = look_up,
     stop_tokens: Sequence[int] = (),
-    clock: Clock = time.perf_counter,
     on_start: Callable[[], object] = lambda: None,
 ) -> tuple[list[Round], float]:
     """The rounds of one generation, and the seconds from the start of the first to the end of the
@@ -110,6 +102,6 @@ def time_rounds(
     limits = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
     played = rounds(target, draft, context, chance, **limits)
     on_start()
-    started = clock()
+    started = time.perf_counter()
     done = [one for one, _ in played]
-    return done, clock() - started
+    return done, time.perf_counter() - started

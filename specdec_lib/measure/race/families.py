@@ -2,7 +2,7 @@
 takes a handful. Those of a middle model or an n-gram table need a ladder that has one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -50,11 +50,11 @@ def with_int8_drafts(ladder: Ladder) -> Ladder:
 
 
 def drafts(
-    ladder: Ladder, sampler: Sampler, method: str, best: Mapping[str, TreeDraft] | None = None
-) -> Drafts:
+    ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str] = ()
+) -> Mapping[str, Draft]:
     """The grid of one method by setting; "autoregressive" is a grid of one.
 
-    best    trees that staged drafts and tails are built on; None is all
+    built_on    names of trees that staged drafts and tails are built on; without any, all are
 
     Raises ValueError for another method.
     """
@@ -62,9 +62,10 @@ def drafts(
         return {TOKEN_BY_TOKEN: NoDraft()}
     if method not in OURS:
         raise ValueError(f"our methods are {AUTOREGRESSIVE}, {', '.join(OURS)}, got {method!r}")
-    if method in ON_TREES:
-        return MAKERS[method](ladder, sampler, trees(ladder, sampler) if best is None else best)
-    return MAKERS[method](ladder, sampler)
+    if method not in ON_TREES:
+        return MAKERS[method](ladder, sampler)
+    every = trees(ladder, sampler)
+    return MAKERS[method](ladder, sampler, {name: every[name] for name in built_on or every})
 
 
 def trees(ladder: Ladder, sampler: Sampler) -> dict[str, TreeDraft]:
@@ -145,17 +146,16 @@ def _staged_chains(ladder: Ladder, sampler: Sampler) -> Drafts:
 
 def _cascades(ladder: Ladder, sampler: Sampler, *, width: int = 1) -> Drafts:
     """K matrices whose models review what Max-Gram, or a smaller model over it, guesses."""
-    copies = MaxGram(None, 4)
-    comb = f", combs of {width}" if width > 1 else ""
+    stacks = [({name: model}, MATRICES) for name, model in _guessers(ladder).items()]
+    if ladder.middle is not None:
+        stacks.append(({"middle": ladder.middle, "draft": ladder.draft}, DEEPER))
+    comb, copies = f", combs of {width}" if width > 1 else "", MaxGram(None, 4)
     found: dict[str, Draft] = {}
-    for (name, model), matrix in product(_guessers(ladder).items(), MATRICES):
-        match = ladder.match(name, sampler)
-        cascade = from_matrix((model, copies), matrix, width=width, match=match)
-        found[f"{name}, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
-    for matrix in DEEPER if ladder.middle is not None else ():
-        parts, match = (ladder.middle, ladder.draft, copies), ladder.match("middle", sampler)
-        cascade = from_matrix(parts, matrix, width=width, match=match)
-        found[f"middle, draft, Max-Gram: {format_matrix(matrix)}{comb}"] = cascade
+    for models, matrices in stacks:
+        options = {"width": width, "match": ladder.match(next(iter(models)), sampler)}
+        for matrix in matrices:
+            name = f"{', '.join(models)}, Max-Gram: {format_matrix(matrix)}{comb}"
+            found[name] = from_matrix((*models.values(), copies), matrix, **options)
     return found
 
 

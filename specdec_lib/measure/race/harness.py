@@ -4,8 +4,10 @@ machine for a while slows all of them.
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import psutil
 
@@ -14,6 +16,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
+from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, NearTie, near_tie
 from specdec_lib.workload import Ladder, Prompt, seeds
@@ -103,9 +106,8 @@ def race(
     places = range(len(contenders))
     for number, text in enumerate(texts):
         if number == 0:
-            first = warm_up
-            if isinstance(warm_up, int):
-                first = replace(text, tokens=text.tokens[:warm_up])
+            own = isinstance(warm_up, TargetText)
+            first = warm_up if own else replace(text, tokens=text.tokens[:warm_up])
             for contender in contenders if first.tokens else ():
                 found = contender.run(first.prompt, len(first.tokens), first.seed)
                 if strict:
@@ -119,22 +121,60 @@ def race(
         ]
 
 
+def race_prompts(
+    contenders: Sequence[Contender],
+    ladder: Ladder,
+    prompts: Iterable[Prompt],
+    *,
+    tokens: int,
+    seed: int = 0,
+    folder: Path | None = None,
+    warm_up: TargetText | int = WARM_UP,
+    strict: bool = True,
+) -> Iterator[list[Timing]]:
+    """`race` on what the target writes after these prompts, up to so many tokens: per prompt the
+    timings of all contenders, read where an earlier run kept them in `folder`, else kept there.
+
+    Contenders get warm once, before the first prompt that is run.
+    """
+    warm = False
+
+    def run(prompt: Prompt) -> list[Timing]:
+        nonlocal warm
+        texts = target_texts(ladder, [prompt], contenders[0].sampler, tokens=tokens, seed=seed)
+        options = {"seed": seed, "warm_up": 0 if warm else warm_up, "strict": strict}
+        [timings] = race(contenders, texts, ladder.target, **options)
+        warm = True
+        return timings
+
+    for prompt in prompts:
+        yield kept_timings(folder, prompt, len(contenders), partial(run, prompt))
+
+
+def kept_timings(
+    folder: Path | None, prompt: Prompt, count: int, run: Callable[[], list[Timing]]
+) -> list[Timing]:
+    """The `count` timings on a prompt, read where they were kept, else kept now."""
+    rows = Kept(folder).rows(prompt, lambda: [asdict(one) for one in run()], count)
+    return [Timing(**row) for row in rows]
+
+
 def race_drafts(
     ladder: Ladder,
     drafts: Mapping[str, tuple[str, Draft]],
     sampler: Sampler,
-    prompts: Sequence[Prompt],
+    prompts: Iterable[Prompt],
     *,
     tokens: int,
     seed: int = 0,
+    folder: Path | None = None,
 ) -> Iterator[list[Timing]]:
-    """The timings of our loop with each draft: by setting, its method and itself."""
+    """`race_prompts` of our loop with each draft: by setting, its method and itself."""
     contenders = [
         ours(ladder.target, draft, sampler, method=method, setting=name)
         for name, (method, draft) in drafts.items()
     ]
-    texts = target_texts(ladder, prompts, sampler, tokens=tokens, seed=seed)
-    return race(contenders, texts, ladder.target, seed=seed)
+    return race_prompts(contenders, ladder, prompts, tokens=tokens, seed=seed, folder=folder)
 
 
 def _difference(
@@ -142,19 +182,15 @@ def _difference(
 ) -> NearTie | None:
     """The difference from the target's text; None where there is none, or none is to be found."""
     if contender.told and len(found.tokens) != len(text.tokens):
-        raise ValueError(
-            f"{contender.name} wrote {len(found.tokens)} tokens of {text.name},"
-            f" {len(text.tokens)} were asked for"
-        )
+        wrote = f"{contender.name} wrote {len(found.tokens)} tokens of {text.name}"
+        raise ValueError(f"{wrote}, {len(text.tokens)} were asked for")
     if not contender.exact:
         return None
     both, chance = (text.tokens, found.tokens), Chance(text.seed, contender.sampler)
     tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
-        raise ValueError(
-            f"{contender.name} does not write what the target does: token {tie.place} of"
-            f" {text.name} lies {tie.margin:.3g} nats below the best"
-        )
+        far = f"token {tie.place} of {text.name} lies {tie.margin:.3g} nats below the best"
+        raise ValueError(f"{contender.name} does not write what the target does: {far}")
     return tie
 
 

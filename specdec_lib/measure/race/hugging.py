@@ -8,24 +8,21 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import torch
 from transformers import PreTrainedModel
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.measure.race.contenders import Clock, Contender, Continuation
+from specdec_lib.measure.race.contenders import Contender, Continuation
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
 from specdec_lib.models.cut_head import CutHead
 
 GENERATE, ASSIST, LOOKUP = HF = ("hf_generate", "hf_assisted", "hf_prompt_lookup")
 LLAMA_CPP, PROGRAM, FILE = "llama.cpp", "llama-bench", "SPECDEC_TARGET_GGUF"
-DRAFT = "assistant_model"
 ASSISTED = (  # tokens per round, schedule, confidence below which the draft stops
-    (2, "constant", 0.0),
-    (3, "constant", 0.0),
-    (5, "constant", 0.0),
+    *((count, "constant", 0.0) for count in (2, 3, 5)),
     (5, "heuristic_transient", 0.0),
     (5, "constant", 0.4),
     (8, "constant", 0.6),
@@ -42,8 +39,7 @@ class Portions:
     The first portion is the prompt, the second ends the reading of it.
     """
 
-    def __init__(self, clock: Clock = time.perf_counter) -> None:
-        self.clock = clock
+    def __init__(self) -> None:
         self.times: list[float] = []
         self.sizes: list[int] = []
 
@@ -54,7 +50,7 @@ class Portions:
 
     def end(self) -> None:
         """Note the time, at last that of the end; `generate` calls this."""
-        self.times.append(self.clock())
+        self.times.append(time.perf_counter())
 
     def continuation(self, tokens: tuple[int, ...]) -> Continuation:
         """The generation, timed without its first portion of new tokens, made while reading.
@@ -64,10 +60,8 @@ class Portions:
         new = self.sizes[1:]
         complete = len(self.times) == len(self.sizes) + 1 and sum(new) == len(tokens)
         if not complete or min(new, default=0) < 1:
-            raise ValueError(
-                f"{len(tokens)} tokens were to be timed portion by portion, got portions of {new}"
-                f" at {len(self.times)} times"
-            )
+            got = f"portions of {new} at {len(self.times)} times"
+            raise ValueError(f"{len(tokens)} tokens were to be timed by portions, got {got}")
         seconds = self.times[-1] - self.times[1]
         return Continuation(tokens, len(tokens) - new[0], seconds, len(new))
 
@@ -84,7 +78,7 @@ def hugging_contenders(
         config.num_assistant_tokens, config.num_assistant_tokens_schedule = count, schedule
         config.assistant_confidence_threshold = confidence
         draft.generation_config = config
-        return {DRAFT: draft}
+        return {"assistant_model": draft}
 
     def looked_up(count: int, longest: int) -> Mapping:
         return {"prompt_lookup_num_tokens": count, "max_matching_ngram_size": longest}
@@ -94,41 +88,32 @@ def hugging_contenders(
         LOOKUP: ("{} tokens, endings of up to {}", looked_up, LOOKED_UP),
         ASSIST: ("{} tokens, {}, confidence {:g}", assisted, ASSISTED),
     }[method]
-    return [
-        _contender(method, model, sampler, words.format(*one), partial(options, *one))
-        for one in settings
-    ]
 
-
-def _contender(
-    method: str,
-    model: PreTrainedModel,
-    sampler: Sampler,
-    setting: str,
-    options: Callable[[], Mapping],
-) -> Contender:
-    """A call of `generate` that emits exactly the tokens asked for: there is no stop token."""
-    drawn = {"do_sample": False}
-    if sampler.temperature > 0:
-        drawn = {"do_sample": True, "temperature": sampler.temperature, "top_p": sampler.top_p}
-        drawn["top_k"] = sampler.top_k or 0
-
-    def run(prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
+    # there is no stop token: exactly so many tokens are emitted
+    def run(setting: tuple, prompt: tuple[int, ...], count: int, seed: int) -> Continuation:
         given = torch.tensor([prompt], device=model.device)
         torch.manual_seed(seed)
-        portions = Portions()
+        portions, chosen = Portions(), options(*setting)
         fixed = {"attention_mask": torch.ones_like(given), "max_new_tokens": count}
         fixed |= {"eos_token_id": None, "pad_token_id": 0, "streamer": portions}
-        chosen = options()
-        head = chosen[DRAFT].get_output_embeddings() if DRAFT in chosen else None
-        if isinstance(head, CutHead):
+        if isinstance(head := draft.get_output_embeddings(), CutHead):
             head.set_prompt(prompt)
-        made = model.generate(given, **fixed, **drawn, **chosen)
+        made = model.generate(given, **fixed, **_drawn(sampler), **chosen)
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
     runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
-    return Contender(method, runtime, setting, sampler, run, exact)
+    return [
+        Contender(method, runtime, words.format(*one), sampler, partial(run, one), exact)
+        for one in settings
+    ]
+
+
+def _drawn(sampler: Sampler) -> Mapping:
+    if sampler.temperature == 0:
+        return {"do_sample": False}
+    heat = {"do_sample": True, "temperature": sampler.temperature}
+    return heat | {"top_p": sampler.top_p, "top_k": sampler.top_k or 0}
 
 
 def llama_cpp(sampler: Sampler) -> Contender | None:

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
-from specdec_lib.measure.race.families import ON_TREES, OURS, TOKEN_BY_TOKEN, drafts, trees
+from specdec_lib.measure.race.families import OURS, TOKEN_BY_TOKEN, drafts
 from specdec_lib.measure.race.harness import WARM_UP, TargetText, race
 from specdec_lib.measure.race.hugging import (
     ASSIST,
@@ -38,6 +38,12 @@ class TunedSetting:
     setting: str
     ms_per_token: float
     tried: int
+
+    @property
+    def note(self) -> str:
+        """How it was chosen, in words."""
+        speed = f"{self.ms_per_token:.2f} ms per token"
+        return f"{speed}, the best of {self.tried} on development prompts"
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def tune_lineup(
         found[method], milliseconds = left[0]
         choice = TunedSetting(found[method].setting, milliseconds, len(tried))
         lineup.best[method] = choice
-        say(f"  {method}: {choice.setting}: {_told(choice)}")
+        say(f"  {method}: {choice.setting}: {choice.note}")
         return [one.setting for one, _ in left]
 
     for method in methods:
@@ -125,10 +131,8 @@ def tune_contenders(
     contender, or there are fewer texts than stages.
     """
     if not contenders or len(texts) < len(stages):
-        raise ValueError(
-            f"tuning needs contenders and at least {len(stages)} texts, got {len(contenders)} and"
-            f" {len(texts)}"
-        )
+        got = f"{len(contenders)} and {len(texts)}"
+        raise ValueError(f"tuning needs contenders and at least {len(stages)} texts, got {got}")
     ordered, used = sorted(texts, key=lambda text: text.loops), 0
     left, seconds, tokens = list(contenders), {}, {}
 
@@ -172,22 +176,24 @@ def contenders(
     every other runtime, Hugging Face's ways where it races, llama.cpp where it runs the same
     edition.
     """
-    *others, main = (
-        [*_grid(ladder, runtime, sampler, AUTOREGRESSIVE, ()).values()]
+    *others, plain = (
+        _grid(ladder, runtime, sampler, AUTOREGRESSIVE)[TOKEN_BY_TOKEN]
         for runtime, ladder in ladders.items()
     )
-    others, (runtime, ladder) = [one for [one] in others], list(ladders.items())[-1]
+    main, (runtime, ladder) = [plain], list(ladders.items())[-1]
     for method, choice in lineup.best.items():
         if method not in HF:
             grid = _grid(ladder, runtime, sampler, method, lineup.built_on)
-            main.append(_noted(grid[choice.setting], _told(choice)))
+            main.append(_noted(grid[choice.setting], choice.note))
     if lineup.precision:
-        plain = next(iter(ladders.values())).target.model
-        network = _as_precise(plain, getattr(torch, lineup.precision))
+        network = next(iter(ladders.values())).target.model
+        network = _as_precise(network, getattr(torch, lineup.precision))
         for method in HF:
-            grid, choice = _hugging(ladders, sampler, method, network), lineup.best.get(method)
-            setting = choice.setting if choice else TOKEN_BY_TOKEN
-            others.append(_noted(grid[setting], _told(choice) if choice else lineup.note))
+            choice = lineup.best.get(method)
+            setting, note = (
+                (choice.setting, choice.note) if choice else (TOKEN_BY_TOKEN, lineup.note)
+            )
+            others.append(_noted(_hugging(ladders, sampler, method, network)[setting], note))
     elif runtime == "int8" and (there := llama_cpp(sampler)):
         others.append(there)
     return main, others
@@ -197,27 +203,18 @@ def best_drafts(ladder: Ladder, sampler: Sampler, lineup: Lineup) -> dict[str, D
     """Our methods by name, each at its best setting, plain decoding first."""
     best = {method: one.setting for method, one in lineup.best.items() if method not in HF}
     return {
-        method: _settings(ladder, sampler, method, lineup.built_on)[setting]
+        method: drafts(ladder, sampler, method, lineup.built_on)[setting]
         for method, setting in {AUTOREGRESSIVE: TOKEN_BY_TOKEN, **best}.items()
     }
 
 
-def _settings(
-    ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str]
-) -> Mapping[str, Draft]:
-    """The drafts of one of our methods, by setting."""
-    every = trees(ladder, sampler) if built_on and method in ON_TREES else {}
-    best = {name: every[name] for name in built_on} if every else None
-    return drafts(ladder, sampler, method, best)
-
-
 def _grid(
-    ladder: Ladder, runtime: str, sampler: Sampler, method: str, built_on: Sequence[str]
+    ladder: Ladder, runtime: str, sampler: Sampler, method: str, built_on: Sequence[str] = ()
 ) -> dict[str, Contender]:
     """The contenders of one of our methods, by setting."""
     return {
         name: ours(ladder.target, one, sampler, method=method, setting=name, runtime=runtime)
-        for name, one in _settings(ladder, sampler, method, built_on).items()
+        for name, one in drafts(ladder, sampler, method, built_on).items()
     }
 
 
@@ -232,12 +229,6 @@ def _hugging(
 def _as_precise(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     """The model itself if it has this precision, else a copy that has."""
     return model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
-
-
-def _told(choice: TunedSetting) -> str:
-    return (
-        f"{choice.ms_per_token:.2f} ms per token, the best of {choice.tried} on development prompts"
-    )
 
 
 def _noted(contender: Contender, note: str) -> Contender:

@@ -75,10 +75,8 @@ def stored_race(
     having = [table for table in tables if edition in set(table.edition)]
     found = max(having, key=lambda table: table.prompts.sum(), default=None)
     if found is None:
-        raise ValueError(
-            f"no race of the {edition} edition on {machine or 'any machine'} is stored in {folder};"
-            " `specdec bench` makes one"
-        )
+        what = f"no race of the {edition} edition on {machine or 'any machine'}"
+        raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
     return found[found.edition == edition]
 
 

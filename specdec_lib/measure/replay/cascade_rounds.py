@@ -1,14 +1,17 @@
-"""The rounds of a cascade along a text for which its drafters' choices were recorded.
+"""The rounds of a setting along a recorded text: under `look_up` it is the target's own, whatever
+is proposed; a round accepts the proposals with which the text goes on, and emits its next token.
 
+Here those of a cascade along a text for which its drafters' choices were recorded.
 Tokens per round are exact, up to rounding at near-ties. Calls of drafters are nearly so: after a
 wrong guess the drafters are taken to choose what they choose after the right one, which changes how
 many calls the rest of that round takes, and nothing else.
 """
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from specdec_lib.drafts.cascade import converted
 from specdec_lib.measure.replay.recording import (
@@ -19,7 +22,29 @@ from specdec_lib.measure.replay.recording import (
     Choices,
     Recording,
 )
-from specdec_lib.measure.replay.shape_rounds import rounds_along
+
+
+class RoundAlong(NamedTuple):
+    """One round of a setting along a text.
+
+    start       the place of the text's token that the first proposal stands for
+    accepted    how many proposals the text confirms
+    emitted     tokens: one more than was accepted, but where the text ends
+    """
+
+    start: int
+    accepted: int
+    emitted: int
+    proposal: Any
+
+
+def rounds_along(length: int, propose: Callable[[int], tuple[int, Any]]) -> Iterator[RoundAlong]:
+    """The rounds along a text; `propose` gives how many proposals are accepted, and which."""
+    start = 0
+    while start < length:
+        accepted, proposal = propose(start)
+        yield RoundAlong(start, accepted, min(accepted + 1, length - start), proposal)
+        start += accepted + 1
 
 
 class CascadeRounds(NamedTuple):
@@ -33,6 +58,14 @@ class CascadeRounds(NamedTuple):
     passes: dict[str, int]
     tried: int
     accepted: int
+
+    @classmethod
+    def together(cls, rounds: Sequence["CascadeRounds"]) -> "CascadeRounds":
+        """The rounds of several texts as those of one."""
+        emitted = tuple(count for one in rounds for count in one.emitted)
+        passes = {name: sum(one.passes[name] for one in rounds) for name in rounds[0].passes}
+        tried, accepted = (sum(one[place] for one in rounds) for place in (2, 3))
+        return cls(emitted, passes, tried, accepted)
 
     @property
     def every_pass(self) -> dict[str, int]:
@@ -85,22 +118,15 @@ def _check(recording: Recording, setting: CascadeSetting, matrix: tuple) -> None
     unknown = [name for name in drafters if name != MAX_GRAM and name not in recording.choices]
     if len(matrix) != len(drafters) or unknown or MAX_GRAM in drafters[:-1]:
         known = ", ".join([*recording.choices, f"{MAX_GRAM} (the last)"])
-        raise ValueError(
-            f"a setting has a row per drafter of {known}; got {len(matrix)} rows and"
-            f" {', '.join(drafters)}"
-        )
+        got = f"{len(matrix)} rows and {', '.join(drafters)}"
+        raise ValueError(f"a setting has a row per drafter of {known}; got {got}")
     if not 1 <= setting.lenience < math.inf:
-        raise ValueError(
-            f"lenience is a finite number of at least 1 (no lenience), got {setting.lenience}"
-        )
+        raise ValueError(f"lenience is a finite number of at least 1, got {setting.lenience}")
     if drafters[-1] == MAX_GRAM and (most := max(row[-1] for row in matrix)) > LONGEST_COPY:
-        raise ValueError(
-            f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens, a K matrix wants {most}"
-        )
+        recorded = f"{MAX_GRAM} was recorded for up to {LONGEST_COPY} tokens"
+        raise ValueError(f"{recorded}, a K matrix wants {most}")
     if not any(matrix[0]):
-        raise ValueError(
-            f"an empty cascade proposes nothing: the first row of the K matrix is {matrix[0]}"
-        )
+        raise ValueError(f"an empty cascade proposes nothing: the first row of K is {matrix[0]}")
 
 
 @dataclass(frozen=True, eq=False)

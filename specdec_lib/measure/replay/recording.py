@@ -26,7 +26,6 @@ from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 
 TARGET, MAX_GRAM = "target", "Max-Gram"
-MODELS = ("middle", "draft")
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
 AHEAD = 16  # places after the text that are recorded too: guesses past its end cost passes
 UNWARPED = Sampler(1.0)
@@ -53,10 +52,11 @@ class CascadeSetting:
 
     def draft(self, ladder: Ladder | Pair) -> Relay:
         """The cascade itself.  Raises ValueError for other drafters, or as `from_matrix` does."""
-        known = {MAX_GRAM: ladder.max_gram}
-        parts = [known.get(name) or _model(ladder, name) for name in self.drafters]
+        known = _models(ladder) | {MAX_GRAM: ladder.max_gram}
+        if missing := [name for name in self.drafters if name not in known]:
+            raise ValueError(f"the drafters here are {', '.join(known)}, got {missing[0]!r}")
         more = {"lenience": self.lenience, "exempt_max_gram": self.exempt_max_gram}
-        return from_matrix(parts, self.matrix, **more)
+        return from_matrix([known[name] for name in self.drafters], self.matrix, **more)
 
 
 def format_matrix(matrix: Sequence[Sequence[int]]) -> str:
@@ -99,7 +99,6 @@ def record(
     ladder: Ladder | Pair,
     sampler: Sampler = Sampler(),
     *,
-    drafters: Sequence[str] = MODELS,
     seed: int = 0,
     max_new_tokens: int = 128,
     texts: Texts | None = None,
@@ -110,17 +109,15 @@ def record(
     texts    what the target writes under this sampler and seed; without them it is decoded here.
              Past their end the weakest model goes on, which changes the last round's passes alone
 
-    Raises ValueError if there is no prompt or no drafter, or the ladder has no such drafter.
+    Raises ValueError if there is no prompt.
     """
-    if not prompts or not drafters:
-        raise ValueError(
-            f"a recording needs prompts and drafters, got {len(prompts)} and {len(drafters)}"
-        )
-    models = {name: _model(ladder, name) for name in drafters}
+    if not prompts:
+        raise ValueError("a recording needs prompts, got none")
+    models = _models(ladder)
     copying, found = replace(ladder.max_gram, length=LONGEST_COPY), []
     for prompt in tqdm(prompts, desc="recording", disable=not progress, mininterval=1):
-        chance, tokens = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
-        given = tokens if isinstance(tokens, Context) else Context.of(tokens)
+        chance, given = Chance(seeds([prompt], seed)[0], sampler), ladder.encode(prompt)
+        given = given if isinstance(given, Context) else Context.of(given)
         if texts is None:
             limits = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
             whole = decode(ladder.target, NoDraft(), given, chance, **limits)
@@ -180,9 +177,7 @@ def _worth(
     return {token: math.exp(-gap) for token, gap in zip(listed, gaps, strict=True)}
 
 
-def _model(ladder: Ladder | Pair, name: str) -> LanguageModel:
-    middle = getattr(ladder, "middle", None)
-    known = ({} if middle is None else {"middle": middle}) | {"draft": ladder.draft}
-    if name not in known:
-        raise ValueError(f"the drafters here are {', '.join([*known, MAX_GRAM])}, got {name!r}")
-    return known[name]
+def _models(ladder: Ladder | Pair) -> dict[str, LanguageModel]:
+    """The models that draft, by name, strongest first."""
+    found = {name: getattr(ladder, name, None) for name in ("middle", "draft")}
+    return {name: model for name, model in found.items() if model is not None}

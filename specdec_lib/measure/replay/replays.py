@@ -1,7 +1,8 @@
 """Settings of cascades beside each other along recorded texts, at any prices."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -28,10 +29,8 @@ class Replays:
 
     def __post_init__(self) -> None:
         if not self.texts or not all(self.texts.values()):
-            raise ValueError(
-                "replays need recorded texts under each name, got none for"
-                f" {', '.join(self.texts) or 'any'}"
-            )
+            names = ", ".join(self.texts) or "any"
+            raise ValueError(f"replays need recorded texts under each name, got none for {names}")
 
     def beside(
         self, setting: CascadeSetting, prices: Mapping[str, float], texts: str
@@ -51,15 +50,13 @@ class Replays:
         rows = []
         for name, one in {"this setting": setting, drafter: alone, **self.rivals}.items():
             every = self._rounds(one, texts)
-            theirs = costs_of(every, prices)
-            swi, low, high = bootstrap(*theirs)
-            rounds, tried = sum(len(one.emitted) for one in every), sum(one.tried for one in every)
-            accepted = sum(one.accepted for one in every)
+            theirs, whole = costs_of(every, prices), CascadeRounds.together(every)
+            (swi, low, high), rounds = bootstrap(*theirs), len(whole.emitted)
             row = {"setting": name, "swi": swi, "low": low, "high": high, "texts": len(every)}
-            row["tokens_per_round"] = sum(sum(one.emitted) for one in every) / rounds
-            row["acceptance_rate"] = accepted / tried if tried else float("nan")
+            row["tokens_per_round"] = sum(whole.emitted) / rounds
+            row["acceptance_rate"] = whole.accepted / whole.tried if whole.tried else math.nan
             for model, price in prices.items():
-                passes = sum(one.every_pass.get(model, 0) for one in every) / rounds
+                passes = whole.every_pass.get(model, 0) / rounds
                 row |= {f"{model}_passes": passes, f"{model}_price": passes * price}
             rows.append(row | named_interval("ratio", bootstrap(*ours, *theirs)))
         return pd.DataFrame(rows)
@@ -104,9 +101,8 @@ class Replays:
         if texts not in self.texts:
             raise ValueError(f"the recorded texts are {', '.join(self.texts)}, got {texts!r}")
         if (texts, setting) not in self.known:
-            self.known[texts, setting] = tuple(
-                replay_cascade(recording, setting) for recording in self.texts[texts]
-            )
+            played = (replay_cascade(recording, setting) for recording in self.texts[texts])
+            self.known[texts, setting] = tuple(played)
         return self.known[texts, setting]
 
 
@@ -122,11 +118,10 @@ def swi_table(
     for name, setting in settings.items():
         rounds = [replay_cascade(recording, setting) for recording in recordings]
         swi, low, high = bootstrap(*costs_of(rounds, prices))
-        passes = [one.every_pass for one in rounds]
+        whole = CascadeRounds.together(rounds)
         row = {"name": name, **setting.labels, "texts": len(rounds)}
-        row["tokens"] = sum(sum(one.emitted) for one in rounds)
-        row["rounds"] = sum(len(one.emitted) for one in rounds)
-        row |= {f"{model}_passes": sum(one[model] for one in passes) for model in passes[0]}
+        row |= {"tokens": sum(whole.emitted), "rounds": len(whole.emitted)}
+        row |= {f"{model}_passes": count for model, count in whole.every_pass.items()}
         rows.append(row | {"swi": swi, "low": low, "high": high})
     return pd.DataFrame(rows)
 
@@ -136,9 +131,8 @@ def widen(setting: CascadeSetting, drafters: Sequence[str]) -> CascadeSetting:
     stays last.  Raises ValueError if the setting has a drafter that is not among them.
     """
     if missing := [name for name in setting.drafters if name not in drafters]:
-        raise ValueError(
-            f"the drafters are {', '.join(drafters)}, the setting has {', '.join(missing)}"
-        )
+        known = ", ".join(drafters)
+        raise ValueError(f"the drafters are {known}, the setting has {', '.join(missing)}")
     idle = [name for name in drafters if name not in setting.drafters]
     order = [name for name in (*idle, *setting.drafters) if name != MAX_GRAM]
     order += [MAX_GRAM] * (MAX_GRAM in drafters)
@@ -147,6 +141,4 @@ def widen(setting: CascadeSetting, drafters: Sequence[str]) -> CascadeSetting:
     for reviewer, row in zip((TARGET, *setting.drafters), setting.matrix, strict=False):
         for name, length in zip(setting.drafters, row, strict=True):
             matrix[rows[reviewer]][order.index(name)] = length
-    return CascadeSetting(
-        tuple(order), tuple(map(tuple, matrix)), setting.lenience, setting.exempt_max_gram
-    )
+    return replace(setting, drafters=tuple(order), matrix=tuple(map(tuple, matrix)))

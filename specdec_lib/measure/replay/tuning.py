@@ -36,9 +36,9 @@ def costs_of(
     Raises ValueError if a model that runs has no price.
     """
     if missing := [name for name in rounds[0].every_pass if name not in prices]:
+        known = ", ".join(prices) or "none"
         raise ValueError(
-            f"every model that ran needs a price: {', '.join(missing)} has none; there are"
-            f" {', '.join(prices) or 'none'}"
+            f"a model that ran needs a price: {missing[0]} has none; there are {known}"
         )
     return (
         [sum(one.emitted) * prices[TARGET] for one in rounds],
@@ -53,8 +53,8 @@ def swi_of(rounds: Sequence[CascadeRounds], prices: Mapping[str, float]) -> floa
     """
     if not rounds:
         raise ValueError("an SWI needs at least one recording, got none")
-    passes = {name: sum(one.every_pass[name] for one in rounds) for name in rounds[0].every_pass}
-    return counted_speed_up(sum(sum(one.emitted) for one in rounds), passes, prices, target=TARGET)
+    whole = CascadeRounds.together(rounds)
+    return counted_speed_up(sum(whole.emitted), whole.every_pass, prices, target=TARGET)
 
 
 def replayed_swi(
@@ -89,10 +89,8 @@ def tune(
     starts = (_start(tuple(drafters)), *starts)
     for start in starts:
         if start.drafters != tuple(drafters):
-            raise ValueError(
-                f"the drafters tuned are {', '.join(drafters)}, a start has"
-                f" {', '.join(start.drafters)}"
-            )
+            known, own = (", ".join(one) for one in (drafters, start.drafters))
+            raise ValueError(f"the drafters tuned are {known}, a start has {own}")
     worth = worth or (lambda setting: replayed_swi(recordings, setting, prices))
     known: dict[CascadeSetting, float] = {}
     title = f"tuning {' + '.join(drafters)}"

@@ -1,21 +1,22 @@
 """A printed claim beside our measurement of it, and the verdict that follows from the two."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from specdec_lib.core.files import DATA
 from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.workload import Ladder
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 NONE = math.nan  # where only words are printed
 NEAR = 0.05  # of the paper's value: as close as two measurements of one thing come
 WAYS = "clock", "counted", "SWI", "predicted", "nothing"
-NO_SIGN = math.nan  # for `neutral`: a quantity that has no side, such as a length
+COLUMNS = """paper item claim domain unit by paper_value ours low high prompts no_effect verdict
+    reason""".split()
+NO_SIGN = math.nan  # for `no_effect`: a quantity that has no side, such as a length
 VERDICTS = (
     *("reproduced", "as described", "same sign, larger", "same sign, smaller"),
     *("another number", "sign unsettled", "opposite", "not testable here"),
@@ -30,17 +31,24 @@ class Finding(NamedTuple):
     high: float = math.nan
     prompts: float = math.nan
 
+    @classmethod
+    def of(cls, row: pd.Series) -> "Finding":
+        """A row with these columns, as `sweep.ratios` gives them."""
+        return cls(*row[list(cls._fields)])
+
 
 @dataclass(frozen=True)
 class Claim:
     """One printed number.
 
-    by         how ours was found: one of WAYS
-    value      the paper's, in `unit`; NaN where only words are printed
-    ours       in the same unit, by the same method
-    neutral    the value that says "no effect"; None where `value` is a bound or an exact number,
-               NO_SIGN where it is neither and has no side
-    reason     what differs, and the evidence for why the verdict is what it is
+    by             how ours was found: one of WAYS
+    paper_value    the paper's, in `unit`; NaN where only words are printed
+    ours           in the same unit, by the same method
+    no_effect      the value that says so; None where `paper_value` is a bound or an exact number,
+                   NO_SIGN where it is neither and has no side
+    reason         what differs, and the evidence for why the verdict is what it is
+    sign           of the distance from `no_effect` that words claim, where no value is printed
+    domain         that ours was found on; "" for all, or none
     """
 
     paper: str
@@ -48,56 +56,43 @@ class Claim:
     claim: str
     unit: str
     by: str
-    value: float
+    paper_value: float
     ours: Finding
-    neutral: float | None
+    no_effect: float | None
     reason: str
-    sign: int = 0  # of the distance from `neutral` that words claim, where no value is printed
-    domain: str = ""  # that ours was found on; "" for all, or none
+    sign: int = 0
+    domain: str = ""
 
     def row(self) -> dict[str, object]:
         """The claim as a row of the scorecard, its verdict included."""
-        value, low, high, prompts = self.ours
-        if prompts < LEAST_PROMPTS:
-            low = high = math.nan
-        return {
-            "paper": self.paper,
-            "item": self.item,
-            "claim": self.claim,
-            "domain": self.domain,
-            "unit": self.unit,
-            "by": self.by,
-            "paper_value": self.value,
-            "ours": value,
-            "low": low,
-            "high": high,
-            "prompts": prompts,
-            "no_effect": self.neutral,
-            "verdict": self.verdict(Finding(value, low, high)),
-            "reason": self.reason,
-        }
+        ours = self.ours
+        if ours.prompts < LEAST_PROMPTS:
+            ours = ours._replace(low=math.nan, high=math.nan)
+        found = ours._asdict() | {"ours": ours.value, "verdict": self.verdict(ours)}
+        return vars(self) | found
 
     def verdict(self, ours: Finding) -> str:
         """One of VERDICTS.
 
         "reproduced": the printed value is within NEAR of ours or in its interval. The sign is that
-        of the distance from `neutral`, and our interval, where there is one, must be on one side of
+        of the distance from `no_effect`, and our interval, if there is one, must be on one side of
         it; "as described" has the sign that words claim. Further off, a bound is "opposite", and
         what has no sign "another number".
         """
-        if math.isnan(ours.value) or (math.isnan(self.value) and not self.sign):
+        theirs, neutral = self.paper_value, self.no_effect
+        if math.isnan(ours.value) or (math.isnan(theirs) and not self.sign):
             return "not testable here"
         low, high = (ours.value if math.isnan(end) else end for end in (ours.low, ours.high))
-        if low <= self.value <= high or abs(ours.value / self.value - 1) <= NEAR:
+        if low <= theirs <= high or abs(ours.value / theirs - 1) <= NEAR:
             return "reproduced"
-        if self.neutral is None:
+        if neutral is None:
             return "opposite"
-        if math.isnan(self.neutral):
+        if math.isnan(neutral):
             return "another number"
-        sign = self.sign or math.copysign(1, self.value - self.neutral)
-        nearest, furthest = sorted(sign * (end - self.neutral) for end in (low, high))
+        sign = self.sign or math.copysign(1, theirs - neutral)
+        nearest, furthest = sorted(sign * (end - neutral) for end in (low, high))
         if nearest > 0:
-            larger = abs(ours.value - self.neutral) > abs(self.value - self.neutral)
+            larger = abs(ours.value - neutral) > abs(theirs - neutral)
             return "as described" if self.sign else f"same sign, {'larg' if larger else 'small'}er"
         return "opposite" if furthest < 0 else "sign unsettled"
 
@@ -108,27 +103,21 @@ def millions(ladder: Ladder) -> dict[str, str]:
     return {name: f"{size:.0f} M" if size > 10 else f"{size:.1f} M" for name, size in sizes.items()}
 
 
-def read_measured(pattern: str) -> "DataFrame":
+def read_measured(pattern: str) -> pd.DataFrame:
     """The stored tables of `data/measured` whose names fit a pattern, one below the other."""
-    import pandas as pd
-
     paths = sorted((DATA / "measured").glob(f"{pattern}.csv"))
     if not paths:
         raise ValueError(f"there is no {pattern}.csv in {DATA / 'measured'}")
     return pd.concat(map(pd.read_csv, paths), ignore_index=True)
 
 
-def score(claims: Sequence[Claim]) -> "DataFrame":
+def score(claims: Iterable[Claim]) -> pd.DataFrame:
     """A row per claim, in the papers' order."""
-    import pandas as pd
-
-    return pd.DataFrame([one.row() for one in claims])
+    return pd.DataFrame([one.row() for one in claims])[COLUMNS]
 
 
-def readable(scores: "DataFrame") -> "DataFrame":
-    """The scorecard as a person reads it: a claim per row, ours with its interval and number of
-    prompts.
-    """
+def readable(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scorecard as a person reads it: a claim per row, ours with interval and prompts."""
 
     def said(value: float, low: float = math.nan, high: float = math.nan) -> str:
         interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
@@ -142,9 +131,7 @@ def readable(scores: "DataFrame") -> "DataFrame":
     return shown.assign(prompts=prompts, verdict=scores.verdict).set_index(["item", "claim"])
 
 
-def count_verdicts(scores: "DataFrame") -> "DataFrame":
+def count_verdicts(scores: pd.DataFrame) -> pd.DataFrame:
     """How many claims of each paper got each verdict."""
-    import pandas as pd
-
     counts = pd.crosstab(scores.verdict, scores.paper)
     return counts.reindex([one for one in VERDICTS if one in counts.index])

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from specdec_lib.measure.sweep.jobs import Job, fingerprint_of, rows_of
+from specdec_lib.measure.sweep.grid import Job, fingerprint_of, rows_of
 from specdec_lib.measure.sweep.kept import Row
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.workload import Prompt
@@ -56,10 +56,8 @@ def connect(client: "Client | str | None") -> Iterator["Client | None"]:
     try:
         opened = Client(address, timeout=PATIENCE)
     except (OSError, TypeError, ValueError) as error:  # TypeError without certificates of TLS
-        raise ValueError(
-            f"no scheduler answers at {address!r} ({error}); `client` and {SCHEDULER} are addresses"
-            ' such as "tls://host:8786"'
-        ) from error
+        wanted = f'`client` and {SCHEDULER} are addresses such as "tls://host:8786"'
+        raise ValueError(f"no scheduler answers at {address!r} ({error}); {wanted}") from error
     with closing(opened):
         yield opened
 
@@ -74,9 +72,9 @@ def _check_private(address: str) -> None:
         host = "localhost" if ipaddress.ip_address(host).is_loopback else host
     if protocol in PLAIN and host != "localhost" and os.environ.get(INSECURE) != "1":
         raise ValueError(
-            f"{address!r} is a scheduler on another machine without TLS, which whoever reaches it"
-            " can give code to run: take tls://, or an SSH tunnel to tcp://127.0.0.1 (docs/guide.md"
-            f" shows both), or set {INSECURE}=1"
+            f"{address!r} is a scheduler on another machine without TLS: whoever reaches it can run"
+            " code. Take tls://, or an SSH tunnel to tcp://127.0.0.1 (docs/guide.md shows both), or"
+            f" set {INSECURE}=1"
         )
 
 
@@ -84,11 +82,8 @@ def remote_fingerprint(client: "Client", job: Job) -> str:
     """A job's fingerprint, as a worker finds it.  Raises ValueError if it cannot be sent."""
     if not isinstance(job.settings, Recipe) or not isinstance(job.ladder, Recipe):
         given = ", ".join(type(one).__name__ for one in (job.settings, job.ladder))
-        raise ValueError(
-            "models are not sent to workers, so on a cluster settings and ladder are recipes, got"
-            f" {given}; give a Recipe of each,"
-            f" or leave out `client` and {SCHEDULER} to run here"
-        )
+        wanted = f"give a Recipe of each, or leave out `client` and {SCHEDULER} to run here"
+        raise ValueError(f"on a cluster settings and ladder are recipes, got {given}; {wanted}")
     return client.submit(fingerprint_of, job, pure=False).result()
 
 

@@ -102,10 +102,8 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
         where = [str(network.dtype), network.device.type]
         plain = json.loads(json.dumps(config, default=str))
         return [_named(kind), *called, *where, plain, _described(network, seen)]
-    raise ValueError(
-        f"{kind.__qualname__} cannot be told apart from another of its kind; a kept or shared sweep"
-        " has drafts made of dataclasses, plain values, arrays, functions of a module, and models"
-    )
+    kept = "a kept sweep has dataclasses, plain values, arrays, functions of a module, and models"
+    raise ValueError(f"{kind.__qualname__} cannot be told apart from another of its kind; {kept}")
 
 
 def _array(array: np.ndarray | torch.Tensor) -> list:
@@ -130,7 +128,5 @@ def _named(thing: type | Callable) -> list[str]:
     try:
         return [name, inspect.getsource(inspect.unwrap(thing))]
     except (OSError, TypeError) as error:
-        raise ValueError(
-            f"the source of {name} cannot be read ({error}), so that rows made with it cannot be"
-            " kept or shared"
-        ) from error
+        lost = "rows made with it cannot be kept or shared"
+        raise ValueError(f"the source of {name} cannot be read ({error}), {lost}") from error

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Integral
 from pathlib import Path
@@ -16,9 +16,9 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Kept:
-    """The finished prompts of one sweep, in a folder."""
+    """The finished prompts of one measurement, in a folder; without one, nothing is kept."""
 
-    folder: Path
+    folder: Path | None
 
     def read(self, prompt: Prompt) -> list[Row] | None:
         """The rows of a prompt; None where there are none, or not whole."""
@@ -30,11 +30,23 @@ class Kept:
 
     def write(self, prompt: Prompt, rows: Sequence[Row]) -> None:
         """Keep the rows of a prompt: all of them, or, if it is interrupted, none."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        body = json.dumps(rows, default=_number)
-        write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            body = json.dumps(rows, default=_number)
+            write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
+
+    def rows(
+        self, prompt: Prompt, make: Callable[[], list[Row]], count: int | None = None
+    ) -> list[Row]:
+        """The rows of a prompt, read if there are `count` of them, else made and kept."""
+        found = self.read(prompt)
+        if found is None or count not in (None, len(found)):
+            self.write(prompt, found := make())
+        return found
 
     def _file(self, prompt: Prompt) -> Path:
+        if self.folder is None:
+            raise FileNotFoundError
         readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
         return self.folder / f"{readable}-{short_digest(json.dumps(asdict(prompt)))[:12]}.json"
 

@@ -94,9 +94,7 @@ def relative(
 
 
 def without_few(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without their intervals, `low` and `high`, where fewer than 10 prompts are behind
-    them.
-    """
+    """The rows, without `low` and `high` where fewer than 10 prompts are behind them."""
     enough = rows.prompts >= LEAST_PROMPTS
     return rows.assign(low=rows.low.where(enough), high=rows.high.where(enough))
 
@@ -106,10 +104,8 @@ def _both_sides(
 ) -> list[pd.Series]:
     """Both columns of a setting and of the baseline, prompt by prompt."""
     if set(own.prompt) != set(plain.prompt):
-        raise ValueError(
-            f"{own.sampling.iloc[0]}: the baseline {baseline!r} has {len(plain)} prompts,"
-            f" {own.draft.iloc[0]!r} {len(own)}, or others"
-        )
+        sizes = f"{len(plain)} prompts, {own.draft.iloc[0]!r} {len(own)}, or others"
+        raise ValueError(f"{own.sampling.iloc[0]}: the baseline {baseline!r} has {sizes}")
     base = plain.set_index("prompt").loc[own.prompt]
     return [side[column] for side in (own, base) for column in columns]
 
@@ -128,7 +124,5 @@ def per_prompt(table: pd.DataFrame, column: str, *, baseline: str) -> pd.DataFra
 def _check(table: pd.DataFrame, columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in table.columns]
     if table.empty or missing:
-        raise ValueError(
-            f"the table has {len(table)} rows and lacks {', '.join(missing) or 'nothing'};"
-            " `sampling` comes from `with_sampling`"
-        )
+        has = f"the table has {len(table)} rows and lacks {', '.join(missing) or 'nothing'}"
+        raise ValueError(f"{has}; `sampling` comes from `with_sampling`")

@@ -23,9 +23,8 @@ class Recipe:
     def __post_init__(self) -> None:
         module, _, name = self.function.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), name)):
-            raise ValueError(
-                f'a recipe names a function as "package.module:name", got {self.function!r}'
-            )
+            wanted = 'a recipe names a function as "package.module:name"'
+            raise ValueError(f"{wanted}, got {self.function!r}")
 
     def __hash__(self) -> int:
         return hash(self.function)
@@ -35,7 +34,6 @@ class Recipe:
         try:
             function = pkgutil.resolve_name(self.function)
         except (ImportError, AttributeError) as error:
-            raise ValueError(
-                f"the recipe {self.function!r} cannot be imported here: {error}"
-            ) from error
+            wrong = f"the recipe {self.function!r} cannot be imported here: {error}"
+            raise ValueError(wrong) from error
         return function(*given, **self.arguments)

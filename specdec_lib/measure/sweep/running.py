@@ -9,8 +9,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.sweep import cluster
-from specdec_lib.measure.sweep.grid import Setting, check_prompts
-from specdec_lib.measure.sweep.jobs import Job
+from specdec_lib.measure.sweep.grid import Job, Setting, check_prompts
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.texts import Texts
@@ -37,7 +36,7 @@ def sweep(
 
     settings    or a recipe that makes them from the ladder
     ladder      or an encoder-decoder pair; or a recipe of either
-    texts       of the target, which settings are replayed along: see `grid.decode_prompt`
+    texts       of the target, which settings are replayed along: see `grid.Job`
     keep        a folder where the rows of each finished prompt are kept, for sweeps of the same
                 settings, models, seed, length and code; a damaged file is decoded again
     client      of Dask's scheduler, or its address, "tcp://…"; None takes the address in
@@ -53,12 +52,13 @@ def sweep(
     check_prompts(prompts)
     job = Job(settings, ladder, seed, max_new_tokens, tuple(texts))
     with cluster.connect(client) as connection:
-        if connection is None:
-            fingerprint = job.fingerprint() if keep else ""
-        else:
+        fingerprint = ""
+        if connection is not None:
             fingerprint = cluster.remote_fingerprint(connection, job)
-        kept = Kept(Path(keep) / fingerprint) if keep else None
-        found = [kept.read(prompt) if kept else None for prompt in prompts]
+        elif keep:
+            fingerprint = job.fingerprint()
+        kept = Kept(Path(keep) / fingerprint if keep else None)
+        found = list(map(kept.read, prompts))
         missing = [number for number, rows in enumerate(found) if rows is None]
         asked = [prompts[number] for number in missing]
         made = (
@@ -68,6 +68,5 @@ def sweep(
         )
         for place, rows in tqdm(made, "sweep", len(missing), disable=not progress, mininterval=1):
             found[missing[place]] = rows
-            if kept:
-                kept.write(prompts[missing[place]], rows)
+            kept.write(prompts[missing[place]], rows)
     return pd.DataFrame([row for rows in found for row in rows])

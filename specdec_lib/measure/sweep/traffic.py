@@ -1,4 +1,4 @@
-"""Bytes that a sweep's passes move, and their seconds at a machine's roofline."""
+"""The sizes of models; bytes that a sweep's passes move, and seconds at a machine's roofline."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,6 +9,13 @@ from torch.nn import Embedding
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cut_head import CutHead
 from specdec_lib.theory import Machine, ModelShape, bytes_moved, roofline_seconds
+from specdec_lib.workload import Ladder
+from specdec_lib.workload.published import number, price_list
+
+# models of the papers that have a model's place
+STAGED = {"target": "oracle parameters, nominal", "draft": "draft parameters"}
+CASCADE = {"target": "t5-xxl", "middle": "t5-base", "draft": "t5-small"}
+PARTS = ("a_pass", "staged_paper", "cascade_paper")
 
 
 def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> ModelShape:
@@ -35,11 +42,26 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     parts = (part for one in layers for part in one.parameters(recurse=False))
     found = sum(part.numel() for part in parts if part.dim() > 1)
     if found != shape.layers * shape.layer_weights:
-        raise ValueError(
-            f"{model.name} is not of GPT-2's or Llama's kind: its layers have {found:,} weights,"
-            f" not {shape.layers * shape.layer_weights:,}"
-        )
+        wanted, other = shape.layers * shape.layer_weights, "is not of GPT-2's or Llama's kind"
+        raise ValueError(f"{model.name} {other}: its layers have {found:,} weights, not {wanted:,}")
     return shape
+
+
+def size_table(ladder: Ladder) -> pd.DataFrame:
+    """A row per model of the ladder, the largest first, in millions of parameters: model; layers,
+    without embeddings; head, the output matrix, of a cut one the frequent tokens' rows; a_pass, the
+    sum; staged_paper and cascade_paper, the models of that place there, with embeddings (or NaN);
+    and the share of the target's of these three.  Raises ValueError as `model_shape` does.
+    """
+    prices, rows = price_list("ms"), []
+    for model in ladder.models:
+        shape, name = model_shape(model), model.name
+        layers = ladder.card["models"][name]["parameters"] / 1e6
+        head = shape.vocabulary * shape.width / 1e6
+        staged = number("staged.text.setup", STAGED[name]) if name in STAGED else math.nan
+        rows.append((name, layers, head, layers + head, staged, prices[CASCADE[name]]))
+    found = pd.DataFrame(rows, columns=["model", "layers", "head", *PARTS])
+    return found.assign(**{f"{part}_share": found[part] / found[part].iloc[0] for part in PARTS})
 
 
 def generation_bytes(table: pd.DataFrame, shapes: Mapping[str, ModelShape]) -> pd.Series:

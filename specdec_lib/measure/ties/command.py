@@ -41,9 +41,8 @@ def main(arguments: list[str] | None = None) -> None:
         context = ladder.encode(prompt)
         most = ladder.target.max_positions - len(context)
         if not 1 <= tokens <= most:
-            raise ValueError(
-                f"--max-new-tokens is 1 to {most} after the prompt {prompt.name}, got {tokens}"
-            )
+            after = f"after the prompt {prompt.name}, got {tokens}"
+            raise ValueError(f"--max-new-tokens is 1 to {most} {after}")
         texts = greedy_texts(ladder, context, tokens)
         for way in ("speculative", "generate"):
             tie = near_tie(ladder.target, context, texts["plain"], texts[way])

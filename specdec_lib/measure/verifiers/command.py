@@ -11,6 +11,7 @@ not cut at a stop token.
 import math
 import time
 from collections import Counter, defaultdict
+from functools import partial
 from itertools import product
 
 import pandas as pd
@@ -58,11 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         asked = fingerprint(sampler, sizes, SHAPES, ladder.models)
         kept = Kept(cache_folder() / "verifiers" / asked)
         for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
-            found = kept.read(prompt)
-            if found is None:
-                found = verify_prompt(ladder, prompt, sampler, **sizes)
-                kept.write(prompt, found)
-            rows += found
+            rows += kept.rows(prompt, partial(verify_prompt, ladder, prompt, sampler, **sizes))
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))
     if PLACE.is_file():

@@ -14,11 +14,18 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.verdict import HARDLY, LEAST
+from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.race.benchmark import kept_lineup, kept_timings, method_ledger
+from specdec_lib.measure.race.benchmark import kept_lineup
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
-from specdec_lib.measure.race.harness import TargetText, Timing, race, target_texts
+from specdec_lib.measure.race.harness import (
+    TargetText,
+    Timing,
+    kept_timings,
+    race,
+    target_texts,
+)
 from specdec_lib.measure.race.lineup import Lineup, Say, best_drafts, tune_contenders, tune_lineup
 from specdec_lib.measure.race.table import counterfactuals, over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
