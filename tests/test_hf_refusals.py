@@ -2,7 +2,6 @@
 value and what is allowed, before any work.
 """
 
-import inspect
 from types import FunctionType
 
 import pytest
@@ -23,7 +22,6 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.hf import Speculative
-from specdec_lib.suite.hf.options import restore_dropped
 
 PROMPT = torch.tensor([[1, 2, 3]])
 HOLED = torch.tensor([[1, 0, 1]])
@@ -39,15 +37,12 @@ def ask(model=None, given=PROMPT, draft=None, **options) -> torch.Tensor:
     "options, message",
     [
         ({"num_beams": 3}, "num_beams=3; allowed is 1"),
-        ({"do_sample": True, "num_return_sequences": 2}, "num_return_sequences=2; allowed is 1"),
         ({"guidance_scale": 1.5}, "guidance_scale=1.5; allowed is None or 1"),
         ({"use_cache": False}, "use_cache=False; allowed is True"),
         ({"cache_implementation": "static"}, "cache_implementation=static; allowed is None or"),
         ({"output_attentions": True}, "output_attentions=True; allowed is False"),
-        ({"output_hidden_states": True}, "output_hidden_states=True; allowed is"),
         ({"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens=3; allowed is None"),
         ({"penalty_alpha": 0.6, "top_k": 4}, "penalty_alpha=0.6; allowed is None"),
-        ({"dola_layers": "low"}, "dola_layers=low; allowed is None"),
         ({"past_key_values": DynamicCache()}, "past_key_values=a DynamicCache; allowed is None"),
         (
             {"token_type_ids": torch.zeros(1, 3, dtype=torch.long)},
@@ -55,12 +50,9 @@ def ask(model=None, given=PROMPT, draft=None, **options) -> torch.Tensor:
         ),
         ({"position_ids": torch.tensor([[4, 5, 6]])}, "position_ids=a tensor"),
         ({"attention_mask": HOLED}, r"attention_mask=\[\[1, 0, 1\]\]; allowed is 1 for every"),
-        ({"attention_mask": torch.tensor([[1, 1, 0]])}, "attention_mask="),
         ({"given": torch.tensor([[1, 2, 3], [4, 5, 6]])}, "the batch=2 prompts; allowed is 1"),
         ({"max_new_tokens": 90}, r"max_length=93 \(90 new tokens\); allowed is at most 78 new"),
         ({"synced_gpus": True}, "synced_gpus=True; allowed is None"),
-        ({"stop_strings": ["a"]}, "tokenizer"),  # generate's own error, as the next one
-        ({"max_new_token": 4}, "max_new_token"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused(options, message):
@@ -78,9 +70,6 @@ def test_models_and_embeddings_in_other_places_are_refused():
         model.generate(
             inputs_embeds=embeddings, max_new_tokens=4, custom_generate=Speculative(NoDraft())
         )
-    target = Speculative(NoDraft(), target=CachedModel(model, "target"))
-    with pytest.raises(ValueError, match="prefill_chunk_size=2; allowed is None"):
-        ask(prefill_chunk_size=2, custom_generate=target)
 
 
 def test_models_that_do_not_fit_are_refused_before_any_work():
@@ -131,9 +120,3 @@ def test_a_transformers_that_hides_what_is_restored_is_refused(monkeypatch, hidd
         ask()
     monkeypatch.undo()
     assert ask().shape == (1, 11)
-
-
-def test_outside_generate_nothing_is_restored():
-    restore_dropped()  # no frame of generate's: nothing happens
-    assert "inputs_tensor" in inspect.signature(Speculative(NoDraft())).parameters
-    assert "draft" in inspect.signature(Speculative).parameters

@@ -1,5 +1,5 @@
-"""Sampled text through `custom_generate`: any warper, exactly, and the distribution of `generate`
-by how surprising its tokens are.
+"""Sampled text through `custom_generate`: with any warper it is what the noise chooses from the
+distribution that `generate` draws from, token for token.
 """
 
 import pytest
@@ -45,47 +45,6 @@ WARPERS = {
 @pytest.mark.parametrize("options", WARPERS.values(), ids=WARPERS)
 def test_a_sample_is_what_the_noise_chooses_from_generates_own_distribution(options, unchecked):
     for seed, name in enumerate((TREE, "a cascade", "drawn siblings")):
-        for length in (3, 20):
-            wanted, draft = plainly_sampled(seed, length, **options), drafts("gpt2")[name]
-            torch.manual_seed(seed)
-            assert written("gpt2", draft, length=length, do_sample=True, **options) == wanted
-
-
-def test_samples_have_generates_distribution(unchecked):
-    """720 tokens are as surprising as their distribution says, within 3.5 standard deviations; that
-    of a temperature of 0.9 in place of 0.6 is 5 away.
-    """
-    draft = drafts("gpt2")["a tree"]
-    torch.manual_seed(5)
-    texts = [
-        written("gpt2", draft, length=60, do_sample=True, temperature=0.6, top_k=4)
-        for _ in range(12)
-    ]
-    assert len(set(texts)) == 12
-    assert abs(surprise(texts, 0.6)) < 3.5
-    assert abs(surprise(texts, 0.9)) > 5
-
-
-def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
-    """The sum of the tokens' log-probabilities under a temperature and top-k 4, against its mean,
-    in standard deviations.
-    """
-    excess = variance = 0.0
-    for text in texts:
-        with torch.no_grad():
-            rows = network("gpt2")(torch.tensor([text[:-1]])).logits[0, len(PROMPT) - 1 :].double()
-        best = rows.topk(4).values / temperature
-        logs = best.log_softmax(-1)
-        means = (logs.exp() * logs).sum(-1)
-        said = rows.gather(1, torch.tensor(text[len(PROMPT) :])[:, None])[:, 0] / temperature
-        excess += float((said - best.logsumexp(-1) - means).sum())
-        variance += float(((logs.exp() * logs**2).sum(-1) - means**2).sum())
-    return excess / variance**0.5
-
-
-def test_the_seed_fixes_the_text():
-    texts, draft = [], drafts("gpt2")[TREE]
-    for seed in (1, 1, 2):
+        wanted, draft = plainly_sampled(seed, 20, **options), drafts("gpt2")[name]
         torch.manual_seed(seed)
-        texts.append(written("gpt2", draft, do_sample=True))
-    assert texts[0] == texts[1] != texts[2]
+        assert written("gpt2", draft, length=20, do_sample=True, **options) == wanted

@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -19,9 +18,7 @@ def keep(run: plan.NotebookRun, state: str) -> None:
     run.manifest.parent.mkdir(parents=True, exist_ok=True)
     (run.figures / "00_toy.csv").write_text("2")
     files = {"00_toy.csv": file_digest(run.figures / "00_toy.csv")}
-    Manifest(
-        run.notebook.name, "smoke", {}, {"width": 2}, run.fingerprint, state, Made.now(), 1.0, files
-    ).write(run.manifest)
+    Manifest("smoke", {}, run.fingerprint, state, Made.now(), 1.0, files).write(run.manifest)
 
 
 def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, capsys):
@@ -38,7 +35,7 @@ def test_what_is_unchanged_is_skipped_and_what_is_not_says_why(toys, figures, ca
     (figures / "00_toy.csv").write_text("3")
     assert run.why() == "not as the last run left it: 00_toy.csv"
     (figures / "00_toy.csv").unlink()
-    assert run.why() == "missing: 00_toy.csv"
+    assert run.why() == "not as the last run left it: 00_toy.csv"
     for state, reason in ("failed", "failed"), ("running", "was interrupted"):
         keep(run, state)
         assert run.why() == f"its last run {reason}"
@@ -58,21 +55,6 @@ def full(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
-    toys, figures, monkeypatch
-):
-    write_toy(toys, "00_toy", GOOD)
-    figures.write_text("mine")
-    with pytest.raises(ValueError, match=r"cannot be written to .*another"):
-        main([], notebooks=toys)
-    assert figures.read_text() == "mine"
-    figures.unlink()
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
-    with pytest.raises(ValueError, match="No space left on device"):
-        main([], notebooks=toys)
-    assert not figures.exists()
-
-
 def test_a_disk_that_fills_up_fails_one_notebook_and_not_the_rest(toys, figures, monkeypatch):
     monkeypatch.setattr(Manifest, "write", full)
     result = running.run_notebook(plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures))
@@ -88,23 +70,21 @@ RUNNER = (
 
 def test_a_run_that_is_killed_is_resumed_and_swept_up(toys, figures, capsys):
     body = "import os, time\nif os.environ.get('SLOW'): time.sleep(120)\n" + GOOD
-    quick = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
     slow = plan.NotebookRun(write_toy(toys, "01_slow", body), figures)
     command = [sys.executable, "-c", RUNNER, str(toys)]
     process = subprocess.Popen(command, env=os.environ | {"SLOW": "1"}, stderr=subprocess.DEVNULL)
     try:
-        while process.poll() is None and not (
-            read_manifest(slow.manifest) and list(slow.kept.parent.glob(".01_slow*.partial.ipynb"))
-        ):
+        while process.poll() is None and not (read_manifest(slow.manifest) and slow.kept.exists()):
             time.sleep(0.1)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert slow.why() == "its last run was interrupted" and quick.why() == ""
+    assert slow.why() == "its last run was interrupted"
+    (figures / f".a.csv.{process.pid}.partial").write_text("cut o")
     assert main([], notebooks=toys) == 0
     said = capsys.readouterr().err
     assert "half-written by a run that was killed" in said
-    assert "00_toy: unchanged" in said and "01_slow: finished" in said
+    assert "01_slow: finished" in said
     assert not [path for path in figures.rglob(".*")] and slow.kept.exists()
 
 
@@ -122,13 +102,3 @@ def test_an_interrupt_stops_the_rest_and_keeps_what_is_finished(toys, figures, c
     assert "the same command goes on from here" in said.err
     assert [line.split()[0] for line in said.out.splitlines()] == ["notebook", "00_toy"]
     assert (figures / "index.html").exists()
-
-
-def test_a_failed_run_keeps_the_origin_of_what_it_did_not_make_anew(toys, figures):
-    run = plan.NotebookRun(write_toy(toys, "00_toy", "1 / 0"), figures)
-    keep(run, "finished")
-    os.utime(figures / "00_toy.csv", (1, 1))
-    again = plan.NotebookRun(run.notebook, figures, parameters={"width": 3})
-    assert running.run_notebook(again, resume=False).state == "failed"
-    told = read_manifest(run.manifest)
-    assert told.figures == {} and told.origin(figures / "00_toy.csv").parameters == {}

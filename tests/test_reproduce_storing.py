@@ -28,13 +28,6 @@ def test_the_text_is_the_same_notebook_and_shorter(path):
     assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
 
 
-def test_a_line_per_line_of_source_and_one_for_a_figures_numbers():
-    figure = {PLOTLY: {"data": [{"x": list(range(1000))}]}, "text/plain": ["figure"]}
-    told = storing.format_notebook(notebook(figure))
-    assert '    "x = 1\\n",\n    "x"\n' in told and len(told.splitlines()) < 40
-    assert sum('"x":[0,1,2' in line for line in told.splitlines()) == 1
-
-
 def test_an_output_with_quotes_and_backslashes_stays_what_it_is():
     nasty = notebook(
         {PLOTLY: {"x": '"}\\1\\g<0>'}, "text/plain": ["\\1 é"]},
@@ -52,7 +45,7 @@ def test_a_notebook_too_large_to_store_is_refused(tmp_path):
 
 
 def test_widget_views_are_not_stored():
-    view, shown = {storing.WIDGET: {}, "text/plain": "HBox()"}, {"text/plain": "4"}
+    view, shown = {storing.WIDGET: {}, "text/plain": "HBox()"}, {"text/plain": ["4"]}
     made = notebook(view, shown, metadata={"papermill": {}, "tags": []})
     (cell,) = storing.without_run(made)["cells"]
     assert [output["data"] for output in cell["outputs"]] == [shown] and cell["metadata"] == {}

@@ -5,10 +5,6 @@ empty turn; the openings here add code, summaries and word problems, which an em
 has).
 """
 
-from collections.abc import Sequence
-from random import Random
-from typing import NamedTuple
-
 DOMAINS = ("chat", "code", "summary", "math")
 OPENINGS = {
     "chat": (
@@ -34,19 +30,6 @@ OPENINGS = {
     ),
 }  # fmt: skip
 REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
-
-
-class Opening(NamedTuple):
-    """How one request begins."""
-
-    domain: str
-    text: str
-
-
-def draw_opening(random: Random, domains: Sequence[str] = ("chat", *DOMAINS)) -> Opening:
-    """An opening: one of the domains (chat twice as often by default), and of its first words."""
-    domain = random.choice(domains)
-    return Opening(domain, random.choice(OPENINGS[domain]))
 
 
 def plain(text: str) -> str:

@@ -5,23 +5,25 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from random import Random
 
 import torch
 from jaxtyping import Float, Int
-from safetensors.torch import save
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint as recomputed
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import tensor_file, write_whole
+from specdec_lib.core.files import write_whole
 from specdec_lib.models.batched import fastest_dtype
 from specdec_lib.models.students import own_weights
 from specdec_lib.suite.distil.lessons import Lesson, pad
 
 CHECKPOINT_SECONDS = 120
-ROWS = 512  # answer tokens whose logits are computed at a time
+ROWS = 512  # answer tokens whose logits are in memory at a time
+WARM_UP, WEIGHT_DECAY = 0.02, 0.01  # the share of steps until the rate is reached; AdamW's
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,6 @@ class TrainingPlan:
     answer_tokens    how many are seen in all; lessons are repeated in another order
     batch_tokens     tokens of a step, requests and padding included
     rate             AdamW's, after a warm-up; it falls to a tenth along a cosine
-    undistilled      learn the tokens of the text themselves, not the target's distribution
     origin           what the student begins as and learns from, in words; a checkpoint of another
                      origin is refused
     """
@@ -39,15 +40,13 @@ class TrainingPlan:
     answer_tokens: int
     batch_tokens: int = 2048
     rate: float = 1e-3
-    warm_up: float = 0.02
-    weight_decay: float = 0.01
     seed: int = 0
-    undistilled: bool = False
     origin: str = ""
 
-    def share(self, done: float) -> float:
-        """The share of `rate` when `done` of the steps are done."""
-        return min(1.0, (done + 1e-3) / self.warm_up) * (0.55 + 0.45 * math.cos(math.pi * done))
+    def rate_at(self, done: float) -> float:
+        """The rate when this share of the steps is done."""
+        falling = 0.55 + 0.45 * math.cos(math.pi * done)
+        return self.rate * min(1.0, (done + 1e-3) / WARM_UP) * falling
 
 
 class Batch:
@@ -69,16 +68,12 @@ class Batch:
         with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
             return student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
 
-    def of_text(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Places, probabilities and the rest for learning the written tokens themselves; a token
-        that is not in the head weighs nothing.
-        """
-        known = (self.written >= 0).float()[:, None]
-        return self.written.clamp(min=0)[:, None], known, torch.zeros(len(known))
 
-    def of_target(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Places and probabilities of the target's likeliest tokens, and the rest."""
-        return self.places, self.probs, (1 - self.probs.sum(dim=1)).clamp(min=1e-6)
+def place_in(head: Sequence[int], vocabulary: int) -> Int[Tensor, " vocabulary"]:
+    """The place of each token of a vocabulary in the head, -1 where it has none."""
+    found = torch.full((vocabulary,), -1)
+    found[list(head)] = torch.arange(len(head))
+    return found
 
 
 def divergence(
@@ -86,52 +81,22 @@ def divergence(
     head: Float[Tensor, "head width"],
     places: Int[Tensor, "answer top"],
     probs: Float[Tensor, "answer top"],
-    rest: Float[Tensor, " answer"],
 ) -> Float[Tensor, " answer"]:
     """Kullback-Leibler divergence, in nats, of the student from a distribution that gives `probs`
-    to `places` of the head and `rest` to all others together.
-    """
-    return _Divergence.apply(hidden, head, places, probs, rest)
+    to `places` of the head and the rest to all others together.
 
-
-class _Divergence(torch.autograd.Function):
-    """Loss and gradient together, a few rows at a time: the logits of a whole step, 8,192 for each
-    token, would go through memory ten times.
+    The logits, 8,192 for each token, are computed a few rows at a time and again for the gradient.
     """
 
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx,
-        hidden: Tensor,
-        head: Tensor,
-        places: Tensor,
-        probs: Tensor,
-        rest: Tensor,
-    ) -> Tensor:
-        """The divergence of each row; the gradient is kept."""
-        losses, slopes = [], []
-        parts = (hidden, places, probs, rest)
-        for row, place, wanted, left in zip(*(one.split(ROWS) for one in parts), strict=True):
-            guessed = (row.to(head.dtype) @ head.T).float().softmax(dim=-1)
-            among = guessed.gather(1, place)
-            beyond = (1 - among.sum(dim=1)).clamp(min=1e-6)
-            apart = wanted * (wanted.clamp(min=1e-9).log() - among.clamp(min=1e-30).log())
-            others = left * (left.clamp(min=1e-9).log() - beyond.log())
-            losses.append(apart.sum(dim=1) + others)
-            pull = left / beyond  # d(−left·log beyond) is pull · d(Σ among)
-            slope = guessed * (wanted.sum(dim=1) - pull * (1 - beyond))[:, None]
-            slope.scatter_add_(1, place, pull[:, None] * among - wanted)
-            slopes.append(slope.to(head.dtype) @ head)
-        ctx.save_for_backward(torch.cat(slopes).to(hidden.dtype))
-        return torch.cat(losses)
+    def of_some(hidden: Tensor, places: Tensor, probs: Tensor) -> Tensor:
+        guessed = (hidden.to(head.dtype) @ head.T).float().log_softmax(dim=-1).gather(1, places)
+        rest = (1 - probs.sum(dim=1)).clamp(min=1e-6)
+        beyond = (1 - guessed.exp().sum(dim=1)).clamp(min=1e-6)
+        apart = probs * (probs.clamp(min=1e-9).log() - guessed)
+        return apart.sum(dim=1) + rest * (rest / beyond).log()
 
-    @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx, weights: Tensor
-    ) -> tuple:
-        """The gradient of the hidden states; the head is frozen."""
-        (slopes,) = ctx.saved_tensors
-        return slopes * weights[:, None], None, None, None, None
+    parts = zip(*(one.split(ROWS) for one in (hidden, places, probs)), strict=True)
+    return torch.cat([recomputed(of_some, *part, use_reentrant=False) for part in parts])
 
 
 def train_student(
@@ -146,25 +111,20 @@ def train_student(
     A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.
     Raises ValueError if the checkpoint is of another plan.
     """
-    place_of = torch.full((student.config.vocab_size,), -1)
-    place_of[list(head)] = torch.arange(len(head))
+    place_of = place_in(head, student.config.vocab_size)
     rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
-    steps = list(schedule(lessons, plan))
-    optimizer = torch.optim.AdamW(
-        own_weights(student).values(), plan.rate, weight_decay=plan.weight_decay
-    )
-    start = _restore(checkpoint, plan, student, optimizer)
-    saved = time.monotonic()
+    steps, weights = list(schedule(lessons, plan)), own_weights(student)
+    optimizer = torch.optim.AdamW(weights.values(), plan.rate, weight_decay=WEIGHT_DECAY)
+    start, saved = _restore(checkpoint, plan, weights, optimizer), time.monotonic()
     student.train()
     bar = tqdm(total=len(steps), initial=start, unit="step", mininterval=5, desc=checkpoint.stem)
     for step in range(start, len(steps)):
         batch = Batch([lessons[number] for number in steps[step]], place_of)
-        optimizer.param_groups[0]["lr"] = plan.rate * plan.share(step / len(steps))
-        wanted = batch.of_text() if plan.undistilled else batch.of_target()
-        loss = divergence(batch.hidden(student), rows, *wanted).mean()
+        optimizer.param_groups[0]["lr"] = plan.rate_at(step / len(steps))
+        loss = divergence(batch.hidden(student), rows, batch.places, batch.probs).mean()
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(own_weights(student).values(), 1.0)
+        torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
         optimizer.step()
         bar.update()
         if step % 20 == 0:
@@ -172,7 +132,9 @@ def train_student(
             with checkpoint.with_suffix(".jsonl").open("a") as log:
                 log.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
         if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(checkpoint, plan, student, optimizer, step + 1)
+            state = {"weights": weights, "optimizer": optimizer.state_dict(), "step": step + 1}
+            torch.save(state | {"plan": asdict(plan)}, content := BytesIO())
+            write_whole(checkpoint, content.getvalue())
             saved = time.monotonic()
     student.eval()
 
@@ -200,40 +162,17 @@ def schedule(lessons: Sequence[Lesson], plan: TrainingPlan) -> Iterator[list[int
                 return
 
 
-def _store(
-    path: Path,
-    plan: TrainingPlan,
-    student: LlamaForCausalLM,
-    optimizer: torch.optim.AdamW,
-    step: int,
-) -> None:
-    """Write weights and optimiser state whole."""
-    content = {f"weights/{name}": weights for name, weights in own_weights(student).items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        content |= {f"state/{number}/{name}": tensor for name, tensor in state.items()}
-    about = {"plan": json.dumps(asdict(plan)), "step": str(step)}
-    write_whole(path, save({name: one.detach() for name, one in content.items()}, about))
-
-
 def _restore(
-    path: Path, plan: TrainingPlan, student: LlamaForCausalLM, optimizer: torch.optim.AdamW
+    path: Path, plan: TrainingPlan, weights: dict[str, Tensor], optimizer: torch.optim.AdamW
 ) -> int:
-    """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
+    """Read a checkpoint into weights and optimiser; how many steps were done, 0 without one."""
     if not path.is_file():
         return 0
-    with tensor_file(path) as file:
-        about = file.metadata()
-        stored = {name: file.get_tensor(name) for name in file.keys()}
-    if json.loads(about["plan"]) != asdict(plan):
-        raise ValueError(f"{path} is of another training: {about['plan']}; delete it to begin anew")
+    stored = torch.load(path, weights_only=True)
+    if stored["plan"] != asdict(plan):
+        raise ValueError(f"{path} is of another training: {stored['plan']}; delete it to go anew")
     with torch.no_grad():
-        for name, weights in own_weights(student).items():
-            weights.copy_(stored[f"weights/{name}"])
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in stored.items():
-        kind, _, rest = name.partition("/")
-        if kind == "state":
-            number, _, part = rest.partition("/")
-            state.setdefault(int(number), {})[part] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return int(about["step"])
+        for name, tensor in weights.items():
+            tensor.copy_(stored["weights"][name])
+    optimizer.load_state_dict(stored["optimizer"])
+    return stored["step"]

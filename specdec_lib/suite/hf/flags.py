@@ -6,7 +6,7 @@ engine has stages, cascades or match tables, and only SGLang has trees.
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.kinds import checked
@@ -45,18 +45,19 @@ def flags(
     Raises ValueError if the draft is not the library's own.
     """
     plain, sampler = reduce_draft(setting.draft), setting.sampler
-    models = model_entries(setting.draft) if models is None else models
-    name = None if plain.model is None else plain.model.name
-    entry = ModelEntry("", 0, None) if name is None else models[name]
-    path, encodes = entry.source or f"PATH_OF_{name}", entry.kind == "Seq2SeqModel"
+    path, encodes = "", False
+    if plain.model is not None:
+        name = plain.model.name
+        entry = (models or model_entries(setting.draft))[name]
+        path, encodes = entry.source or f"PATH_OF_{name}", entry.kind == "Seq2SeqModel"
     vllm, sglang = _vllm(plain, path, sampled=sampler.temperature > 0), _sglang(plain, path)
     line = f"--speculative-config {shlex.quote(json.dumps(vllm))}" if vllm else ""
     words = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in sglang.items())
+    copies = plain.kind == COPIES
     wide = f"matches of more than {WINDOW} tokens, by which the best of several copies is found"
-    flat = _lost(plain, setting, trees=False)
-    flat += _said((plain.kind == COPIES and plain.window is None, wide))
+    flat = _lost(plain, setting, trees=False) + _said((copies and plain.window is None, wide))
     shared = "copies from this text alone: the trie holds other requests' texts too"
-    branched = _lost(plain, setting, trees=True) + _said((plain.kind == COPIES, shared))
+    branched = _lost(plain, setting, trees=True) + _said((copies, shared))
     before = _said((encodes, "everything: the engine speculates for decoder-only models"))
     after = _said((plain.floor, f"the floor of {plain.floor:g}: there is no threshold"))
     request = {"temperature": 0.0} | _sampling(sampler)
@@ -70,9 +71,8 @@ def flags(
 def _transformers(
     plain: Reduced, path: str, sampler: Sampler, lost: tuple[str, ...], *, encodes: bool
 ) -> Flags:
-    sampling = {"do_sample": False}
-    if sampler.temperature > 0:
-        sampling = {"do_sample": True, "top_k": 0} | _sampling(sampler)
+    sampled = {"do_sample": True, "top_k": 0} | _sampling(sampler)
+    sampling = sampled if sampler.temperature > 0 else {"do_sample": False}
     options, given, assistant, before = {}, sampling, "", ""
     if plain.kind == MODEL:
         settings = {
@@ -81,14 +81,13 @@ def _transformers(
             "assistant_confidence_threshold": plain.floor,
         }
         options, assistant = {"assistant_model": path} | settings, "assistant_model=assistant, "
-        kind = "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM"
         before = (
-            f"assistant = {kind}.from_pretrained({path!r})\n"
-            f"assistant.generation_config.update({_spelled(settings)})\n"
+            f"assistant = AutoModelFor{'Seq2SeqLM' if encodes else 'CausalLM'}.from_pretrained"
+            f"({path!r})\nassistant.generation_config.update({_spelled(settings)})\n"
         )
         floor = f"a floor of {plain.floor:g} for the whole path: here it is for each token"
         lost += _said((plain.floor, floor))
-    if plain.kind == COPIES:
+    elif plain.kind == COPIES:
         window = plain.window or WINDOW
         options = {"prompt_lookup_num_tokens": plain.length, "max_matching_ngram_size": window}
         given = options | sampling
@@ -150,11 +149,8 @@ def _said(*words: tuple[object, str]) -> tuple[str, ...]:
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
-    if sampler.temperature == 0:
-        return {}
-    top_k = {} if sampler.top_k is None else {"top_k": sampler.top_k}
-    top_p = {} if sampler.top_p == 1 else {"top_p": sampler.top_p}
-    return {"temperature": sampler.temperature} | top_k | top_p
+    usual, given = Sampler(), asdict(sampler) if sampler.temperature > 0 else {}
+    return {name: value for name, value in given.items() if value != getattr(usual, name)}
 
 
 def _spelled(options: Mapping[str, object]) -> str:

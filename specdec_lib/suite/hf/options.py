@@ -28,7 +28,6 @@ PREPARED = (  # what `generate` itself hands over, and what is honoured
     *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
     *("encoder_outputs", "tokenizer", "streamer"),
 )
-GUESSING = ("assistant_model", "assistant_tokenizer", "synced_gpus")
 
 
 def restore_dropped() -> None:
@@ -63,11 +62,10 @@ def check_options(
     restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
     """
     if restored is None:
-        other = (
-            f"transformers {version('transformers')} calls otherwise than the known 5.17 to 5.23"
+        raise ValueError(
+            f"transformers {version('transformers')} calls otherwise than the known 5.17 to 5.23:"
+            " the streamer would be lost; allowed is to be called by `generate` of those"
         )
-        lost = "streamer, synced_gpus and assistant_model would be lost"
-        raise ValueError(f"{other}: {lost}; allowed is to be called by `generate` of those")
     for name, allowed in ALLOWED.items():
         if (value := vars(config).get(name)) not in allowed:
             raise refusal(name, value, " or ".join(map(repr, allowed)))
@@ -78,12 +76,9 @@ def check_options(
         raise refusal("past_key_values", _brief(cache), "None: speculation has its own cache")
     for name, value in {**restored, **given}.items():
         if name not in PREPARED and value is not None and value is not False:
-            only = "only token ids and their mask are read"
-            why = "the guesses come from the draft" if name in GUESSING else only
-            raise refusal(name, _brief(value), f"None: {why}")
+            raise refusal(name, _brief(value), "None: only token ids and their mask are read")
     if model.training:
-        remedy = "False: call model.eval(), or dropout makes every pass another"
-        raise refusal("model.training", True, remedy)
+        raise refusal("model.training", True, "False: call model.eval()")
 
 
 def prompt_of(
@@ -149,7 +144,7 @@ def _unpadded(
     seen = mask[0].nonzero().flatten().tolist()
     one_piece = bool(seen) and seen == list(range(seen[0], seen[-1] + 1))
     whole = one_piece and mask.shape == tokens.shape and bool((mask[0][seen] == 1).all())
-    if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
+    if not whole or not (after or seen[-1] == tokens.shape[1] - 1):
         place = "before or after" if after else "before"
         rule = f"1 for every token, and 0 {place} the text only"
         raise refusal("attention_mask", mask.tolist(), rule)
