@@ -66,17 +66,13 @@ def asked(kind: str) -> torch.Tensor:
     return torch.tensor([t5s.sources(1, seed=2)[0] if kind == "t5" else PROMPT])
 
 
-def both(model, given: torch.Tensor, draft, **options) -> tuple:
-    """What `generate` returns for a prompt, without and with a draft or a `Speculative`."""
-    door = draft if isinstance(draft, Speculative) else Speculative(draft)
+def generated(model, given: torch.Tensor, draft=None, **options) -> tuple[int, ...]:
+    """What `generate` returns for a prompt, with a draft or a `Speculative`, or without."""
+    door = draft if isinstance(draft, Speculative) else Speculative(draft) if draft else None
     options = {"attention_mask": torch.ones_like(given), "max_new_tokens": 30} | PLAIN | options
-    found = [model.generate(given, **options, **how) for how in ({}, {"custom_generate": door})]
-    return tuple(one.tolist() if isinstance(one, torch.Tensor) else one for one in found)
+    return tuple(model.generate(given, custom_generate=door, **options)[0].tolist())
 
 
-def written(kind: str, draft=None, *, length: int = 30, **options) -> tuple[int, ...]:
-    """What `generate` returns, with a draft or without."""
-    given = asked(kind)
-    door = {} if draft is None else {"custom_generate": Speculative(draft)}
-    plain = {"attention_mask": torch.ones_like(given), "max_new_tokens": length} | PLAIN
-    return tuple(network(kind).generate(given, **(plain | options), **door)[0].tolist())
+def written(kind: str, draft=None, **options) -> tuple[int, ...]:
+    """The same of a tiny model and its prompt."""
+    return generated(network(kind), asked(kind), draft, **options)

@@ -9,8 +9,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses
-from specdec_lib.suite.distil import requests, text, writing
+from specdec_lib.suite.distil import text, writing
 from specdec_lib.suite.distil.text import Conversation, TextStore, count_text
+from specdec_lib.workload import DOMAINS
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
@@ -91,8 +92,8 @@ def test_the_batched_passes_give_hugging_faces_logits():
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of at most 6 tokens."""
-    for domain in requests.DOMAINS:
-        monkeypatch.setitem(requests.REQUEST_TOKENS, domain, 6)
+    for domain in DOMAINS:
+        monkeypatch.setitem(writing.REQUEST_TOKENS, domain, 6)
 
 
 def write(
@@ -123,7 +124,7 @@ def test_a_conversation_that_ends_is_replaced_and_each_has_its_template(short):
         asked, answer = reader.decode(one.ids[: one.start]), one.ids[one.start :]
         assert asked.startswith("<|im_start|>user\n")
         assert asked.endswith("<|im_end|>\n<|im_start|>assistant\n")
-        assert 1 <= len(answer) <= 20 and one.domain in requests.DOMAINS
+        assert 1 <= len(answer) <= 20 and one.domain in DOMAINS
         assert one.done == (answer[-1] == reader.convert_tokens_to_ids("<|im_end|>"))
     assert write(network(), 6) == found[:6] != write(network(), 6, seed=4)
     assert {one.domain for one in write(network(), 4, domains=("math",))} == {"math"}

@@ -27,7 +27,6 @@ from specdec_lib.suite.distil.training import (
     Batch,
     TrainingPlan,
     divergence,
-    place_in,
     train_student,
 )
 
@@ -66,10 +65,6 @@ def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Lesson]:
     return read_lessons(texts(), HEAD, tmp_path / "lessons")
 
 
-def batch(taught: list[Lesson]) -> Batch:
-    return Batch(taught[:6], place_in(HEAD, 60))
-
-
 def test_lessons_are_the_targets_distribution_within_the_head(taught):
     for lesson in taught[::5]:
         one, places = lesson.conversation, lesson.places.int().long()
@@ -103,7 +98,7 @@ def test_frequent_tokens_are_counted_in_answers_only():
 
 def test_a_student_of_all_layers_is_the_target(taught):
     """No divergence from itself, and some from a student without the middle layer."""
-    some, target = batch(taught), network()
+    some, target = Batch(taught[:6]), network()
     rows = target.lm_head.weight[HEAD]
     same, other = (
         divergence(some.hidden(build_student(target, layers)), rows, some.places, some.probs)
@@ -116,7 +111,7 @@ def test_a_student_of_all_layers_is_the_target(taught):
 def test_the_divergence_and_its_gradient_are_the_formulas(taught, monkeypatch):
     """Value and gradient, a few rows at a time, are those of the formula written out."""
     monkeypatch.setattr(training, "ROWS", 7)
-    some, rows = batch(taught), network().lm_head.weight.detach()[HEAD].double()
+    some, rows = Batch(taught[:6]), network().lm_head.weight.detach()[HEAD].double()
     given = torch.randn(len(some.places), 32, dtype=torch.float64, requires_grad=True)
     guessed = (given @ rows.T).log_softmax(-1)
     kept = some.probs[:, :8], guessed.gather(1, some.places[:, :8])
@@ -146,8 +141,11 @@ def test_training_interrupted_ends_as_if_it_had_not_been(taught, tmp_path, monke
     for name, weights in own_weights(resumed).items():
         torch.testing.assert_close(weights, own_weights(whole)[name])
         assert not torch.equal(weights, started[name])
-    with pytest.raises(ValueError, match="another training"):
+    with pytest.raises(ValueError, match="cut is of another training"):
         train_student(resumed, taught, HEAD, replace(plan, origin="layer 2"), tmp_path / "cut")
+    (tmp_path / "cut").write_bytes((tmp_path / "cut").read_bytes()[:-99])
+    with pytest.raises(ValueError, match="cut is damaged"):
+        train_student(resumed, taught, HEAD, plan, tmp_path / "cut")
 
 
 def test_a_stored_student_comes_back_with_the_targets_embedding(tmp_path):

@@ -127,7 +127,6 @@ def test_an_interrupt_ends_the_processes_that_run_notebooks(toys, figures, monke
     "annotation, text",
     [
         ("int", "[" * 5000),
-        ("int", "-" * 100_000 + "1"),
         ("int", "9" * 5000),
         ("float", "1e999"),
         ("str", "\udc80"),

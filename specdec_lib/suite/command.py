@@ -16,7 +16,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "plan": ("suite.plan.planning", "find the fastest setting for two models, as JSON"),
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
-    "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),
+    "hf": ("suite.hf.flags", "translate an exported setting into other engines' flags"),
     "setup": ("suite.setup.target", "prepare the SmolLM2 target model"),
     "distil write": ("suite.distil.writing", "let the target write text to learn from"),
     "distil teach": ("suite.distil.lessons", "store the target's distributions over that text"),

@@ -16,7 +16,7 @@ from specdec_lib.core.files import cache_folder
 from specdec_lib.models.students import build_student, save_student
 from specdec_lib.suite.distil.lessons import Lesson, add_sources, read_head, read_lessons
 from specdec_lib.suite.distil.text import read_text
-from specdec_lib.suite.distil.training import Batch, TrainingPlan, place_in, train_student
+from specdec_lib.suite.distil.training import Batch, TrainingPlan, train_student
 from specdec_lib.suite.setup import load_target
 
 HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
@@ -62,13 +62,11 @@ def judge(
     best_4     share where the target's likeliest is among the student's four
     overlap    mean of Σ min(target, student): the acceptance rate of one guess at temperature 1
 
-    The target's distribution is the one within the head. A token outside it counts as missed in
-    `written`, the share of written tokens that are the student's likeliest.
+    The target's distribution is the one within the head.
     """
-    place_of = place_in(head, student.config.vocab_size)
     rows, found = student.lm_head.weight.detach()[list(head)], []
     for lesson in lessons:
-        batch, one = Batch([lesson], place_of), lesson.conversation
+        batch, one = Batch([lesson]), lesson.conversation
         logits = (batch.hidden(student).to(rows.dtype) @ rows.T).float()
         best = logits.topk(4).indices
         guessed = logits.softmax(dim=-1).gather(1, batch.places)
@@ -77,7 +75,6 @@ def judge(
             "first": best[:, 0] == batch.places[:, 0],
             "best_4": (best == batch.places[:, :1]).any(1),
             "overlap": torch.minimum(guessed, batch.probs).sum(1) + rest,
-            "written": best[:, 0] == batch.written,
         }
         rates = pd.DataFrame({name: values.float() for name, values in measured.items()})
         found.append(rates.assign(domain=one.domain, way="greedy" if one.greedy else "T = 1"))

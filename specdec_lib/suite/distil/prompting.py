@@ -21,9 +21,8 @@ from tqdm import tqdm
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.models.tokenizers import load_tokenizer
-from specdec_lib.suite.distil.requests import plain
 from specdec_lib.suite.distil.text import TEXT, read_text
-from specdec_lib.suite.distil.writing import Writer
+from specdec_lib.suite.distil.writing import Writer, plain
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import SPLITS, Prompt
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.suite.distil.requests import DOMAINS
+from specdec_lib.workload import DOMAINS
 
 TEXT = DATA / "text"
 SHARD_ANSWER_TOKENS = 500_000

@@ -1,12 +1,12 @@
 """Trains a student on lessons: the target's distributions over the tokens of stored answers."""
 
-import json
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
+from pickle import UnpicklingError
 from random import Random
 
 import torch
@@ -52,7 +52,7 @@ class TrainingPlan:
 class Batch:
     """Some lessons as tensors: one row per answer token, all conversations one after the other."""
 
-    def __init__(self, lessons: Sequence[Lesson], place_of: Int[Tensor, " vocabulary"]) -> None:
+    def __init__(self, lessons: Sequence[Lesson]) -> None:
         texts = [lesson.conversation for lesson in lessons]
         self.ids = pad([one.ids for one in texts])
         spans = [(one.start - 1, len(one.ids) - 1) for one in texts]  # what predicts the answer
@@ -60,20 +60,12 @@ class Batch:
         self.columns = torch.cat([torch.arange(a, b) for a, b in spans])
         self.places = torch.cat([lesson.places for lesson in lessons]).int().long()
         self.probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
-        self.written = place_of[self.ids[self.rows, self.columns + 1]]  # -1: not in the head
 
     def hidden(self, student: LlamaForCausalLM) -> Float[Tensor, "answer width"]:
         """What the student's head reads before every answer token."""
         dtype = fastest_dtype()
         with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
             return student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
-
-
-def place_in(head: Sequence[int], vocabulary: int) -> Int[Tensor, " vocabulary"]:
-    """The place of each token of a vocabulary in the head, -1 where it has none."""
-    found = torch.full((vocabulary,), -1)
-    found[list(head)] = torch.arange(len(head))
-    return found
 
 
 def divergence(
@@ -108,10 +100,8 @@ def train_student(
 ) -> None:
     """Train a student in place; goes on from `checkpoint` if it is there.
 
-    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.
     Raises ValueError if the checkpoint is of another plan.
     """
-    place_of = place_in(head, student.config.vocab_size)
     rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
     steps, weights = list(schedule(lessons, plan)), own_weights(student)
     optimizer = torch.optim.AdamW(weights.values(), plan.rate, weight_decay=WEIGHT_DECAY)
@@ -119,7 +109,7 @@ def train_student(
     student.train()
     bar = tqdm(total=len(steps), initial=start, unit="step", mininterval=5, desc=checkpoint.stem)
     for step in range(start, len(steps)):
-        batch = Batch([lessons[number] for number in steps[step]], place_of)
+        batch = Batch([lessons[number] for number in steps[step]])
         optimizer.param_groups[0]["lr"] = plan.rate_at(step / len(steps))
         loss = divergence(batch.hidden(student), rows, batch.places, batch.probs).mean()
         optimizer.zero_grad()
@@ -129,8 +119,6 @@ def train_student(
         bar.update()
         if step % 20 == 0:
             bar.set_postfix(loss=f"{loss:.3f}")
-            with checkpoint.with_suffix(".jsonl").open("a") as log:
-                log.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
         if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
             state = {"weights": weights, "optimizer": optimizer.state_dict(), "step": step + 1}
             torch.save(state | {"plan": asdict(plan)}, content := BytesIO())
@@ -168,9 +156,14 @@ def _restore(
     """Read a checkpoint into weights and optimiser; how many steps were done, 0 without one."""
     if not path.is_file():
         return 0
-    stored = torch.load(path, weights_only=True)
+    try:
+        stored = torch.load(path, weights_only=True)
+    except (RuntimeError, UnpicklingError) as error:
+        raise ValueError(f"{path} is damaged ({error}); delete it to go anew") from error
     if stored["plan"] != asdict(plan):
-        raise ValueError(f"{path} is of another training: {stored['plan']}; delete it to go anew")
+        raise ValueError(
+            f"{path} is of another training: {stored['plan']}; delete it to begin anew"
+        )
     with torch.no_grad():
         for name, tensor in weights.items():
             tensor.copy_(stored["weights"][name])

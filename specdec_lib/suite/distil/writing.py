@@ -1,8 +1,9 @@
 """`specdec distil write`: lets the target write text to learn from, as shards of token ids.
 
-It completes a user turn, then answers it. By default a conversation's request is drawn at
-temperature 1; half of the answers are greedy, half are drawn at temperature 1. An interrupted run
-goes on where it stopped.
+It completes a user turn, then answers it (Xu et al. 2024, "Magpie", give the empty turn; the
+openings here add code, summaries and word problems, which an empty turn rarely has). By default a
+conversation's request is drawn at temperature 1; half of the answers are greedy, half are drawn at
+temperature 1. An interrupted run goes on where it stopped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,35 @@ from specdec_lib.core.locking import only_process
 from specdec_lib.measure.texts import every_domain
 from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.tokenizers import load_tokenizer
-from specdec_lib.suite.distil.requests import DOMAINS, OPENINGS, REQUEST_TOKENS, plain
 from specdec_lib.suite.distil.text import TEXT, Conversation, TextStore, answer_tokens, count_text
 from specdec_lib.suite.setup import load_target, prepare_target
+from specdec_lib.workload import DOMAINS
 
 ANSWER_TOKENS = 300
+OPENINGS = {
+    "chat": (
+        "", "", "", "", "", "",  # the empty turn: three in ten chat requests
+        "How do I", "How does", "Can you", "Why", "I'm", "I", "Explain", "Describe", "Give me a",
+        "When", "Who", "Compare", "Write an email", "List",
+    ),
+    "code": (
+        "Write a Python function", "Write a function that",
+        "Complete this Python function:\n\ndef ",
+        "Fix the bug in this code:\n\n", "Create a Python class", "def ", "Explain this code:\n\n",
+        "Write a docstring for this function:\n\ndef ", "Write a test for", "Implement",
+    ),
+    "summary": (
+        "Summarize the following text:\n\n", "Summarize this article:\n\n", "Summarize",
+        "Shorten this passage:\n\n",
+        "Read the following passage and answer the question.\n\n",
+        "Rewrite this text in plain words:\n\n",
+    ),
+    "math": (
+        "How many", "Solve:", "Calculate", "If", "A", "What is", "Calculate the average",
+        "Solve this word problem step by step:\n\n",
+    ),
+}  # fmt: skip
+REQUEST_TOKENS = {"chat": 70, "code": 100, "summary": 160, "math": 90}  # that the target may add
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -152,3 +177,8 @@ class Writer:
             one.start = len(one.tokens)
             one.limit = one.start + self.answer_tokens
         return False
+
+
+def plain(text: str) -> str:
+    """A text in lower case with single spaces: equal requests that are written differently."""
+    return " ".join(text.casefold().split())

@@ -1,19 +1,24 @@
-"""The closest flags of other engines for a setting, and what is lost in translation. Names as of
+"""`specdec hf`: the closest flags of other engines for a setting, and what is lost. Names as of
 transformers 5.23, vLLM 0.33 and SGLang 0.5.23, whose number of draft tokens counts the root. No
 engine has stages, cascades or match tables, and only SGLang has trees.
 """
 
 import json
 import shlex
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduce_draft
-from specdec_lib.suite.hf.settings import ModelEntry, model_entries
+from specdec_lib.suite.hf.settings import ModelEntry, build_setting, model_entries, parse_setting
 
 WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
 DEPTH = 18  # of SGLang's trie by default
@@ -34,6 +39,32 @@ class Flags:
     sampling: Mapping[str, object]
     line: str
     lost: tuple[str, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the flags of every engine; raises ValueError if the file is no exported setting."""
+    parser = Parser("hf", "translate an exported setting into other engines' flags")
+    parser.add_argument("file", type=Path, help="JSON that `export_setting` wrote")
+    given = parser.parse_args(arguments)
+
+    def stand_in(where: str, named: Mapping[str, object]) -> Katz | np.ndarray:
+        """An empty table in the place of each model and table, of which only the name counts."""
+        if "model" not in named:
+            return np.full(named["bigrams"], -1)
+        if named["model"] not in data.models:
+            raise ValueError(f"{where}: models has no {named['model']!r}")
+        size = data.models[named["model"]].vocabulary
+        return replace(Katz.fit([np.zeros(1, np.int64)], size), name=named["model"])
+
+    try:
+        data = parse_setting(given.file.read_text(encoding="utf-8"))
+        found = flags(build_setting(data, stand_in), data.models)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{given.file}: {error}") from error
+    for one in found:
+        print("\n  ".join((one.engine, *(one.line or "(no speculation)").splitlines())))
+        print(f"  sampling: {dict(one.sampling)}")
+        print("\n".join(f"  lost: {what}" for what in one.lost) or "  lost: nothing")
 
 
 @checked

@@ -13,18 +13,16 @@ from transformers import (
     PreTrainedModel,
     StoppingCriteriaList,
 )
-from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput
 
 from specdec_lib.core.chance import Chance
-from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
-    check_length,
     check_options,
+    new_tokens,
     prompt_of,
     restore_dropped,
     sampler_of,
@@ -45,9 +43,9 @@ class Speculative:
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
     distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
-    another one. Processors, stopping criteria, streamers, `output_scores` and `output_logits` are
-    honoured token by token, for a single prompt; what cannot be honoured is refused with a
-    ValueError that names it, before any work.
+    another one. Processors, stopping criteria and streamers are honoured token by token, for a
+    single prompt; what cannot be honoured is refused with a ValueError that names it, before any
+    work.
     """
 
     draft: Draft
@@ -73,37 +71,24 @@ class Speculative:
         tokenizer: object = None,
         restored: Mapping[str, object] | None = None,
         **given: object,
-    ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
+    ) -> Int[Tensor, "1 longer"]:
         """Decode: what `generate`, and only that, calls after all its preparation.
 
         restored    what it would have dropped: see `restore_dropped`
         """
-        config, received = generation_config, input_ids.shape[1]
+        config, longest = generation_config, stopping_criteria.max_length
         check_options(model, config, given, restored)
         inputs = input_ids if inputs_tensor is None else inputs_tensor
         prompt = prompt_of(model, input_ids, inputs, given)
-        longest = stopping_criteria.max_length
-        target = wrapped(model, config, longest)
-        check_length(longest, received, len(prompt), target.max_positions)
-        kept = [
-            () if config.return_dict_in_generate and asked else None
-            for asked in (config.output_scores, config.output_logits)
-        ]
+        if model.config.is_encoder_decoder:
+            positions = max(LEAST_POSITIONS, longest or 0)
+            target = Seq2SeqModel(model, "target", max_positions=positions)
+        else:
+            target = CachedModel(model, "target")
+        room = new_tokens(longest, len(prompt), target.max_positions)
         streamer, sampled = restored.get("streamer"), bool(config.do_sample)
-        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled, *kept)
+        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled)
         chance = Chance(int(torch.randint(SEEDS, (1,))) if sampled else 0, sampler_of(config))
-        self._speak(speech, target, prompt, chance, room=longest - received)
-        if streamer is not None:
-            streamer.end()
-        if not config.return_dict_in_generate:
-            return speech.tokens
-        two_halves = model.config.is_encoder_decoder
-        kind = GenerateEncoderDecoderOutput if two_halves else GenerateDecoderOnlyOutput
-        return kind(sequences=speech.tokens, scores=speech.scores, logits=speech.raw_logits)
-
-    def _speak(
-        self, speech: Speech, target: LanguageModel, prompt: Context, chance: Chance, *, room: int
-    ) -> None:
         options = {"max_new_tokens": room, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)
         read_prompt(target, self.draft, prompt)
@@ -112,11 +97,6 @@ class Speculative:
                 self.on_round(speech.heard(played))
             if speech.stopped:
                 break
-
-
-def wrapped(model: PreTrainedModel, config: GenerationConfig, longest: int | None) -> LanguageModel:
-    """The model that `generate` is called on, as this library's."""
-    if model.config.is_encoder_decoder:
-        return Seq2SeqModel(model, "target", max_positions=max(LEAST_POSITIONS, longest or 0))
-    rows = config.prefill_chunk_size
-    return CachedModel(model, "target", **({} if rows is None else {"chunk_rows": rows}))
+        if streamer is not None:
+            streamer.end()
+        return speech.tokens
