@@ -89,8 +89,7 @@ class Speculative:
         streamer, sampled = restored.get("streamer"), bool(config.do_sample)
         speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled)
         chance = Chance(int(torch.randint(SEEDS, (1,))) if sampled else 0, sampler_of(config))
-        options = {"max_new_tokens": room, "rule": speech.look_up}
-        loop = rounds(target, self.draft, prompt, chance, **options)
+        loop = rounds(target, self.draft, prompt, chance, max_new_tokens=room, rule=speech.look_up)
         read_prompt(target, self.draft, prompt)
         for played, _ in loop:
             if self.on_round is not None:

@@ -74,8 +74,7 @@ def reduce_draft(draft: Draft) -> Reduced:
             return reduce_draft(draft.draft).without("the scout, which saves passes of the draft")
         case StagedChain():
             plain = ChainDraft(draft.model, draft.length, siblings=draft.siblings)
-            lost = "the scout under which the draft decodes its chain"
-            return reduce_draft(plain).without(lost)
+            return reduce_draft(plain).without("the scout under which the draft decodes its chain")
         case Reviewed():
             return _reviewed(draft)
         case Relay():
