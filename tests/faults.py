@@ -61,15 +61,14 @@ def distil_work(folder: Path) -> None:
     from specdec_lib.core.locking import only_process
     from specdec_lib.suite.distil.text import Conversation, TextStore
 
-    texts = [Conversation((one, one, one), 1, True, True, None) for one in range(10 * PARTS)]
+    texts = [Conversation((one, one, one), 1, True, True, "chat") for one in range(10 * PARTS)]
     with only_process(folder):
-        store_ = TextStore(folder / "text", folder / "pending.jsonl")
+        store_ = TextStore(folder / "text")
         for one in texts[len(list(store_)) :]:
             time.sleep(PAUSE / 10)
             store_.add(one)
             print("done", flush=True)
-        store_.flush()
-    store(folder, pd.DataFrame(list(TextStore(folder / "text", folder / "pending.jsonl"))))
+    store(folder, pd.DataFrame(list(TextStore(folder / "text"))))
 
 
 def reproduce_work(folder: Path) -> None:
@@ -93,7 +92,7 @@ def reproduce_work(folder: Path) -> None:
 WORKS = {  # by name: the work, the files that are cut in half, and the folder that cannot be made
     "sweep": (sweep_work, "keep/*/*.json", "keep"),
     "bench": (bench_work, "keep/**/*.json", "keep"),
-    "distil": (distil_work, "pending.jsonl", "text"),
+    "distil": (distil_work, "text/.*.partial", "text"),
     "reproduce": (reproduce_work, "figures/runs/*.json", "figures"),
 }
 FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files cut in half")

@@ -117,9 +117,6 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it():
     install = f"install -q anywidget=={pins['anywidget']} jaxtyping=={pins['jaxtyping']}"
     assert f"%pip {install}" in message
     assert f"-m pip install -q torch=={pins['torch']}" in without("torch", notebook=False)
-
-
-def test_nothing_is_said_where_nothing_is_missing():
     assert without(notebook=True) == "" == without("plotly", "anywidget", notebook=False)
 
 
@@ -141,8 +138,3 @@ def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback(
     first, install, other = done.stderr.splitlines()
     assert first.startswith("specdec_lib needs torch, ") and "-m pip install" in install
     assert ".venv/bin/python" in other
-
-
-def test_the_lab_starts_for_root_too():
-    rule = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlab:")[2].split("\n")[1]
-    assert "$(if $(filter 0,$(shell id -u)),--allow-root)" in rule

@@ -11,16 +11,14 @@ from tiny import HEAD, LAYERS, finished_folder, frequent_tokens, target_network,
 from transformers import AutoModelForCausalLM
 
 import specdec_lib.workload
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.models.students import build_student, own_weights
 from specdec_lib.suite.distil import finishing
-from specdec_lib.suite.hf import export_setting
 from specdec_lib.workload import Ladder, load_ladder
 
 PROMPT = (7, 300, 41, 7)
@@ -59,9 +57,8 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder):
     assert ladder.stop_tokens == (0,) and ladder.measured == ()
 
 
-@pytest.mark.parametrize("runtime", ["reference", "fast"])
-def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder, runtime):
-    ladder = load_ladder(folder=folder, device="cpu", runtime=runtime)
+def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder):
+    ladder = load_ladder(folder=folder, device="cpu", runtime="fast")
     trees = (TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft))
     plain, *guessed = (
         decode(ladder.target, draft, PROMPT, Chance(1), max_new_tokens=32)
@@ -94,29 +91,20 @@ def test_a_damaged_or_missing_file_is_refused(folder, name):
             load_ladder(folder=folder)
 
 
-@pytest.mark.parametrize(
-    "options,complaint",
-    [
+def test_runtimes_and_dtypes_that_there_are_not_are_refused(folder):
+    for options, complaint in (
         ({"runtime": "quick"}, "reference, fast, int8, auto, got 'quick'"),
         ({"runtime": "fast", "dtype": "bfloat16"}, "the fast runtime computes in float32"),
         ({"dtype": "int8"}, "float32, float64, bfloat16, got 'int8'"),
-    ],
-)
-def test_runtimes_and_dtypes_that_there_are_not_are_refused(folder, options, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        load_ladder(folder=folder, **options)
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            load_ladder(folder=folder, **options)
 
 
 def test_a_target_that_is_not_prepared_is_named(folder, monkeypatch):
     monkeypatch.setenv("SPECDEC_CACHE", str(folder / "elsewhere"))
     with pytest.raises(ValueError, match=r"the target is not prepared: .*`specdec setup`"):
         load_ladder(folder=folder)
-
-
-def test_a_draft_says_nothing_of_the_targets_folder(folder):
-    ladder = load_ladder(folder=folder, device="cpu")
-    text = export_setting(Setting("mine", TreeDraft(ladder.draft, budget=4), Sampler(0)))
-    assert json.loads(text)["models"]["draft"]["source"] is None
 
 
 def test_exported_drafts_are_whole_models(folder, tmp_path, monkeypatch):

@@ -18,8 +18,8 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     same = replace(ladder, draft=ladder.target)
     stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
     written = texts(same, stored, prompts[:3])
-    assert all(taken == list(text[given:]) for _, given, text, taken in written)
-    streams = [np.array(text[given:]) for _, given, text, _ in written]
+    assert all(one.taken == list(one.text[one.start :]) for one in written)
+    streams = [np.array(one.taken) for one in written]
     known, other = (
         knows(Katz.fit(some, ladder.katz.vocabulary), written, 1.0)
         for some in (streams, list(written_text()[:3]))

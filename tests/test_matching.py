@@ -18,7 +18,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.distil import matching
 from specdec_lib.suite.distil.matching import EDGES, PAIRS, RANKS, main, measure
-from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, seeds
+from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
 
 T1 = Sampler(1.0)
 LENGTH = 16
@@ -51,16 +51,12 @@ def test_every_pair_is_measured_at_every_position_of_the_targets_text(tables, te
     assert [(*kind(one), one["top_k"]) for one in tables] == [
         (*each, k) for k in (None, 50) for each in kinds
     ]
-    positions = sum(len(text) - text.prompt_tokens for _, text in texts)
-    assert {one["contexts"] for one in tables if one["top_k"] is None} == {positions}
-
-
-def test_what_is_measured_are_rates_of_a_table_that_loads(tables):
     for one in tables:
         assert 0 < sum(one["rates"]) <= 1 and len(one["rates"]) == RANKS
         bins = (len(EDGES), len(EDGES) + 1) if one["siblings"] == "ranked" else (0, 0)
         assert (len(one["edges"]), len(one["binned"])) == bins
-        assert Measured.of(json.loads(json.dumps(one))).table.rates == tuple(one["rates"])
+    positions = sum(len(text) - text.prompt_tokens for _, text in texts)
+    assert {one["contexts"] for one in tables if one["top_k"] is None} == {positions}
 
 
 def test_the_first_rate_is_the_share_of_positions_that_the_drafts_own_choice_gets_right(
@@ -98,7 +94,7 @@ def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables
 def folder(tmp_path, monkeypatch):
     """The files of a ladder without tables, and a measurement under one sampler."""
     monkeypatch.setattr(matching, "measure", partial(measure, samplers=(T1,)))
-    monkeypatch.setattr(matching, "DOMAINS", ("chat",))
+    monkeypatch.setattr(matching, "every_domain", partial(load_prompts, "chat"))
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     return finished_folder(tmp_path)
 

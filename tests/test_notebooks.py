@@ -127,14 +127,3 @@ def test_the_checker_finds_a_bad_cell(cell, text, complaint):
     assert problems(bad) == []
     bad["cells"][cell]["source"] = text
     assert [complaint in problem for problem in problems(bad)] == [True]
-
-
-def test_the_checker_finds_bad_metadata_and_outputs():
-    bad = good()
-    bad["metadata"] = {"kernelspec": {"name": "mine"}, "widgets": {}}
-    bad["cells"][1]["metadata"]["tags"] = []
-    bad["cells"][1]["outputs"] = []
-    bad["cells"][2].update(execution_count=None, outputs=[])
-    assert len(problems(bad)) == 5
-    bad["cells"][2]["outputs"] = [{"output_type": "display_data", "data": {WIDGET: {}}}]
-    assert "a widget view is stored, which nothing can show" in problems(bad)

@@ -7,7 +7,6 @@ import pytest
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import check_output, write_whole
-from specdec_lib.suite.distil import command as distil_write
 
 
 def measured(*_: object, **__: object) -> None:
@@ -74,9 +73,8 @@ def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path)
     assert said in line and len(line) < 400
 
 
-def test_text_is_not_written_beside_a_pending_file_that_is_a_link(link, tmp_path, monkeypatch):
-    monkeypatch.setattr(distil_write, "cache_folder", lambda: tmp_path)
-    (tmp_path / "text.jsonl").symlink_to(tmp_path / "mine")
-    monkeypatch.setattr(distil_write, "prepare_target", measured)
-    with pytest.raises(ValueError, match=r"text\.jsonl is a link"):
-        distil_write.main(["--out", str(tmp_path / "text")])
+def test_an_empty_name_is_no_place():
+    parser = Parser("dance", "d")
+    parser.add_common("--out")
+    with pytest.raises(ValueError, match="--out: a path has a name, got ''"):
+        parser.parse_args(["--out", ""])

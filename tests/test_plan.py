@@ -13,7 +13,7 @@ from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
-from specdec_lib.suite.plan import command, planning
+from specdec_lib.suite.plan import planning
 from specdec_lib.suite.plan.planning import PlanOptions, make_plan
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
@@ -91,18 +91,18 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
     assert rows.ratio[1] == pytest.approx(len(seconds) / sum(seconds))
 
 
-@pytest.mark.parametrize("pays", ["yes", "no", "unclear"])
+@pytest.mark.parametrize("pays", ["yes", "unclear"])
 def test_the_command_prints_the_verdict_and_writes_a_setting_that_loads(
     ladder, tmp_path, monkeypatch, capsys, pays
 ):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(command, "load_ladder", lambda *_, **__: tiny_ladder())
+    monkeypatch.setattr(planning, "load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)
     place = tmp_path / "new.json"
     line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
-    command.main(line)
+    planning.main(line)
     said = capsys.readouterr().out
-    assert f"\n{command.ADVICE[pays]}: on 2 held-out prompts " in said and "Runner-up: " in said
+    assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said and "Runner-up: " in said
     setting = import_setting(place.read_text(), ladder)
     assert isinstance(setting.draft, NoDraft) == (pays != "yes")
     made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)
@@ -115,4 +115,4 @@ def test_the_command_prints_the_verdict_and_writes_a_setting_that_loads(
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_models_are_loaded():
     with pytest.raises(ValueError, match="full"):
-        command.main(["--json", "/dev/full"])
+        planning.main(["--json", "/dev/full"])

@@ -13,7 +13,6 @@ from specdec_lib.suite.distil.prompting import (
     chosen,
     openings,
     passages,
-    plain,
     source_files,
 )
 from specdec_lib.workload import SPLITS
@@ -47,7 +46,6 @@ OTHERS = {
 
 @pytest.mark.parametrize("form", OTHERS)
 def test_a_function_of_another_form_is_no_opening(form):
-    assert list(openings([("a.py", function("f"))])), "the control"
     assert not list(openings([("a.py", OTHERS[form])]))
 
 
@@ -94,10 +92,6 @@ def test_too_few_requests_are_refused():
         chosen("code", requests(20))
     with pytest.raises(ValueError, match=f"{PER_SPLIT} held-out math prompts are wanted, got 0"):
         chosen("math", falling)
-
-
-def test_equal_requests_are_known_however_they_are_written():
-    assert plain(" What  IS\n2 + 2? ") == plain("what is 2 + 2?") != plain("what is 2 + 3?")
 
 
 TAKEN = {

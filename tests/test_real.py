@@ -29,10 +29,9 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.suite.distil.command import TEXT
 from specdec_lib.suite.distil.matching import PAIRS
-from specdec_lib.suite.distil.requests import plain
-from specdec_lib.suite.distil.text import list_shards, read_shard
+from specdec_lib.suite.distil.text import TEXT, list_shards, read_shard
+from specdec_lib.suite.distil.writing import plain
 from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
 from specdec_lib.workload.ladder import neutral

@@ -11,14 +11,14 @@ from specdec_lib.core.commandline import OPTIONS, shorten
 
 VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "reproduce": ("suite.reproduce.command", "run the notebooks and make every figure"),
-    "gallery": ("suite.gallery.command", "lay the figures out as one page"),
+    "gallery": ("suite.gallery.building", "lay the figures out as one page"),
     "compare": ("measure.compare.command", "measure whether speculation pays for two models"),
-    "plan": ("suite.plan.command", "find the fastest setting for two models, as JSON"),
+    "plan": ("suite.plan.planning", "find the fastest setting for two models, as JSON"),
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.ties.command", "show where greedy texts part, and whether by rounding"),
-    "hf": ("suite.hf.command", "translate an exported setting into other engines' flags"),
+    "hf": ("suite.hf.flags", "translate an exported setting into other engines' flags"),
     "setup": ("suite.setup.target", "prepare the SmolLM2 target model"),
-    "distil write": ("suite.distil.command", "let the target write text to learn from"),
+    "distil write": ("suite.distil.writing", "let the target write text to learn from"),
     "distil teach": ("suite.distil.lessons", "store the target's distributions over that text"),
     "distil train": ("suite.distil.learning", "train a draft on them"),
     "distil continue": ("suite.distil.continuing", "teach a draft on its own continuations"),
@@ -91,11 +91,10 @@ def _one_line(error: Exception) -> str:
 def _show_verbs(given: list[str]) -> None:
     """Print the verbs, or those of one group; exits with status 2 if `given` names none."""
     words = [word for word in given[:2] if word not in ("-h", "--help")]
-    found = {verb: what for verb, (_, what) in VERBS.items() if verb.split()[:1] == words[:1]}
-    if words and (not found or len(words) > 1):
+    found = [verb for verb in VERBS if verb.split()[: len(words)] == words]
+    if not found:
         print(f"specdec: no verb {' '.join(words)!r}; specdec --help lists them", file=sys.stderr)
         sys.exit(REFUSED)
-    shown = found or {verb: what for verb, (_, what) in VERBS.items()}
-    print(f"usage: specdec {words[0] + ' ' if words else ''}VERB [options]\n")
-    print("\n".join(f"  {verb:19} {what}" for verb, what in shown.items()))
+    print(f"usage: specdec {''.join(f'{word} ' for word in words)}VERB [options]\n")
+    print("\n".join(f"  {verb:19} {VERBS[verb][1]}" for verb in found))
     print("\nspecdec VERB --help shows a verb's options.")

@@ -2,28 +2,13 @@
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Parameter:
-    """A line of the cell tagged `parameters`: its type ("None" without one) and its default as
-    written, and the comment behind it.
-    """
-
-    annotation: str
-    default: str
-    help: str
-
-
-@dataclass(frozen=True)
-class Introduction:
-    """Title, bold question and run time in the first markdown cell; "" for what is missing."""
-
-    title: str
-    question: str
-    run_time: str
+INTRODUCTION = {
+    "title": r"^# (.+)$",
+    "question": r"^\*\*(.+)\*\*$",
+    "run_time": r"(\b(?:About|Half|A few|An?) [^.]*\b(?:second|minute|hour)s?\b[^.]*\.)",
+}
 
 
 def read_cells(notebook: Path) -> list[tuple[str, str]]:
@@ -35,16 +20,14 @@ def read_cells(notebook: Path) -> list[tuple[str, str]]:
         raise ValueError(f"{notebook} is no notebook: {problem!r}") from problem
 
 
-def read_parameters(notebook: Path) -> dict[str, Parameter]:
-    """The parameters by name, in order; empty without a tagged cell."""
+def read_parameters(notebook: Path) -> dict[str, dict[str, str]]:
+    """The parameters by name, in order, as papermill reads them: `inferred_type_name` ("None"
+    without one), `default` as written, and the comment behind it, `help`.
+    """
     import papermill  # late: it takes seconds
 
     read_cells(notebook)  # raises where it is none
-    found = papermill.inspect_notebook(as_template(notebook))
-    return {
-        name: Parameter(one["inferred_type_name"], one["default"], one["help"])
-        for name, one in found.items()
-    }
+    return papermill.inspect_notebook(as_template(notebook))
 
 
 def as_template(path: Path) -> str:
@@ -52,13 +35,8 @@ def as_template(path: Path) -> str:
     return str(path).replace("{", "{{").replace("}", "}}")
 
 
-def read_introduction(notebook: Path) -> Introduction:
-    """What the first markdown cell says."""
+def read_introduction(notebook: Path) -> dict[str, str]:
+    """Title, bold question and run time in the first markdown cell; "" for what is missing."""
     text = next((text for kind, text in read_cells(notebook) if kind == "markdown"), "")
-    patterns = (
-        r"^# (.+)$",
-        r"^\*\*(.+)\*\*$",
-        r"(\b(?:About|Half|A few|An?) [^.]*\b(?:second|minute|hour)s?\b[^.]*\.)",
-    )
-    found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
-    return Introduction(*(one[1] if one else "" for one in found))
+    found = {name: re.search(one, text, re.MULTILINE) for name, one in INTRODUCTION.items()}
+    return {name: one[1] if one else "" for name, one in found.items()}

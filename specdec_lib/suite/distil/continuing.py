@@ -63,7 +63,7 @@ def continue_answers(
         greedy = torch.tensor([one.greedy for _, one in some])
         longer = extend(student, texts, CONTINUED_TOKENS, head, generator, greedy=greedy)
         for (cut, one), text in zip(some, longer, strict=True):
-            yield Conversation(tuple(text), cut, one.greedy, False, one.domain)
+            yield one._replace(ids=tuple(text), start=cut, done=False)
 
 
 def extend(

@@ -6,10 +6,11 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from torch import nn
 
+import specdec_lib.workload
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
 from specdec_lib.models.students import read_about
@@ -18,9 +19,6 @@ from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
 from specdec_lib.suite.setup import load_target
 from specdec_lib.suite.setup.target import NAME
 
-if TYPE_CHECKING:
-    from torch.nn import ModuleList
-
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
 CARD = "card.json"
@@ -28,13 +26,11 @@ CARD = "card.json"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Put the drafts into the ladder, or export them."""
-    parser = Parser("distil finish", "put trained drafts into data/ladder, or export them")
-    for name, meaning in (("drafts", "the trained drafts"), ("lessons", "what they learnt from")):
-        folder = cache_folder() / name
-        parser.add_argument(
-            f"--{name}", type=Path, default=folder, help=f"the folder of {meaning} ({folder})"
-        )
-    parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
+    parser, cache = Parser("distil finish", __doc__.partition(": ")[2]), cache_folder()
+    add = parser.add_argument
+    add("--drafts", type=Path, default=cache / "drafts", help="of `distil train` and `ngrams`")
+    add("--lessons", type=Path, default=cache / "lessons", help="what they learnt from")
+    add("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
     if given.export:
@@ -57,7 +53,6 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
         contents[name] = (drafts / name).read_bytes()
     for name in DRAFTS:
         about = read_about(drafts / f"{name}.safetensors")
-        about.pop("head", None)  # one file holds it for all
         own = len(about["layers"]) * _parameters(layers[:1])
         abouts[name] = about | {"parameters": own}
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,9 +78,7 @@ def export(folder: Path) -> None:
 
     Their head is the target's whole one: a cut head is not part of the format.
     """
-    from specdec_lib.workload import load_ladder
-
-    ladder = load_ladder(device="cpu")
+    ladder = specdec_lib.workload.load_ladder(device="cpu")
     for model in (ladder.middle, ladder.draft):
         network = model.model
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
@@ -93,6 +86,6 @@ def export(folder: Path) -> None:
         ladder.tokenizer.save_pretrained(folder / model.name)
 
 
-def _parameters(layers: "ModuleList") -> int:
+def _parameters(layers: nn.ModuleList) -> int:
     """How many numbers some layers hold; embedding and head, which all models share, apart."""
     return sum(one.numel() for one in layers.parameters())

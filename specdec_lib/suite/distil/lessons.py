@@ -23,7 +23,7 @@ from transformers import LlamaForCausalLM
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.suite.distil.text import TEXT, Conversation, read_text
+from specdec_lib.suite.distil.text import TEXT, Conversation, answer_tokens, read_text
 from specdec_lib.suite.setup import load_target
 
 HEAD_TOKENS = 8192  # ids that a draft proposes
@@ -45,24 +45,22 @@ class Lesson(NamedTuple):
     log_probs: Float[Tensor, "answer top"]
 
 
-def add_sources(parser: Parser, *, lessons: bool = True) -> None:
+def add_sources(parser: Parser) -> None:
     """Add the options that name the folders of shards and of lessons."""
     parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
-    if lessons:
-        parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
+    parser.add_argument("--lessons", type=Path, default=cache_folder() / "lessons")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Store the target's distributions over every conversation that has none yet."""
     parser = Parser("distil teach", "store the target's distributions over the stored answers")
-    add_sources(parser, lessons=False)
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
     parser.add_common("--out", cache_folder() / "lessons")
     given = parser.parse_args(arguments)
     conversations, target = read_text(given.text), load_target()
-    stops = target.generation_config.eos_token_id
     if not (given.out / HEAD).is_file():
-        always = [stops] if isinstance(stops, int) else stops
-        head = frequent_tokens(conversations, HEAD_TOKENS, always)
+        stop = target.generation_config.eos_token_id
+        head = frequent_tokens(conversations, HEAD_TOKENS, [stop])
         write_whole(given.out / HEAD, json.dumps(head).encode())
     teach(target, conversations, read_head(given.out), given.out)
 
@@ -80,9 +78,8 @@ def frequent_tokens(
 ) -> list[int]:
     """The `size` most frequent tokens of the answers in order of id, `always` among them."""
     counts = Counter(token for one in conversations for token in one.ids[one.start :])
-    first = dict.fromkeys(always)
     ranked = sorted(counts, key=lambda token: (-counts[token], token))
-    return sorted([*first, *(token for token in ranked if token not in first)][:size])
+    return sorted([*dict.fromkeys([*always, *ranked])][:size])
 
 
 def teach(
@@ -95,16 +92,15 @@ def teach(
     folder.mkdir(parents=True, exist_ok=True)
     network = target.model.to(fastest_dtype()).eval()
     rows = target.lm_head.weight.detach()[list(head)].to(network.dtype)
-    tokens = sum(one.answer_tokens for one in conversations)
-    with tqdm(total=tokens, unit="token", mininterval=5, desc="lessons") as bar:
-        for number, group in enumerate(_groups(conversations)):
-            path, digest = folder / f"{number:03}.safetensors", _digest(group, head)
+    total = answer_tokens(conversations)
+    with tqdm(total=total, unit="token", mininterval=5, desc="lessons") as bar:
+        for path, group, digest in _files(conversations, head, folder):
             if _digest_of(path) != digest:
                 _, places, log_probs = zip(*_lessons(network, rows, group, bar), strict=True)
                 columns = {"places": torch.cat(places), "log_probs": torch.cat(log_probs)}
                 write_whole(path, save(columns, {"digest": digest}))
             else:
-                bar.update(sum(one.answer_tokens for one in group))
+                bar.update(answer_tokens(group))
 
 
 def read_lessons(
@@ -115,25 +111,23 @@ def read_lessons(
     Raises ValueError if some are missing, or are those of other texts or another head.
     """
     found = []
-    for number, group in enumerate(_groups(conversations)):
-        path = folder / f"{number:03}.safetensors"
-        if _digest_of(path) != _digest(group, head):
+    for path, group, digest in _files(conversations, head, folder):
+        if _digest_of(path) != digest:
             raise ValueError(
                 f"{path} is missing, or holds lessons of other conversations or another head;"
                 " `specdec distil teach` makes it"
             )
-        with tensor_file(path) as file:
-            places, log_probs = file.get_tensor("places"), file.get_tensor("log_probs")
         sizes = [one.answer_tokens for one in group]
-        parts = zip(group, places.split(sizes), log_probs.split(sizes), strict=True)
-        found += [Lesson(*part) for part in parts]
+        with tensor_file(path) as file:
+            columns = (file.get_tensor(name).split(sizes) for name in ("places", "log_probs"))
+            found += map(Lesson, group, *columns)
     return found
 
 
 @torch.inference_mode()
 def _lessons(
     network: torch.nn.Module, rows: Tensor, group: Sequence[Conversation], bar: tqdm
-) -> Iterator[Lesson]:
+) -> list[Lesson]:
     """The lessons of a group in its order, computed in batches of similar length."""
     order = sorted(range(len(group)), key=lambda number: len(group[number].ids))
     found: dict[int, Lesson] = {}
@@ -148,25 +142,26 @@ def _lessons(
             places = best.indices.to(torch.int32).to(torch.uint16)
             found[number] = Lesson(one, places, best.values.half())
             bar.update(one.answer_tokens)
-    return iter([found[number] for number in range(len(group))])
+    return [found[number] for number in range(len(group))]
 
 
-def _groups(conversations: Sequence[Conversation]) -> Iterator[Sequence[Conversation]]:
-    """The conversations of each file."""
-    for first in range(0, len(conversations), LESSONS_PER_FILE):
-        yield conversations[first : first + LESSONS_PER_FILE]
+def _files(
+    conversations: Sequence[Conversation], head: Sequence[int], folder: Path
+) -> Iterator[tuple[Path, Sequence[Conversation], str]]:
+    """The path of each file of lessons, its conversations, and a digest of what it follows from:
+    the texts, where their answers begin, the head.
+    """
+    for number, first in enumerate(range(0, len(conversations), LESSONS_PER_FILE)):
+        group = conversations[first : first + LESSONS_PER_FILE]
+        shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
+        digest = hashlib.sha256(shown.encode()).hexdigest()
+        yield folder / f"{number:03}.safetensors", group, digest
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "sequences longest"]:
     """Token ids as one tensor, shorter ones filled with 0 at their end."""
     tensors = [torch.tensor(sequence) for sequence in sequences]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
-
-
-def _digest(group: Sequence[Conversation], head: Sequence[int]) -> str:
-    """What lessons follow from: the texts, where their answers begin, the head."""
-    shown = repr((TOP, list(head), [(list(one.ids), one.start) for one in group]))
-    return hashlib.sha256(shown.encode()).hexdigest()
 
 
 def _digest_of(path: Path) -> str | None:

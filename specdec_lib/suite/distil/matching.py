@@ -7,7 +7,6 @@ every position is looked at once, whatever the trees are.
 
 import json
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 from torch import Tensor
@@ -22,11 +21,11 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.replay.recording import chain_of
-from specdec_lib.measure.texts import write_texts
+from specdec_lib.measure.texts import every_domain, write_texts
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil.finishing import LADDER, write_card
 from specdec_lib.theory import monotone
-from specdec_lib.workload import DOMAINS, MATCH, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload import MATCH, Ladder, Prompt, load_ladder, seeds
 
 SAMPLERS = (Sampler(0.7), Sampler(1.0), Sampler(1.0, top_k=50))
 EDGES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -50,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
     ladder, folder = load_ladder(folder=given.out, device="cpu"), given.out
-    sets = (load_prompts(domain, "development", given.limit) for domain in DOMAINS)
-    tables = measure(ladder, list(chain(*sets)), max_new_tokens=given.max_new_tokens)
+    prompts = every_domain("development", given.limit)
+    tables = measure(ladder, prompts, max_new_tokens=given.max_new_tokens)
     lines = ",\n".join(json.dumps(table) for table in tables)
     write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
-    write_card({name: one for name, one in ladder.card.items() if name != "files"}, folder)
+    write_card(dict(ladder.card), folder)
 
 
 def measure(
@@ -66,19 +65,19 @@ def measure(
 ) -> list[dict]:
     """A match table per pair of models and sampler, as match.json holds them."""
     tables = []
-    bar = tqdm(total=len(samplers) * len(prompts), desc="match tables", mininterval=1)
     for sampler in samplers:
         counts = {(*pair, "ranked"): _Counts() for pair in PAIRS}
         counts |= {("draft", "target", siblings): _Counts() for siblings in DRAWN}
         written = write_texts(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
-        for prompt, seed, text in zip(prompts, seeds(prompts, 0), written, strict=True):
+        found = zip(prompts, seeds(prompts, 0), written, strict=True)
+        for prompt, seed, text in tqdm(
+            found, f"match tables, T = {sampler.temperature:g}", total=len(prompts)
+        ):
             _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler), counts)
-            bar.update()
         how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
         for (guesser, obeyed, siblings), found in counts.items():
             head = {"guesser": guesser, "obeyed": obeyed, "siblings": siblings}
             tables.append(head | how | found.table(binned=siblings == "ranked"))
-    bar.close()
     return tables
 
 
@@ -110,18 +109,18 @@ def _look(
             counts[guesser, obeyed, "ranked"].add(*guessed[guesser], taken[obeyed])
         for siblings in DRAWN:
             rank, guesses = _drawn(text[:position], rows, siblings, chance)
-            counts["draft", "target", siblings].add_rank(rank, guesses)
+            counts["draft", "target", siblings].add(range(guesses), [0.0] * guesses, rank)
 
 
 def _drawn(
     text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
-) -> tuple[int | None, int]:
-    """The rank that `reject` accepts of so many drawn siblings, and how many there were."""
+) -> tuple[int, int]:
+    """The rank that `reject` accepts of drawn siblings, -1 for none, and how many there were."""
     model = TableModel(lambda tokens: rows["draft"], len(rows["draft"]))
     draft = TreeDraft(model, widths=(RANKS,), siblings=siblings)
     tree = draft.propose(Context.of(text), chance)
     path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
-    return (path[0] - 1 if path else None), tree.guesses
+    return (path[0] - 1 if path else -1), tree.guesses
 
 
 class _Counts:
@@ -129,34 +128,20 @@ class _Counts:
 
     def __init__(self) -> None:
         self.contexts = 0
-        self.seen = np.zeros((RANKS, len(EDGES) + 1))
-        self.taken = np.zeros((RANKS, len(EDGES) + 1))
+        self.seen, self.taken = np.zeros((2, RANKS, len(EDGES) + 1))
 
     def add(self, tokens: Sequence[int], gaps: Sequence[float], taken: int) -> None:
         """One position: what was guessed, best first, and what was taken."""
         self.contexts += 1
-        bins = np.searchsorted(EDGES, gaps, side="right")
-        for rank, (token, place) in enumerate(zip(tokens, bins, strict=True)):
-            self.seen[rank, place] += 1
-            self.taken[rank, place] += token == taken
-
-    def add_rank(self, rank: int | None, guesses: int) -> None:
-        """One position where gaps are not looked at."""
-        self.contexts += 1
-        self.seen[:guesses, 0] += 1
-        if rank is not None:
-            self.taken[rank, 0] += 1
+        at = range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
+        self.seen[at] += 1
+        self.taken[at] += np.array(tokens) == taken
 
     def table(self, *, binned: bool) -> dict:
         """The rates: per rank over all positions, and per bin drawn a little towards them."""
         (rates,) = monotone([self.taken.sum(1) / self.contexts])
-        found = {
-            "contexts": self.contexts,
-            "rates": [round(rate, 4) for rate in rates],
-            "edges": [],
-            "binned": [],
-        }
-        if binned:
-            drawn = (self.taken + PRIOR * np.array(rates)[:, None]) / (self.seen + PRIOR)
-            found |= {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}
-        return found
+        found = {"contexts": self.contexts, "rates": [round(rate, 4) for rate in rates]}
+        if not binned:
+            return found | {"edges": [], "binned": []}
+        drawn = (self.taken + PRIOR * np.array(rates)[:, None]) / (self.seen + PRIOR)
+        return found | {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}

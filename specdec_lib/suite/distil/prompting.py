@@ -16,11 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.suite.distil.requests import plain
+from specdec_lib.models.tokenizers import load_tokenizer
 from specdec_lib.suite.distil.text import TEXT, read_text
-from specdec_lib.suite.setup import load_target
+from specdec_lib.suite.distil.writing import Writer, plain
+from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import SPLITS, Prompt
 
 PER_SPLIT = 60
@@ -64,42 +67,32 @@ def chosen(domain: str, requests: Iterable[Request]) -> list[Prompt]:
 
     Requests of one origin file are of one split.  Raises ValueError if there are too few.
     """
-    found: dict[str, list[Request]] = {split: [] for split in SPLITS}
+    found: dict[str, list[Prompt]] = {split: [] for split in SPLITS}
     for one in sorted(set(requests), key=lambda one: _digest(one.name)):
-        found[SPLITS[int(_digest(one.origin or one.name), 16) % 2]].append(one)
+        split = SPLITS[int(_digest(one.origin or one.name), 16) % 2]
+        name, origin = f"{domain}/{one.name}", one.origin or "the target"
+        found[split].append(Prompt(name, one.text, domain, split, origin))
     for split, those in found.items():
         if len(those) < PER_SPLIT:
             raise ValueError(f"{PER_SPLIT} {split} {domain} prompts are wanted, got {len(those)}")
-    return [
-        Prompt(f"{domain}/{one.name}", one.text, domain, split, one.origin or "the target")
-        for split, those in found.items()
-        for one in those[:PER_SPLIT]
-    ]
+    return [one for those in found.values() for one in those[:PER_SPLIT]]
 
 
 def own_requests(text: Path) -> dict[str, list[Request]]:
     """Chat requests and word problems that the target writes for itself, none of them a request of
     the stored text.
     """
-    from tqdm import tqdm
-    from transformers import AutoTokenizer
-
-    from specdec_lib.suite.distil.writing import Writer
-    from specdec_lib.workload.ladder_files import target_folder
-
-    tokenizer = AutoTokenizer.from_pretrained(target_folder())
     found: dict[str, dict[str, Request]] = {"chat": {}, "math": {}}
     how = {"answer_tokens": 1, "temperature": TEMPERATURE, "domains": tuple(found)}
+    tokenizer = load_tokenizer(prepare_target())
     writer = Writer(load_target(), tokenizer, sequences=64, seed=SEED, **how)
     enough, written = 3 * PER_SPLIT, writer.write()
-    learnt = {plain(writer.request(one.ids, one.start)) for one in read_text(text)}
+    learnt = {plain(writer.request(one)) for one in read_text(text)}
     with tqdm(total=2 * enough, desc="requests", mininterval=5) as bar:
         while any(len(those) < enough for those in found.values()):
             one = next(written)
-            if one is None or len(found[one.domain]) >= enough:
-                continue
-            asked, those = writer.request(one.ids, one.start), found[one.domain]
-            new = plain(asked) not in learnt and plain(asked) not in those
+            asked, those = writer.request(one), found[one.domain]
+            new = len(those) < enough and plain(asked) not in learnt | those.keys()
             if new and FORMS[one.domain].fullmatch(asked):
                 those[plain(asked)] = Request(_digest(asked)[:8], asked, "")
                 bar.update()

@@ -1,4 +1,4 @@
-"""Writes index.html and provenance.js from the contents of a figure folder.
+"""`specdec gallery`: lay the figures out as one page, index.html in their folder.
 
 What differs from run to run stands in `provenance.js`, beside the page. In a clone that was never
 run there is neither that nor the script that interactive figures need: the page then links to
@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from specdec_lib.core.files import NOTEBOOKS, write_together
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, write_together
 from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
-from specdec_lib.suite.gallery.manifest import Manifest, Origin, read_manifest
-from specdec_lib.suite.notebook import Parameter, read_cells, read_introduction, read_parameters
+from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
+from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
 HERE = Path(__file__).parent
 UNDESCRIBED = Description("", "Not described in specdec_lib/suite/gallery/figures.toml yet.")
@@ -28,6 +29,16 @@ NEVER_RUN = (
     "These figures came with the code: none of the notebooks has been run in this folder. make"
     " figures runs them."
 )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Lay out a folder's figures; raises ValueError if the folder cannot be used."""
+    parser = Parser("gallery", __doc__.partition(": ")[2].partition("\n")[0], writes=None)
+    parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
+    folder = (parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()
+    if folder.exists():
+        check_writable(folder)
+    print(build(folder))
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
@@ -43,12 +54,12 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     chapters, runs, figures = [], {}, {}
     for notebook in chapters_of(notebooks):
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
-        chapter = _chapter(notebook, folder, manifest)
-        chapters.append(chapter)
+        names = figure_files(folder, notebook)
+        made = {name: _made_by(manifest, folder / name) for name in names}
+        chapters.append(_chapter(notebook, folder, names, made))
         if manifest:
             runs[notebook.stem] = _last_run(manifest)
-            for card in chapter["cards"]:
-                figures[card["name"]] = _facts(_origin(card["name"], folder, manifest))
+            figures |= {name: _facts(run) for name, run in made.items()}
     known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     # a script that sets one variable, so that it works from a file as well
@@ -85,11 +96,9 @@ def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
     environment = Environment(autoescape=True, **look)
     environment.filters["marked"] = marked
     html, style, script = (
-        (HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+        Markup((HERE / f"page.{kind}").read_text("utf-8")) for kind in ("html", "css", "js")
     )
-    return environment.from_string(html).render(
-        chapters=chapters, style=Markup(style), script=Markup(script)
-    )
+    return environment.from_string(html).render(chapters=chapters, style=style, script=script)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -105,32 +114,36 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
 
-def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> dict[str, object]:
+def _chapter(
+    notebook: Path,
+    folder: Path,
+    names: Mapping[str, set[str]],
+    made: Mapping[str, Manifest | None],
+) -> dict[str, object]:
     """A notebook and its figures, as page.html reads them; `link` leads from the page to it."""
     declared = read_parameters(notebook)
+    cards = [_card(folder / name, kinds, declared, made[name]) for name, kinds in names.items()]
     return {
         "name": notebook.stem,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
         "parameters": declared,
-        "cards": [
-            _card(folder / name, kinds, declared, _origin(name, folder, manifest))
-            for name, kinds in figure_files(folder, notebook).items()
-        ],
+        "cards": cards,
     }
 
 
 def _card(
-    figure: Path, kinds: set[str], declared: dict[str, Parameter], origin: Origin | None
+    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], made: Manifest | None
 ) -> dict[str, object]:
     """A figure; `changed` are parameters that differ from the notebook's own, with the values that
     made it.
     """
     words = descriptions().get(figure.name, UNDESCRIBED)
-    defaults = {name: ast.literal_eval(one.default) for name, one in declared.items()}
+    defaults = {name: ast.literal_eval(one["default"]) for name, one in declared.items()}
+    given = made.parameters.items() if made else ()
     changed = {
         name: repr(value)
-        for name, value in (origin.parameters if origin else {}).items()
+        for name, value in given
         if name not in defaults or defaults[name] != value
     }
     return {
@@ -139,24 +152,21 @@ def _card(
         "see": words.see,
         "files": kinds,
         "size": _size(figure.with_suffix(".png")),
-        "seed": changed.get("seed") or (declared["seed"].default if "seed" in declared else "none"),
+        "seed": changed.get("seed") or declared.get("seed", {"default": "none"})["default"],
         "changed": changed,
         "paper": comparison(words, figure.with_suffix(".csv")),
     }
 
 
-def _origin(name: str, folder: Path, manifest: Manifest | None) -> Origin | None:
-    """Where a figure comes from: where its table does, or without one its page."""
-    if manifest is None:
-        return None
-    return manifest.origin(folder / f"{name}.csv") or manifest.origin(folder / f"{name}.html")
+def _made_by(manifest: Manifest | None, figure: Path) -> Manifest | None:
+    """The run, if the figure's table or page is what it left there."""
+    files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
+    return manifest if manifest and any(map(manifest.wrote, files)) else None
 
 
 def _size(image: Path) -> tuple[int, int]:
-    """Width and height of a PNG, from its header; (0, 0) if it is none."""
+    """Width and height of a PNG, from its header; (0, 0) if there is none."""
     head = image.read_bytes()[:24] if image.exists() else b""
-    if head[:8] != b"\x89PNG\r\n\x1a\n" or len(head) < 24:
-        return 0, 0
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
 
 
@@ -171,34 +181,23 @@ def _last_run(manifest: Manifest) -> dict[str, object]:
     return {"said": words, "good": manifest.state == "finished", "error": manifest.error}
 
 
-def _facts(origin: Origin | None) -> list[tuple[str, str]]:
+def _facts(run: Manifest | None) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
-    if origin is None:
+    if run is None:
         return [("made", UNKNOWN)]
-    made, machine = origin.made, origin.made.machine
-    processors = f"{machine.processor} × {machine.processors}"
-    return [
-        ("profile", origin.profile),
-        ("made", made.date),
-        ("commit", made.commit[:12] + (", with uncommitted changes" if made.changed else "")),
-        ("machine", f"{processors}, {machine.system}, OMP_NUM_THREADS {machine.threads}"),
-        ("versions", ", ".join(f"{name} {one}" for name, one in made.versions.items())),
-    ]
+    made = run.made
+    told = (made.date, made.commit, made.machine, made.versions)
+    words = ("made", "commit", "machine", "versions")
+    return [("profile", run.profile), *zip(words, told, strict=True)]
 
 
 def _summary(runs: dict[str, dict[str, object]], notebooks: int) -> str:
     """What the page says at its top about the runs in this folder."""
+    if not runs:
+        return NEVER_RUN
     bad = ", ".join(sorted(name for name, run in runs.items() if not run["good"]))
+    unfinished = f" Not finished: {bad}; what stands there is from earlier, or in part."
     return (
-        NEVER_RUN
-        if not runs
-        else (
-            f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
-            " versions and commit of each figure."
-            + (
-                f" Not finished: {bad}; what stands there is from earlier, or in part."
-                if bad
-                else ""
-            )
-        )
+        f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
+        f" versions and commit of each figure.{unfinished if bad else ''}"
     )

@@ -27,16 +27,6 @@ class Description:
     paper: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A small table: headings, and rows of a label and a text per heading."""
-
-    source: str
-    caption: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 @functools.cache
 def descriptions() -> dict[str, Description]:
     """All figures' words by name."""
@@ -44,8 +34,9 @@ def descriptions() -> dict[str, Description]:
     return {name: Description(**entry) for name, entry in entries.items()}
 
 
-def comparison(description: Description, table: Path) -> Comparison | None:
-    """The paper's numbers beside ours, from a figure's CSV; a number that is not there is a dash.
+def comparison(description: Description, table: Path) -> dict[str, object] | None:
+    """The paper's numbers beside ours, from a figure's CSV, as a small table: its source, caption,
+    headings, and rows of a label and a text per heading; a number that is not there is a dash.
     None without a paper's number or a table.
     """
     import pandas as pd  # late: `--help` needs none
@@ -69,7 +60,8 @@ def comparison(description: Description, table: Path) -> Comparison | None:
             exact = {name: name == "paper" and published for name in columns}
             words = [_format(own[columns[name]], exact=one) for name, one in exact.items()]
             found.append((", ".join(rows.loc[at, paper["label"]]), *words))
-    return Comparison(paper["source"], paper["caption"], headings, tuple(found)) if found else None
+    about = {name: paper[name] for name in ("source", "caption")}
+    return about | {"headings": headings, "rows": tuple(found)} if found else None
 
 
 def _pick(wanted: Mapping, rows: "DataFrame") -> float:

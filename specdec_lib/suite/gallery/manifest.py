@@ -21,41 +21,28 @@ CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figure
 
 
 @dataclass(frozen=True)
-class Host:
-    """What a run ran on; `threads` is the setting, "unset" without one."""
-
-    system: str
-    processor: str
-    processors: int | None
-    threads: str
-
-
-@dataclass(frozen=True)
 class Made:
-    """When and where a run was made, of which commit; `changed` if tracked files differed."""
+    """When a run was made, of which commit, on which machine, with which versions."""
 
     date: str
     commit: str
-    changed: bool
-    machine: Host
-    versions: dict[str, str]
+    machine: str
+    versions: str
 
     @classmethod
     def now(cls) -> "Made":
         """Here, with this commit; files in figures/ may differ."""
         try:
-            commit, changed = _git("rev-parse", "HEAD"), bool(_git(*CHANGES))
+            commit = _git("rev-parse", "HEAD")[:12]
+            commit += ", with uncommitted changes" if _git(*CHANGES) else ""
         except (OSError, subprocess.SubprocessError):
-            commit, changed = "unknown", False
-        machine = Host(
-            f"{platform.system()} {platform.machine()}",
-            processor_name(),
-            os.cpu_count(),
-            os.environ.get("OMP_NUM_THREADS") or "unset",
-        )
+            commit = "unknown"
+        processors, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS") or "unset"
+        system = f"{platform.system()} {platform.machine()}"
+        machine = f"{processor_name()} × {processors}, {system}, OMP_NUM_THREADS {threads}"
+        versions = {"python": platform.python_version()} | {one: version(one) for one in PACKAGES}
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        versions = {name: version(name) for name in PACKAGES}
-        return cls(date, commit, changed, machine, {"python": platform.python_version()} | versions)
+        return cls(date, commit, machine, ", ".join(map(" ".join, versions.items())))
 
 
 def _git(*words: str) -> str:
@@ -65,36 +52,22 @@ def _git(*words: str) -> str:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where one figure file comes from: its digest, and the run that wrote it."""
-
-    digest: str
-    profile: str
-    parameters: dict[str, object]
-    made: Made
-
-
-@dataclass(frozen=True)
 class Manifest:
     """One run of one notebook.
 
-    values         every parameter as it was, `parameters` those that differ from the notebook's own
+    parameters     those that differ from the notebook's own
     fingerprint    a digest per thing that the run depends on
     state          "running" means interrupted, if no process runs it any more
     figures        the digest of each figure file that it wrote
-    older          files that an earlier run wrote and this one has not, with their origin
     """
 
-    notebook: str
     profile: str
     parameters: dict[str, object]
-    values: dict[str, object]
     fingerprint: dict[str, str]
     state: Literal["running", "finished", "failed"]
     made: Made
     seconds: float = 0.0
     figures: dict[str, str] = field(default_factory=dict)
-    older: dict[str, Origin] = field(default_factory=dict)
     error: str = ""
 
     def write(self, path: Path) -> None:
@@ -102,15 +75,9 @@ class Manifest:
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
         write_whole(path, (text + "\n").encode(errors="replace"))
 
-    def origins(self) -> dict[str, Origin]:
-        """Where each file comes from that this run or one before it wrote."""
-        run = self.profile, self.parameters, self.made
-        return self.older | {name: Origin(one, *run) for name, one in self.figures.items()}
-
-    def origin(self, path: Path) -> Origin | None:
-        """Where a figure file comes from; None if it is not what any known run wrote."""
-        found = self.origins().get(path.name)
-        return found if found and path.exists() and file_digest(path) == found.digest else None
+    def wrote(self, path: Path) -> bool:
+        """Whether a figure file is what this run left there."""
+        return path.exists() and self.figures.get(path.name) == file_digest(path)
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -1,19 +1,24 @@
-"""The closest flags of other engines for a setting, and what is lost in translation. Names as of
+"""`specdec hf`: the closest flags of other engines for a setting, and what is lost. Names as of
 transformers 5.23, vLLM 0.33 and SGLang 0.5.23, whose number of draft tokens counts the root. No
 engine has stages, cascades or match tables, and only SGLang has trees.
 """
 
 import json
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep.grid import Setting
+from specdec_lib.models.katz.model import Katz
 from specdec_lib.suite.hf.reduced import COPIES, MODEL, NONE, Reduced, reduce_draft
-from specdec_lib.suite.hf.settings import ModelEntry, model_entries
+from specdec_lib.suite.hf.settings import ModelEntry, build_setting, model_entries, parse_setting
 
 WINDOW = 10  # longest ending that is looked for where Max-Gram has no limit
 DEPTH = 18  # of SGLang's trie by default
@@ -36,6 +41,32 @@ class Flags:
     lost: tuple[str, ...]
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the flags of every engine; raises ValueError if the file is no exported setting."""
+    parser = Parser("hf", "translate an exported setting into other engines' flags")
+    parser.add_argument("file", type=Path, help="JSON that `export_setting` wrote")
+    given = parser.parse_args(arguments)
+
+    def stand_in(where: str, named: Mapping[str, object]) -> Katz | np.ndarray:
+        """An empty table in the place of each model and table, of which only the name counts."""
+        if "model" not in named:
+            return np.full(named["bigrams"], -1)
+        if named["model"] not in data.models:
+            raise ValueError(f"{where}: models has no {named['model']!r}")
+        size = data.models[named["model"]].vocabulary
+        return replace(Katz.fit([np.zeros(1, np.int64)], size), name=named["model"])
+
+    try:
+        data = parse_setting(given.file.read_text(encoding="utf-8"))
+        found = flags(build_setting(data, stand_in), data.models)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{given.file}: {error}") from error
+    for one in found:
+        print("\n  ".join((one.engine, *(one.line or "(no speculation)").splitlines())))
+        print(f"  sampling: {dict(one.sampling)}")
+        print("\n".join(f"  lost: {what}" for what in one.lost) or "  lost: nothing")
+
+
 @checked
 def flags(
     setting: Setting, models: Mapping[str, ModelEntry] | None = None
@@ -45,18 +76,19 @@ def flags(
     Raises ValueError if the draft is not the library's own.
     """
     plain, sampler = reduce_draft(setting.draft), setting.sampler
-    models = model_entries(setting.draft) if models is None else models
-    name = None if plain.model is None else plain.model.name
-    entry = ModelEntry("", 0, None) if name is None else models[name]
-    path, encodes = entry.source or f"PATH_OF_{name}", entry.kind == "Seq2SeqModel"
+    path, encodes = "", False
+    if plain.model is not None:
+        name = plain.model.name
+        entry = (models or model_entries(setting.draft))[name]
+        path, encodes = entry.source or f"PATH_OF_{name}", entry.kind == "Seq2SeqModel"
     vllm, sglang = _vllm(plain, path, sampled=sampler.temperature > 0), _sglang(plain, path)
     line = f"--speculative-config {shlex.quote(json.dumps(vllm))}" if vllm else ""
     words = " ".join(f"{name} {shlex.quote(str(value))}" for name, value in sglang.items())
+    copies = plain.kind == COPIES
     wide = f"matches of more than {WINDOW} tokens, by which the best of several copies is found"
-    flat = _lost(plain, setting, trees=False)
-    flat += _said((plain.kind == COPIES and plain.window is None, wide))
+    flat = _lost(plain, setting, trees=False) + _said((copies and plain.window is None, wide))
     shared = "copies from this text alone: the trie holds other requests' texts too"
-    branched = _lost(plain, setting, trees=True) + _said((plain.kind == COPIES, shared))
+    branched = _lost(plain, setting, trees=True) + _said((copies, shared))
     before = _said((encodes, "everything: the engine speculates for decoder-only models"))
     after = _said((plain.floor, f"the floor of {plain.floor:g}: there is no threshold"))
     request = {"temperature": 0.0} | _sampling(sampler)
@@ -70,9 +102,8 @@ def flags(
 def _transformers(
     plain: Reduced, path: str, sampler: Sampler, lost: tuple[str, ...], *, encodes: bool
 ) -> Flags:
-    sampling = {"do_sample": False}
-    if sampler.temperature > 0:
-        sampling = {"do_sample": True, "top_k": 0} | _sampling(sampler)
+    sampled = {"do_sample": True, "top_k": 0} | _sampling(sampler)
+    sampling = sampled if sampler.temperature > 0 else {"do_sample": False}
     options, given, assistant, before = {}, sampling, "", ""
     if plain.kind == MODEL:
         settings = {
@@ -81,14 +112,13 @@ def _transformers(
             "assistant_confidence_threshold": plain.floor,
         }
         options, assistant = {"assistant_model": path} | settings, "assistant_model=assistant, "
-        kind = "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM"
         before = (
-            f"assistant = {kind}.from_pretrained({path!r})\n"
-            f"assistant.generation_config.update({_spelled(settings)})\n"
+            f"assistant = AutoModelFor{'Seq2SeqLM' if encodes else 'CausalLM'}.from_pretrained"
+            f"({path!r})\nassistant.generation_config.update({_spelled(settings)})\n"
         )
         floor = f"a floor of {plain.floor:g} for the whole path: here it is for each token"
         lost += _said((plain.floor, floor))
-    if plain.kind == COPIES:
+    elif plain.kind == COPIES:
         window = plain.window or WINDOW
         options = {"prompt_lookup_num_tokens": plain.length, "max_matching_ngram_size": window}
         given = options | sampling
@@ -150,11 +180,8 @@ def _said(*words: tuple[object, str]) -> tuple[str, ...]:
 
 
 def _sampling(sampler: Sampler) -> dict[str, object]:
-    if sampler.temperature == 0:
-        return {}
-    top_k = {} if sampler.top_k is None else {"top_k": sampler.top_k}
-    top_p = {} if sampler.top_p == 1 else {"top_p": sampler.top_p}
-    return {"temperature": sampler.temperature} | top_k | top_p
+    usual, given = Sampler(), asdict(sampler) if sampler.temperature > 0 else {}
+    return {name: value for name, value in given.items() if value != getattr(usual, name)}
 
 
 def _spelled(options: Mapping[str, object]) -> str:

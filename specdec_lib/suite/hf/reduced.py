@@ -73,9 +73,8 @@ def reduce_draft(draft: Draft) -> Reduced:
         case StagedTree():
             return reduce_draft(draft.draft).without("the scout, which saves passes of the draft")
         case StagedChain():
-            drawn = draft.siblings in DRAWN
-            lost = ("the scout under which the draft decodes its chain",)
-            return Reduced(MODEL, draft.length, draft.model, drawn=drawn, lost=lost)
+            plain = ChainDraft(draft.model, draft.length, siblings=draft.siblings)
+            return reduce_draft(plain).without("the scout under which the draft decodes its chain")
         case Reviewed():
             return _reviewed(draft)
         case Relay():
@@ -93,9 +92,9 @@ def reduce_draft(draft: Draft) -> Reduced:
 
 def _tree(draft: TreeDraft) -> Reduced:
     length, width, guesses = _shape(draft)
-    how = {"drawn": draft.siblings in DRAWN, "floor": draft.floor, "others": guesses - length}
-    how["ranking"] = "" if draft.match == MatchTable() else draft.match.name
-    found = Reduced(MODEL, length, draft.model, width=width, **how)
+    ranking = "" if draft.match == MatchTable() else draft.match.name
+    how = {"drawn": draft.siblings in DRAWN, "floor": draft.floor, "ranking": ranking}
+    found = Reduced(MODEL, length, draft.model, width=width, others=guesses - length, **how)
     best = f"a tree of the {guesses} best guesses"
     lost = [f"the tree's shape: {guesses} guesses" if draft.budget is None else best]
     lost += ["siblings drawn without replacement"] if draft.siblings == "distinct" else []

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -37,7 +36,6 @@ DRAFTS = (
 )
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
-BIGRAMS = "bigrams"  # the name of Max-Gram's table among models given by name
 STRICT = ConfigDict(extra="forbid", strict=True)
 
 Find = Callable[[str, Mapping[str, object]], object]
@@ -81,10 +79,15 @@ def export_setting(setting: Setting) -> str:
     if setting.rule not in RULES.values():
         known = ", ".join(RULES)
         raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
-    library, rule = f"specdec {version('specdec')}", setting.rule.__name__
-    sampler, draft = _plain(setting.sampler), _plain(setting.draft)
-    models = model_entries(setting.draft)
-    data = ExportedSetting(1, library, setting.name, sampler, rule, draft, models)
+    data = ExportedSetting(
+        schema=1,
+        library=f"specdec {version('specdec')}",
+        name=setting.name,
+        sampler=_plain(setting.sampler),
+        rule=setting.rule.__name__,
+        draft=_plain(setting.draft),
+        models=model_entries(setting.draft),
+    )
     return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
@@ -104,29 +107,33 @@ def model_entries(draft: Draft) -> dict[str, ModelEntry]:
 
 
 @checked
-def import_setting(text: str, models: Ladder | Pair | Mapping[str, object]) -> Setting:
-    """The setting that `export_setting` wrote, with models of a ladder, a pair or a mapping by
-    name, with Max-Gram's table as `bigrams`.
+def import_setting(text: str, models: Ladder | Pair) -> Setting:
+    """The setting that `export_setting` wrote, with the models of a ladder or a pair.
 
     Raises ValueError naming the field if one is unknown, missing or of the wrong type, the schema
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    known = models
-    if not isinstance(models, Mapping):
-        own = (models.draft, models.target)
-        parts = own if isinstance(models, Pair) else (*models.models, models.katz)
-        known = {part.name: part for part in parts if part is not None}
-        known |= {BIGRAMS: models.max_gram.bigrams}
-    for name, entry in data.models.items():
-        one = known.get(name)
-        size = one.vocabulary if isinstance(one, LanguageModel) else None
-        if size != entry.vocabulary:
-            found = f"one with {size}" if name in known else f"there are {_listed(known)}"
-            origin = f"came from {entry.source}" if entry.source else f"was a {entry.kind}"
-            needs = f"a model {name!r} with {entry.vocabulary} tokens"
-            raise ValueError(f"models.{name}: the setting needs {needs}, {found}; it {origin}")
-    return build_setting(data, partial(_find, known))
+    own = (models.target, models.draft)
+    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
+    known = {part.name: part for part in parts if part is not None}
+    there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+
+    def find(where: str, named: Mapping[str, object]) -> object:
+        if "model" not in named:
+            table = models.max_gram.bigrams
+            if table is None or _digest(table) != named["sha256"]:
+                raise ValueError(f"{where}: these models have another table of bigrams, or none")
+            return table
+        name = named["model"]
+        entry = data.models.get(name)
+        if name not in known or entry is None or known[name].vocabulary != entry.vocabulary:
+            size = entry and entry.vocabulary
+            needs = f"a model {name!r} with {size} tokens, there are {there}"
+            raise ValueError(f"{where}: the setting needs {needs}")
+        return known[name]
+
+    return build_setting(data, find)
 
 
 def parse_setting(text: str) -> ExportedSetting:
@@ -180,23 +187,5 @@ def _build(value: object, where: str, find: Find) -> object:
         raise ValueError(f"{where}: {error}") from error
 
 
-def _find(known: Mapping[str, object], where: str, named: Mapping[str, object]) -> object:
-    if "model" in named:
-        if named["model"] not in known:
-            missing = f"there is no model {named['model']!r}"
-            raise ValueError(f"{where}: {missing}, there are {_listed(known)}")
-        return known[named["model"]]
-    table = known.get(BIGRAMS)
-    if not isinstance(table, np.ndarray) or _digest(table) != named["sha256"]:
-        found = f"one of {len(table)} tokens" if isinstance(table, np.ndarray) else repr(table)
-        needs = f"its table of {named['bigrams']} bigrams as models[{BIGRAMS!r}]"
-        raise ValueError(f"{where}: the setting needs {needs}, there is {found}, another content")
-    return table
-
-
 def _digest(table: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(table, np.int64).tobytes()).hexdigest()
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(str, names)) or "none"

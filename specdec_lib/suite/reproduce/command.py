@@ -2,10 +2,11 @@
 
 import argparse
 import dataclasses
+import functools
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
@@ -14,7 +15,6 @@ from pathlib import Path
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import (
     NOTEBOOKS,
-    REPOSITORY,
     check_writable,
     figures_folder,
     sweep_partial,
@@ -59,11 +59,6 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
         return _explain(runs, asked)
     if asked.check:
         return _check(runs, asked)
-    if folder == REPOSITORY / "figures" and (asked.set or asked.profile != "smoke"):
-        say(
-            "note: figures of other parameters replace those in figures/, which git tracks; --out"
-            " DIR puts them elsewhere"
-        )
     for place in (folder, folder / "runs"):
         check_writable(place)
     with only_process(folder / "runs"):
@@ -94,9 +89,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         raise ValueError(
             "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
         )
-    others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
-    if given.list and any(value != parser.get_default(name) for name, value in others.items()):
-        raise ValueError("--list runs nothing: it goes with --only, and with no other option")
     return given
 
 
@@ -120,13 +112,13 @@ def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path
 
 def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterator[Outcome]:
     """Each outcome as it comes, and a line about it."""
-    options = {"resume": not asked.fresh, "refresh": asked.refresh}
+    begin = functools.partial(run_notebook, resume=not asked.fresh, refresh=asked.refresh)
     placed = {f"[{number}/{len(runs)}]": run for number, run in enumerate(runs, 1)}
     if asked.jobs == 1:
-        options["bar"] = sys.stderr.isatty()
-        found = (run_notebook(run, place=place, **options) for place, run in placed.items())
+        bar = sys.stderr.isatty()
+        found = (begin(run, place=place, bar=bar) for place, run in placed.items())
     else:
-        found = _in_processes(placed, asked.jobs, options)
+        found = _in_processes(begin, placed, asked.jobs)
     for result in found:
         said = f"{result.state} after {result.seconds:.1f} s"
         if result.state == "unchanged":
@@ -136,22 +128,19 @@ def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterato
 
 
 def _in_processes(
-    placed: Mapping[str, NotebookRun], jobs: int, options: Mapping[str, bool]
+    begin: Callable[..., Outcome], placed: Mapping[str, NotebookRun], jobs: int
 ) -> Iterator[Outcome]:
     """Each run in a process of its own, since a working directory belongs to a process."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
     try:
-        futures = {
-            pool.submit(run_notebook, run, place=place, **options): run.name
-            for place, run in placed.items()
-        }
+        futures = {pool.submit(begin, run, place=place): run for place, run in placed.items()}
         for future in as_completed(futures):
             try:
                 yield future.result()
             except BrokenProcessPool:
-                error = "a process died, perhaps for want of memory; the same command tries again"
-                name = futures[future]
-                yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {error}")
+                name = futures[future].name
+                why = "a process died, perhaps for want of memory; the same command tries again"
+                yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {why}")
     except (KeyboardInterrupt, GeneratorExit):
         for process in active_children():  # Ctrl-C reaches them too, a signal to this one does not
             process.terminate()
@@ -203,8 +192,8 @@ def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
 
     both = (before, after)
     for name in sorted({path.name for one in both for path in one.glob(f"{number}_*.csv")}):
-        if missing := [one for one in both if not (one / name).exists()]:
-            yield f"{name} is only in {after if missing == [before] else before}"
+        if not all((one / name).exists() for one in both):
+            yield f"{name} is only in {before if (before / name).exists() else after}"
             continue
         look = {"dtype": str, "keep_default_na": False}
         old, new = (pd.read_csv(one / name, **look) for one in both)
@@ -214,12 +203,10 @@ def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
             yield f"{name}: {len(old)} rows became {len(new)}"
         else:
             for column in (column for column in old if not TIMED.search(column)):
-                if len(changed := old.index[old[column] != new[column]]):
-                    yield (
-                        f"{name}: {column} differs in {len(changed)} of {len(old)} rows, first in"
-                        f" row {changed[0] + 1}: {old[column][changed[0]]} became"
-                        f" {new[column][changed[0]]}"
-                    )
+                changed = old[column].compare(new[column])
+                for row, (was, now) in changed[:1].iterrows():
+                    where = f"differs in {len(changed)} of {len(old)} rows, first in row {row + 1}"
+                    yield f"{name}: {column} {where}: {was} became {now}"
 
 
 def _explain(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
@@ -234,5 +221,6 @@ def _list(paths: Sequence[Path]) -> int:
     for path in paths:
         print(path.stem)
         for name, one in read_parameters(path).items():
-            print(f"    {name}: {one.annotation} = {one.default}  {one.help}".rstrip())
+            default = f"{one['inferred_type_name']} = {one['default']}"
+            print(f"    {name}: {default}  {one['help']}".rstrip())
     return 0

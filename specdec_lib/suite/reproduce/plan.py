@@ -49,12 +49,6 @@ class NotebookRun:
         """The parameters that differ from the defaults, in words."""
         return ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
 
-    @property
-    def values(self) -> dict[str, object]:
-        """Every parameter as the run will have it."""
-        declared = read_parameters(self.notebook).items()
-        return {name: ast.literal_eval(one.default) for name, one in declared} | {**self.parameters}
-
     @functools.cached_property
     def fingerprint(self) -> dict[str, str]:
         """A hash of each thing that the run depends on, stored outputs not among them."""
@@ -69,17 +63,12 @@ class NotebookRun:
         if earlier is None:
             return "never run in this folder"
         if earlier.state != "finished":
-            failed = earlier.state == "failed"
-            return f"its last run {'failed' if failed else 'was interrupted'}"
+            return f"its last run {'failed' if earlier.state == 'failed' else 'was interrupted'}"
         known = earlier.fingerprint
         changed = [name for name, one in self.fingerprint.items() if known.get(name) != one]
         if changed:
             return f"changed since its last run: {', '.join(changed)}"
-        files = {self.figures / name: known for name, known in earlier.figures.items()}
-        gone = [path.name for path in files if not path.exists()]
-        if gone:
-            return f"missing: {', '.join(gone)}"
-        other = [path.name for path, known in files.items() if file_digest(path) != known]
+        other = [name for name in earlier.figures if not earlier.wrote(self.figures / name)]
         return f"not as the last run left it: {', '.join(other)}" if other else ""
 
 
@@ -87,14 +76,11 @@ class NotebookRun:
 def _surroundings() -> dict[str, str]:
     """A hash each of the library, the data and the lock."""
     library, data = REPOSITORY / "specdec_lib", REPOSITORY / "data"
-    unused = tuple(library / part for part in UNUSED)
-    code = (path for path in library.rglob("*.py") if not set(unused) & set(path.parents))
+    unused = {library / part for part in UNUSED}
+    code = (path for path in library.rglob("*.py") if unused.isdisjoint(path.parents))
     stored = (path for path in data.rglob("*") if data / "cache" not in path.parents)
-    return {
-        "library": _contents(code),
-        "data": _contents(stored),
-        "lock": _contents([REPOSITORY / "requirements.lock"]),
-    }
+    parts = {"library": code, "data": stored, "lock": [REPOSITORY / "requirements.lock"]}
+    return {name: _contents(paths) for name, paths in parts.items()}
 
 
 def _contents(paths: Iterable[Path]) -> str:
@@ -136,23 +122,20 @@ def plan_runs(
     given = dict(map(_split, settings))
     if len(given) < len(settings):
         raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
-    declared = {
-        path: {name: one.annotation for name, one in read_parameters(path).items()}
-        for path in notebooks
-    }
+    declared = {path: read_parameters(path) for path in notebooks}
     allowed = sorted({name for known in declared.values() for name in known})
-    if strangers := [name for name in given if name not in allowed]:
-        near = difflib.get_close_matches(strangers[0], allowed, n=1)
-        meant = f" (is {near[0]!r} meant?)" if near else ""
-        raise ValueError(
-            f"no chosen notebook has a parameter {strangers[0]!r}{meant}; there are"
-            f" {', '.join(allowed) or 'none'}"
-        )
+    for name in given:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, n=1)
+            meant = f" (is {near[0]!r} meant?)" if near else ""
+            there = f"there are {', '.join(allowed) or 'none'}"
+            raise ValueError(f"no chosen notebook has a parameter {name!r}{meant}; {there}")
     runs = []
     for path, known in declared.items():
-        values = _profile_values(path, known, profile)
+        annotations = {name: one["inferred_type_name"] for name, one in known.items()}
+        values = _profile_values(path, annotations, profile)
         for name in (name for name in given if name in known):
-            values[name] = parse_value(name, given[name], known[name], path)
+            values[name] = parse_value(name, given[name], annotations[name], path)
         runs.append(NotebookRun(path, figures, profile, values))
     return runs
 
@@ -180,10 +163,10 @@ def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object
     return value
 
 
-def _profile_values(notebook: Path, declared: Mapping[str, str], profile: str) -> dict[str, object]:
+def _profile_values(
+    notebook: Path, annotations: Mapping[str, str], profile: str
+) -> dict[str, object]:
     """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full.
-
-    declared    the annotations of the notebook's parameters
     Raises ValueError for a file that is missing or unreadable, or an entry that the notebook does
     not declare so.
     """
@@ -195,16 +178,13 @@ def _profile_values(notebook: Path, declared: Mapping[str, str], profile: str) -
     try:
         values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
     except (OSError, yaml.YAMLError) as problem:
-        raise ValueError(
-            f"the profile {profile} of {notebook.stem} cannot be read: {problem}"
-        ) from problem
-    if not isinstance(values, dict) or not values.keys() <= declared.keys():
-        raise ValueError(
-            f"{source} sets parameters of {notebook.stem}, {', '.join(declared) or 'none'}; got"
-            f" {values!r}"
-        )
+        why = f"the profile {profile} of {notebook.stem} cannot be read: {problem}"
+        raise ValueError(why) from problem
+    if not isinstance(values, dict) or not values.keys() <= annotations.keys():
+        known = ", ".join(annotations) or "none"
+        raise ValueError(f"{source} sets parameters of {notebook.stem}, {known}; got {values!r}")
     for name, value in values.items():
-        check_value(name, value, declared[name], notebook)
+        check_value(name, value, annotations[name], notebook)
     return values
 
 
@@ -214,18 +194,16 @@ def check_value(name: str, value: object, annotation: str, notebook: Path) -> No
     """
     from pydantic import TypeAdapter
 
+    said = f"{notebook.stem} declares {name}: {annotation}"
     try:
         if annotation == "None":
             raise TypeError("no annotation")
-        kind = eval(annotation, {"__builtins__": {}}, KINDS)
-        TypeAdapter(kind).validate_python(value, strict=True)
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # as a manifest holds it
+        kind = TypeAdapter(eval(annotation, {"__builtins__": {}}, KINDS))
     except (NameError, SyntaxError, TypeError, AttributeError) as problem:
-        raise ValueError(
-            "a parameter is an int, float, str, bool, or a list or dict of them; "
-            f"{notebook.stem} declares {name}: {annotation}"
-        ) from problem
-    except ValueError as problem:  # pydantic's is one
-        raise ValueError(
-            f"{notebook.stem} declares {name}: {annotation}, got {shorten(repr(value))}"
-        ) from problem
+        kinds = "an int, float, str, bool, or a list or dict of them"
+        raise ValueError(f"a parameter is {kinds}; {said}") from problem
+    try:
+        kind.validate_python(value, strict=True)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # as a manifest holds it
+    except (ValueError, TypeError) as problem:  # pydantic's is the first
+        raise ValueError(f"{said}, got {shorten(repr(value))}") from problem

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from specdec_lib.core.files import file_digest, partial
+from specdec_lib.core.files import file_digest
 from specdec_lib.suite.gallery.manifest import Made, Manifest, read_manifest
 from specdec_lib.suite.notebook import as_template
 from specdec_lib.suite.reproduce.plan import NotebookRun
@@ -63,55 +63,38 @@ def run_notebook(
     place      said when it begins, such as "[3/6]"
     bar        whether a bar over its cells is drawn
     """
-    earlier = read_manifest(run.manifest)
-    if resume and not refresh and earlier and not run.why():
+    if resume and not refresh and not run.why():
+        earlier = read_manifest(run.manifest)
         return Outcome(run.name, "unchanged", earlier.seconds, tuple(earlier.figures))
     if place:
         say(f"{place} {run.name} …")
     clock = time.monotonic()
     try:
-        result = _execute(run, _begin_manifest(run, earlier), bar=bar)
+        result = _execute(run, bar=bar)
         if refresh and result.state == "finished":
             store_outputs(run.kept, run.notebook)
     except (OSError, ValueError) as problem:  # a full disk, or outputs too large to store
-        error = explain_failure(problem, run.notebook, run.kept, run.given)
+        error = explain_failure(problem, run)
         return Outcome(run.name, "failed", round(time.monotonic() - clock, 1), (), error)
     return result
 
 
-def _begin_manifest(run: NotebookRun, earlier: Manifest | None) -> Manifest:
-    """Write the manifest of a run that is about to begin, so that a killed run is known as one."""
+def _execute(run: NotebookRun, *, bar: bool) -> Outcome:
+    """Run a notebook between two manifests: the first lets a killed run be known as one, and has
+    the fingerprint of the notebook as it is now, which may be edited meanwhile.
+    """
     run.kept.parent.mkdir(parents=True, exist_ok=True)
-    begun = Manifest(
-        notebook=run.notebook.name,
-        profile=run.profile,
-        parameters=dict(run.parameters),
-        values=run.values,
-        fingerprint=run.fingerprint,  # of the notebook as it is now; it may be edited meanwhile
-        state="running",
-        made=Made.now(),
-        older=earlier.origins() if earlier else {},
-    )
+    made, parameters = Made.now(), dict(run.parameters)
+    begun = Manifest(run.profile, parameters, run.fingerprint, "running", made)
     begun.write(run.manifest)
-    return begun
-
-
-def _execute(run: NotebookRun, begun: Manifest, *, bar: bool) -> Outcome:
     before, clock = _figure_files(run), time.monotonic()
     error = _papermill(run, bar=bar)
-    after = _figure_files(run)
+    after, seconds = _figure_files(run), round(time.monotonic() - clock, 1)
     figures = {path.name: file_digest(path) for path in after if after[path] != before.get(path)}
-    older = {name: one for name, one in begun.older.items() if error and name not in figures}
-    ended = dataclasses.replace(
-        begun,
-        state="failed" if error else "finished",
-        seconds=round(time.monotonic() - clock, 1),
-        figures=figures,
-        older=older,
-        error=error,
-    )
-    ended.write(run.manifest)
-    return Outcome(run.name, ended.state, ended.seconds, tuple(figures), error)
+    state = "failed" if error else "finished"
+    ended = {"state": state, "seconds": seconds, "figures": figures, "error": error}
+    dataclasses.replace(begun, **ended).write(run.manifest)
+    return Outcome(run.name, state, seconds, tuple(figures), error)
 
 
 def _papermill(run: NotebookRun, *, bar: bool) -> str:
@@ -128,10 +111,10 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
         "JUPYTER_PREFER_ENV_PATH": "1",  # this interpreter's kernel, not another one's
     }
     try:
-        with _environment(variables), _kept_whole(run) as unfinished:
+        with _environment(variables):
             papermill.execute_notebook(
                 as_template(run.notebook),
-                as_template(unfinished),
+                as_template(run.kept),
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
                 progress_bar={"leave": False, "desc": run.name} if bar else False,
@@ -143,22 +126,8 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
                 config=Config({"KernelManager": {"transport_encryption": "auto"}}),
             )
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
-        return explain_failure(problem, run.notebook, run.kept, run.given)  # or the kernel died
+        return explain_failure(problem, run)  # of a cell, or the kernel died
     return ""
-
-
-@contextlib.contextmanager
-def _kept_whole(run: NotebookRun) -> Iterator[Path]:
-    """Where the executed notebook is written meanwhile; at the end it gets its own name."""
-    unfinished = partial(run.kept, ".ipynb")
-    try:
-        yield unfinished
-    except OSError:  # a full disk: what an earlier run kept is worth more
-        unfinished.unlink(missing_ok=True)
-        raise
-    finally:
-        if unfinished.exists():
-            unfinished.replace(run.kept)
 
 
 @contextlib.contextmanager
@@ -182,38 +151,34 @@ def _figure_files(run: NotebookRun) -> dict[Path, tuple[int, int]]:
     return {path: (one.st_ino, one.st_mtime_ns) for path, one in found.items()}
 
 
-def explain_failure(problem: Exception, notebook: Path, kept: Path, parameters: str) -> str:
-    """The notebook, the cell, the reason, the parameters and the end of the traceback, as lines.
-
-    kept    the executed notebook as far as it came; it may be missing or cut off
-    """
+def explain_failure(problem: Exception, run: NotebookRun) -> str:
+    """The notebook, the cell, the reason, the parameters and the end of the traceback, as lines."""
     reason, trace = f"{type(problem).__name__}: {problem}", []
     if "ename" in vars(problem):  # papermill's error with the kernel's own exception
         reason = f"{problem.ename}: {problem.evalue}"
         trace = COLOURS.sub("", "\n".join(problem.traceback)).splitlines()
     lines = [
-        f"{notebook.name}{_failed_cell(kept)}: {reason.strip().splitlines()[0]}",
-        f"    parameters: {f'{parameters}; the rest' if parameters else 'all'} as in the notebook",
+        f"{run.notebook.name}{_failed_cell(run.kept)}: {reason.strip().splitlines()[0]}",
+        f"    parameters: {f'{run.given}; the rest' if run.given else 'all'} as in the notebook",
         *[f"    | {line}" for line in trace if line.strip(" -")][-TRACEBACK_LINES:],
-        f"    the run is kept in {kept}" if kept.exists() else "    nothing of the run was kept",
+        f"    the run is kept in {run.kept}" if run.kept.exists() else "    nothing was kept",
     ]
     return "\n".join(lines)
 
 
 def _failed_cell(kept: Path) -> str:
-    """The code cell that failed or was running: its number, its count and its first line."""
+    """The code cell that failed or was running: its number, its count and its first line; "" if the
+    executed notebook is missing or cut off.
+    """
     try:
-        cells = [
-            cell
-            for cell in json.loads(kept.read_text(encoding="utf-8"))["cells"]
-            if cell["cell_type"] == "code"
-            and "injected-parameters" not in cell["metadata"].get("tags", [])
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
+        found = json.loads(kept.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError):
         return ""
-    for number, cell in enumerate(cells, 1):
+    code = [cell for cell in found if cell["cell_type"] == "code"]
+    code = [one for one in code if "injected-parameters" not in one["metadata"].get("tags", [])]
+    for number, cell in enumerate(code, 1):
         if cell["metadata"].get("papermill", {}).get("status") in ("running", "failed"):
             first = next(filter(str.strip, "".join(cell["source"]).splitlines()), "").strip()
             count = cell.get("execution_count") or " "
-            return f", code cell {number} of {len(cells)} (In [{count}]), which begins {first!r}"
+            return f", code cell {number} of {len(code)} (In [{count}]), which begins {first!r}"
     return ""

@@ -35,44 +35,35 @@ def format_notebook(notebook: dict) -> str:
     A figure's numbers and a table's cells would otherwise take a line each, most of it indentation.
     """
     notebook, filling = copy.deepcopy(notebook), {}
-    bundles = (
-        output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", ())
-    )
-    for data in bundles:
+    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
+    for data in (output.get("data", {}) for output in outputs):
         for kind in (kind for kind in data if kind == HTML or isinstance(data[kind], dict)):
-            name = uuid.uuid4().hex  # a hole, filled in below
-            look = {"ensure_ascii": False, "separators": (",", ":")}
-            filling[f'"{name}"'], data[kind] = json.dumps(data[kind], **look), name
+            hole = uuid.uuid4().hex  # filled in below
+            filling[f'"{hole}"'] = json.dumps(data[kind], ensure_ascii=False, separators=(",", ":"))
+            data[kind] = hole
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    return re.sub("|".join(filling), lambda hole: filling[hole[0]], text) if filling else text
+    for hole, content in filling.items():
+        text = text.replace(hole, content)
+    return text
 
 
 def without_run(executed: dict) -> dict:
-    """A notebook's JSON without metadata, timings and versions of its run, and without views of
-    widgets that are gone; their images stay.
+    """A notebook's JSON without metadata, timings and versions of its run, addresses of objects,
+    and views of widgets that are gone; their images stay.
     """
     notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags")
         cell["metadata"] = {"tags": tags} if tags else {}
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if data.pop(WIDGET, None) is not None and IMAGE not in data:
+                data.clear()
+            output.get("metadata", {}).clear()
+            if text := data.get("text/plain"):
+                lines = [text] if isinstance(text, str) else text
+                data["text/plain"] = [ADDRESS.sub("", line) for line in lines]
         if cell["cell_type"] == "code":
-            shown = (
-                output
-                for output in cell["outputs"]
-                if WIDGET not in output.get("data", {}) or IMAGE in output["data"]
-            )
-            cell["outputs"] = [_without_traces(output) for output in shown]
+            cell["outputs"] = [one for one in cell["outputs"] if one.get("data", True)]
     return notebook
-
-
-def _without_traces(output: dict) -> dict:
-    """An output without widget view, metadata and the addresses of objects."""
-    output.get("metadata", {}).clear()
-    data = output.get("data", {})
-    data.pop(WIDGET, None)
-    if text := data.get("text/plain"):
-        lines = [text] if isinstance(text, str) else text
-        cleaned = [ADDRESS.sub("", line) for line in lines]
-        data["text/plain"] = cleaned[0] if isinstance(text, str) else cleaned
-    return output
