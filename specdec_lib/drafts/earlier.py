@@ -1,4 +1,4 @@
-"""Copies from earlier answers: one suffix automaton of all that was generated in this process.
+"""Copies from earlier answers: a memory of all that was generated in this process.
 
 Source: Hu et al. 2024 (SAM decoding) and Oliaro et al. 2024 (SuffixDecoding) keep such a memory;
 ours lies beside Max-Gram, which reads the present text.
@@ -11,25 +11,23 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.tree import TokenTree, check_size
-from specdec_lib.drafts.max_gram import DECAY
-from specdec_lib.drafts.suffixes import START, Automaton
+from specdec_lib.drafts.max_gram import DECAY, as_text, find_ending
 
 SOURCE = "earlier answer"
 WINDOW = 32  # tokens of a context's end that are looked up, at most
-MOST_TOKENS = 100_000  # some 60 MB; then the older half is forgotten
+MOST_TOKENS = 100_000  # that are remembered
+END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on into the next
 
 
 class AnswerMemory:
-    """The generated tokens of earlier contexts; copies and pickles of it start empty.
+    """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
+    of it start empty.
 
     An answer is added when a context with another prompt, or without a generated token, is seen.
     """
 
     def __init__(self) -> None:
-        self._answers: list[tuple[int, ...]] = []
-        self._text: list[int] = []
-        self._automaton = Automaton()
-        self._open: Context | None = None
+        self._text, self._open = "", None
 
     def __reduce__(self) -> tuple[type["AnswerMemory"], tuple[()]]:
         return AnswerMemory, ()
@@ -39,44 +37,15 @@ class AnswerMemory:
         """At most `length` tokens after the first place in an earlier answer where the longest
         ending of this context stood; none where fewer than `least` tokens match.
         """
-        self._follow(context)
-        matches = self._automaton.walk((START, 0), context.tokens[-WINDOW:])
-        state, matched = matches[-1]
-        if matched < least:
+        before, self._open = self._open, context
+        if before is not None and (not context.generated or context.prompt != before.prompt):
+            answer = as_text(before.generated)
+            self._text = (self._text + answer + END[: len(answer)])[-MOST_TOKENS:]
+        ending = as_text(context.tokens[-WINDOW:])
+        end = find_ending(ending, self._text, window=WINDOW, least=least)
+        if end is None:
             return ()
-        start = self._automaton.ends[state]
-        copied = self._text[start : start + length]
-        ends = (place for place, token in enumerate(copied) if token < 0)
-        return tuple(copied[: next(ends, len(copied))])
-
-    def _follow(self, context: Context) -> None:
-        before = self._open
-        if before is not None and (
-            context.prompt_tokens == len(context) or context.prompt != before.prompt
-        ):
-            self._add(before.generated)
-        self._open = context
-
-    def _add(self, answer: tuple[int, ...]) -> None:
-        if not answer:
-            return
-        self._answers.append(answer)
-        if len(self._text) + len(answer) < MOST_TOKENS:
-            return self._append(answer)
-        kept, size = [], 0
-        for one in reversed(self._answers):
-            size += len(one) + 1
-            if size > MOST_TOKENS // 2:
-                break
-            kept.append(one)
-        self._answers, self._text, self._automaton = kept[::-1], [], Automaton()
-        for one in self._answers:
-            self._append(one)
-
-    def _append(self, answer: tuple[int, ...]) -> None:
-        ended = (*answer, -1 - len(self._text))  # no token, and never the same: no match crosses it
-        self._text.extend(ended)
-        self._automaton.extend(ended)
+        return tuple(map(ord, self._text[end : end + length].partition(END)[0]))
 
 
 @checked
