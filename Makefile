@@ -48,6 +48,7 @@ measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, in dat
 	$(SPECDEC) measure cascades
 	$(SPECDEC) measure walltime
 	$(SPECDEC) measure verifiers
+	$(SPECDEC) measure learning
 
 bench: $(TARGET) ## speed against what a user would pick instead, in data/measured; hours, and goes on where it was stopped; fewer with ARGS="--limit 5 5 2 --others 2 --settings 6 --threads 1" (SMOKE=1: minutes, nothing kept)
 	$(SPECDEC) bench $(if $(SMOKE),--smoke) $(ARGS)

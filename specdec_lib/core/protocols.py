@@ -131,6 +131,15 @@ class Draft(Protocol):
         ...
 
 
+@runtime_checkable
+class Learner(Protocol):
+    """A draft that learns from every verified tree, whichever draft it stands in."""
+
+    def learn(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]) -> None:
+        """Take in the target's logits after each node, before the next round."""
+        ...
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a rule decides about a tree.

@@ -77,8 +77,8 @@ class MaxGram:
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
-        text, given = _as_text(context.tokens), context.prompt_tokens
-        first = text[:given] if context.source is None else _as_text(context.source)
+        text, given = as_text(context.tokens), context.prompt_tokens
+        first = text[:given] if context.source is None else as_text(context.source)
         for origin, region in ((PROMPT, first), (GENERATION, text[given:])):
             end = find_ending(text, region[:-1], window=self.window, least=self.least)
             if end is not None:
@@ -111,6 +111,6 @@ def find_ending(text: str, region: str, *, window: int | None, least: int) -> in
     return region.index(text[-size:]) + size if size >= least else None
 
 
-def _as_text(tokens: Sequence[int]) -> str:
+def as_text(tokens: Sequence[int]) -> str:
     """The tokens as characters, because strings are searched fast."""
     return "".join(map(chr, tokens))

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode.parts import models_in, vocabularies_in
+from specdec_lib.core.decode.parts import learners_in, models_in, vocabularies_in
 from specdec_lib.core.kinds import Within, checked, shown
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule, SourceReader, Usage
+from specdec_lib.core.protocols import Draft, LanguageModel, Learner, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
@@ -135,7 +135,8 @@ def rounds(
     """
     context = check_arguments(target, draft, prompt)
     stops = _checked_stops(stop_tokens, target)
-    run = _Run(target, draft, chance, rule, stops, models_in(target, draft))
+    parts = models_in(target, draft), learners_in(draft)
+    run = _Run(target, draft, chance, rule, stops, *parts)
     return run.rounds(context, max_new_tokens)
 
 
@@ -201,6 +202,7 @@ class _Run:
     rule: Rule
     stops: frozenset[int]
     models: Mapping[str, LanguageModel]
+    learners: tuple[Learner, ...]
 
     def rounds(self, context: Context, left: int) -> Iterator[tuple[Round, str | None]]:
         """The rounds after `context` until `left` tokens are emitted, and why the last one ends."""
@@ -224,7 +226,10 @@ class _Run:
         if not isinstance(proposed, TokenTree):
             raise ValueError(f"a draft proposes a TokenTree, got {shown(proposed)}")
         tree = proposed.cut(room - 1)
-        verdict = self.rule(tree, self.target.score(context, tree), self.chance)
+        logits = self.target.score(context, tree)
+        verdict = self.rule(tree, logits, self.chance)
+        for learner in self.learners:
+            learner.learn(tree, logits)
         last = verdict.path[-1] if verdict.path else ROOT
         emitted = (*tree.path_tokens(last), verdict.bonus)[:room]
         sources = (*(tree.sources[node] for node in verdict.path), BONUS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from types import NoneType
 
-from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel
+from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel, Learner
 from specdec_lib.core.tree import MatchTable, Shape
 
 PLAIN = (int, float, str, NoneType, MatchTable, Shape)
@@ -38,6 +38,12 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
         if isinstance(model, LanguageModel) and found.setdefault(model.name, model) is not model:
             raise ValueError(f"two models are called {model.name!r}; give them different names")
     return found
+
+
+def learners_in(draft: Draft) -> tuple[Learner, ...]:
+    """Every draft among `parts_of` this one that learns, once."""
+    found = {id(part): part for part in parts_of(draft) if isinstance(part, Learner)}
+    return tuple(found.values())
 
 
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:

@@ -1,0 +1,74 @@
+"""Copies from earlier answers: a memory of all that was generated in this process.
+
+Source: Hu et al. 2024 (SAM decoding) and Oliaro et al. 2024 (SuffixDecoding) keep such a memory;
+ours lies beside Max-Gram, which reads the present text.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.locking import in_turn
+from specdec_lib.core.tree import Count, TokenTree
+from specdec_lib.drafts.max_gram import DECAY, as_text, find_ending
+
+SOURCE = "earlier answer"
+WINDOW = 32  # tokens of a context's end that are looked up, at most
+MOST_TOKENS = 100_000  # that are remembered
+END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on into the next
+
+
+class AnswerMemory:
+    """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
+    of it start empty.
+
+    An answer is added when a context with another prompt, or without a generated token, is seen.
+    """
+
+    def __init__(self) -> None:
+        self._text, self._open = "", None
+
+    def __reduce__(self) -> tuple[type["AnswerMemory"], tuple[()]]:
+        return AnswerMemory, ()
+
+    @in_turn
+    def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
+        """At most `length` tokens after the first place in an earlier answer where the longest
+        ending of this context stood; none where fewer than `least` tokens match.
+        """
+        before, self._open = self._open, context
+        if before is not None and (not context.generated or context.prompt != before.prompt):
+            answer = as_text(before.generated)
+            self._text = (self._text + answer + END[: len(answer)])[-MOST_TOKENS:]
+        ending = as_text(context.tokens[-WINDOW:])
+        end = find_ending(ending, self._text, window=WINDOW, least=least)
+        if end is None:
+            return ()
+        return tuple(map(ord, self._text[end : end + length].partition(END)[0]))
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class EarlierAnswers:
+    """A chain copied from what was generated for earlier prompts.
+
+    length    tokens in the chain, at most
+    least     tokens that must match, at least
+    memory    the earlier answers; copies made by `dataclasses.replace` share it
+
+    Its guesses depend on what was decoded before, and no output does: rounds are counted on one
+    order of prompts.
+    """
+
+    length: Count = 8
+    least: Annotated[int, Within(1, WINDOW)] = 3
+    memory: AnswerMemory = field(default_factory=AnswerMemory, kw_only=True, repr=False)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The chain, or the root alone where too little matches."""
+        tokens = self.memory.find(context, self.least, self.length)
+        scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
+        nodes = range(len(tokens))
+        return TokenTree.rooted(context).grown(tokens, nodes, source=SOURCE, scores=scores)

@@ -1,0 +1,118 @@
+"""Token Recycling: the target's own runners-up, kept from every verified node, make the next tree.
+
+Source: Luo et al. 2024 (Turning trash into treasure). Where we differ: the tree is grown best-first
+by the kept probabilities (theirs has one fixed shape), under the shared noise where tokens are
+sampled.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import checked
+from specdec_lib.core.locking import in_turn
+from specdec_lib.core.tree import Count, MatchTable, TokenTree, leading
+from specdec_lib.drafts.trees.growing import Share
+from specdec_lib.drafts.trees.slots import Child, grow_best
+
+KEPT = 8  # successors per token
+SOURCE = "recycled"
+UNKNOWN = -1
+
+
+class Successors:
+    """Per token the likeliest next tokens of the target, where it last read that token; copies and
+    pickles of it start empty.
+
+    tokens       [vocab, kept], likeliest first; −1 where the target has not read the token
+    log_probs    [vocab, kept], natural logarithm, at temperature 1
+    """
+
+    def __init__(self) -> None:
+        self.tokens = np.empty((0, KEPT), np.int64)
+        self.log_probs = np.empty((0, KEPT), np.float32)
+
+    def __reduce__(self) -> tuple[type["Successors"], tuple[()]]:
+        return Successors, ()
+
+    @in_turn
+    def keep(self, tokens: tuple[int, ...], logits: Float[Tensor, "nodes vocab"]) -> None:
+        """Replace what is known after these tokens; of equal ones the last node's counts."""
+        vocabulary = logits.shape[-1]
+        if not len(self.tokens):
+            self.tokens = np.full((vocabulary, KEPT), UNKNOWN, np.int64)
+            self.log_probs = np.full((vocabulary, KEPT), -np.inf, np.float32)
+        best = torch.topk(logits.float(), min(KEPT, vocabulary))
+        log_probs = best.values - logits.float().logsumexp(-1, keepdim=True)
+        last = {token: node for node, token in enumerate(tokens)}
+        known, nodes, width = list(last), list(last.values()), best.indices.shape[-1]
+        self.tokens[known, :width] = best.indices.cpu().numpy()[nodes]
+        self.log_probs[known, :width] = log_probs.cpu().numpy()[nodes]
+
+    @in_turn
+    def after(self, token: int) -> tuple[list[int], list[float]]:
+        """Likeliest next tokens and their log-probabilities; none for a token not read yet."""
+        if token >= len(self.tokens) or self.tokens[token, 0] == UNKNOWN:
+            return [], []
+        known = self.tokens[token] != UNKNOWN
+        return self.tokens[token, known].tolist(), self.log_probs[token, known].tolist()
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class TokenRecycling:
+    """A best-first tree of what the target held likely after each token when it last read it.
+
+    budget        guesses in all
+    depth         deepest guess
+    floor         lowest score of a guess, in [0, 1]
+    match         turns ranks and gaps into scores where tokens are sampled
+    successors    what was learnt; copies made by `dataclasses.replace` share it
+
+    It learns in every round of `decode`, so its trees depend on what was decoded before, and no
+    output does: rounds are counted on one order of prompts.
+    """
+
+    budget: Count = 16
+    depth: Count = 6
+    floor: Share = 0.0
+    match: MatchTable = MatchTable()
+    successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The tree of known successors; the root alone where nothing is known after its token."""
+
+        def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
+            return {
+                node: self._children(tree.tokens[node], tree.position(node) + 1, chance)
+                for node in widths
+            }
+
+        sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
+        return grow_best(TokenTree.rooted(context), expand, **sizes)
+
+    def learn(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]) -> None:
+        """Keep the target's likeliest tokens after every node, accepted or not."""
+        self.successors.keep(tree.tokens, target_logits)
+
+    def _children(self, token: int, position: int, chance: Chance) -> list[Child]:
+        tokens, log_probs = self.successors.after(token)
+        if not tokens:
+            return []
+        temperature = chance.sampler.temperature
+        if temperature == 0:
+            factors = np.exp(log_probs).tolist()
+        else:
+            noisy = np.array(log_probs) / temperature + chance.noise(position, tokens)
+            order = np.argsort(-noisy, kind="stable")
+            gaps = (noisy[order[0]] - noisy[order]).tolist()
+            tokens, gaps = leading([tokens[place] for place in order], gaps, len(order))
+            factors = [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
+        return [
+            Child(one, factor, None, SOURCE) for one, factor in zip(tokens, factors, strict=True)
+        ]

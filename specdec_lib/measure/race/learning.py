@@ -1,0 +1,114 @@
+"""`specdec measure learning`: drafts without a network, and those that learn while they decode, by
+the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
+where nothing else runs.
+
+Each draft begins every domain with an empty memory and reads its prompts in one order, so it knows
+the answers to the prompts before, and no other.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
+from specdec_lib.drafts.earlier import EarlierAnswers
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.recycling import TokenRecycling
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
+from specdec_lib.measure.race.families import with_int8_drafts
+from specdec_lib.measure.race.harness import WARM_UP, Timing, race_prompts, target_texts
+from specdec_lib.measure.race.table import ALL
+from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
+
+PLACE = DATA / "measured" / "learning.csv"
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
+TOKENS = 128  # new ones per prompt, at most
+COLUMNS = "sampling domain prompt draft tokens rounds seconds repetition load".split()
+
+
+def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
+    """Plain decoding; copies, recycled tokens, earlier answers and the draft model's tree alone;
+    and what each adds to another one.
+    """
+    copies, earlier = MaxGram(None, 8, least=2), EarlierAnswers(8, least=3)
+    match = ladder.match("draft", sampler)
+    tree = TreeDraft(ladder.draft, budget=6, depth=4, floor=0.05, match=match)
+    options = {"budget": 6, "depth": 4, "floor": 0.02, "match": match}
+    return {
+        AUTOREGRESSIVE: NoDraft(),
+        "Max-Gram": copies,
+        "Token Recycling": TokenRecycling(**options),
+        "earlier answers": earlier,
+        "Max-Gram, else earlier answers": FirstDraft((copies, EarlierAnswers(8, least=3))),
+        "Max-Gram, else recycled": FirstDraft((copies, TokenRecycling(**options))),
+        "Max-Gram beside recycled": MergedDraft((MaxGram(None, 4, least=2), _half(options))),
+        "draft model's tree": tree,
+        "Max-Gram, else the tree": FirstDraft((copies, tree), 2),
+        "tree beside recycled": MergedDraft((tree, _half(options))),
+    }
+
+
+def _half(options: dict) -> TokenRecycling:
+    return TokenRecycling(**options | {"budget": 3})
+
+
+def time_learning(
+    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], tokens: int = TOKENS
+) -> list[Timing]:
+    """The timings of `learning_drafts` on the prompts of a domain, in their order; they get warm on
+    a development prompt, whose few tokens are all that they know before.
+    """
+    drafts = learning_drafts(ladder, sampler).items()
+    racing = [ours(ladder.target, one, sampler, method=name, setting=name) for name, one in drafts]
+    before = load_prompts(prompts[0].domain, "development", 1)
+    [warm_up] = target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0)
+    bar = tqdm(prompts, prompts[0].domain, mininterval=1)
+    raced = race_prompts(racing, ladder, bar, tokens=tokens, warm_up=warm_up)
+    return [one for timings in raced for one in timings]
+
+
+def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
+    """Per sampler, domain (and all together) and draft: tokens per round, milliseconds per token,
+    and the speed-up over plain decoding of the same prompts, with 95 % intervals over prompts.
+    """
+    rows = []
+    whole = pd.concat([table, table.assign(domain=ALL)])
+    for (sampling, domain), own in whole.groupby(["sampling", "domain"], sort=False):
+        parts = {name: one.set_index("prompt") for name, one in own.groupby("draft", sort=False)}
+        for name, one in parts.items():
+            plain = parts[AUTOREGRESSIVE].loc[one.index]
+            times = (plain.seconds, plain.tokens, one.seconds, one.tokens)
+            rows.append(
+                {"sampling": sampling, "domain": domain, "draft": name, "prompts": len(one)}
+                | named_interval("tokens_per_round", bootstrap(one.tokens, one.rounds))
+                | {"ms_per_token": 1000 * one.seconds.sum() / one.tokens.sum()}
+                | named_interval("speed_up", bootstrap(*times))
+            )
+    return pd.DataFrame(rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse the command line, measure, and write the table."""
+    parser = Parser("measure learning", __doc__.partition(": ")[2], writes=[PLACE])
+    parser.add_common("--limit", 10, "of each domain")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    ladder, rows = with_int8_drafts(load_ladder(device="cpu", runtime="fast")), []
+    for sampler, domain in tqdm([*product(SAMPLERS, DOMAINS)], "samplers and domains"):
+        prompts = load_prompts(domain, "held-out", given.limit)
+        timings = time_learning(ladder, sampler, prompts)
+        sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
+        rows.append(pd.DataFrame(map(vars, timings)).assign(domain=domain, sampling=sampling))
+    table = pd.concat(rows).drop(columns="loops").rename(columns={"setting": "draft"})
+    write_csv(table[COLUMNS], PLACE, 6)
+    print(summarise_learning(table).round(3).to_string(index=False))

@@ -1,0 +1,238 @@
+"""Drafts that learn from what was decoded before: what they keep, and that no output depends
+on it.
+"""
+
+import itertools
+import pickle
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from fakes import HERE, PROMPT, Scripted, distance, fixed_model, table_model
+from tiny import tiny_ladder
+
+from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import decode
+from specdec_lib.core.decode.parts import learners_in
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import UNWARPED, reject
+from specdec_lib.drafts import earlier
+from specdec_lib.drafts.combined import FirstDraft, MergedDraft
+from specdec_lib.drafts.earlier import EarlierAnswers
+from specdec_lib.drafts.max_gram import MaxGram
+from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
+from specdec_lib.drafts.staged import StagedTree
+from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.race import learning
+from specdec_lib.models.table import joint_distribution
+from specdec_lib.workload import load_prompts
+
+SAMPLERS = {
+    "T=0": Sampler(0),
+    "T=1": Sampler(1.0),
+    "top-k": Sampler(1.0, top_k=2),
+    "top-p": Sampler(0.7, top_p=0.8),
+}
+MAKERS = {
+    "recycled": lambda: TokenRecycling(3, 2),
+    "earlier answers": lambda: EarlierAnswers(2, 1),
+    "both, beside copies": lambda: MergedDraft(
+        (MaxGram(None, 2), TokenRecycling(2, 2), EarlierAnswers(2, 1))
+    ),
+    "copies, else recycled": lambda: FirstDraft((MaxGram(None, 2, least=2), TokenRecycling(2, 2))),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimsToDraw(TokenRecycling):
+    """The bug: the likeliest successor, handed up as if it had been drawn."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        tokens, log_probs = self.successors.after(context.tokens[-1])
+        row = torch.zeros(3, dtype=torch.float64)
+        row[tokens] = torch.tensor(log_probs, dtype=torch.float64).softmax(-1)
+        guess = {"source": "", "scores": [0.5], "rows": [row]}
+        tree = TokenTree.rooted(context)
+        return tree.grown(tokens[:1], [0], **guess) if tokens else tree
+
+
+def joint(make, sampler: Sampler) -> float:
+    """How far two generations of a fresh draft lie from the target's distribution."""
+    target = table_model(3, 3)
+    wanted = joint_distribution(target, PROMPT, sampler, 2)
+
+    def run(chance):
+        draft = make()
+        decode(target, draft, PROMPT[::-1], Chance(5, UNWARPED), max_new_tokens=9)
+        assert draft.propose(HERE, chance).guesses  # it has learnt
+        return decode(target, draft, PROMPT, chance, max_new_tokens=2, rule=reject).tokens
+
+    return distance(every_outcome(run, sampler), wanted)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_reject_gives_the_targets_distribution_whatever_was_learnt(make, sampler):
+    assert joint(make, sampler) < 1e-12
+
+
+def test_the_enumeration_catches_a_draft_that_chooses_what_it_claims_to_draw():
+    assert joint(lambda: ClaimsToDraw(3, 2), Sampler(1.0)) > 1e-3
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_look_up_emits_every_possible_sequence_of_target_choices(make):
+    target, draft = table_model(3, 5), make()
+    for choices in itertools.product(range(3), repeat=4):
+        chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))
+        assert decode(target, draft, PROMPT, chance, max_new_tokens=4).tokens == choices
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_what_is_learnt_saves_rounds(temperature):
+    target = table_model(6, 1)
+    cycle = fixed_model((0.9, 0.05, 0.05), "target") if temperature else target
+    options = {"max_new_tokens": 40}
+    plain = decode(cycle, MAKERS["recycled"](), PROMPT, Chance(1, Sampler(temperature)), **options)
+    assert len(plain.rounds) < 40
+    draft = EarlierAnswers(8, 2)
+    first, again = (
+        decode(target, draft, PROMPT, Chance(1, Sampler(temperature)), **options) for _ in range(2)
+    )
+    assert first.tokens == again.tokens
+    assert len(again.rounds) < len(first.rounds) == 40
+
+
+def test_successors_are_the_likeliest_tokens_and_their_log_probabilities():
+    logits = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
+    kept = Successors()
+    assert kept.after(4) == ([], [])
+    kept.keep((4, 7, 4), logits)
+    wanted = logits.log_softmax(-1).sort(descending=True)
+    for token, node in ((4, 2), (7, 1)):  # the later of equal tokens
+        tokens, log_probs = kept.after(token)
+        assert tokens == wanted.indices[node, :KEPT].tolist()
+        assert np.allclose(log_probs, wanted.values[node, :KEPT])
+    assert kept.after(5) == ([], [])
+    assert pickle.loads(pickle.dumps(kept)).after(4) == ([], [])
+
+
+def test_a_greedy_tree_holds_the_best_products_of_probabilities():
+    draft = TokenRecycling(6, 3)
+    rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    tree = TokenTree(0, tuple(range(5)), (-1, 0, 0, 0, 0), ("",) * 5, (1.0,) * 5, (None,) * 5)
+    draft.learn(tree, rows)
+    probs = rows.softmax(-1)
+    products = {
+        path: float(np.prod([probs[one, two] for one, two in itertools.pairwise((0, *path))]))
+        for length in (1, 2, 3)
+        for path in itertools.product(range(5), repeat=length)
+    }
+    wanted = sorted(products, key=products.__getitem__, reverse=True)[:6]
+    found = draft.propose(HERE, Chance(0, Sampler(0)))
+    assert HERE.tokens[-1] == 0
+    paths = {found.path_tokens(node): score for node, score in enumerate(found.scores) if node}
+    assert set(paths) == set(wanted)
+    for path, score in paths.items():
+        assert np.isclose(score, products[path], rtol=1e-5)
+
+
+def test_sampled_children_come_in_the_order_of_the_shared_noise():
+    draft, chance = TokenRecycling(4, 1), Chance(3, Sampler(1.0))
+    row = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
+    draft.learn(TokenTree(0, (0,)), row)
+    tree = draft.propose(HERE, chance)
+    tokens, _ = chance.rank(row[0], len(HERE), 4)
+    assert list(tree.tokens[1:]) == tokens
+
+
+def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
+    heard = []
+
+    class Listener(TokenRecycling):
+        def learn(self, tree, target_logits):
+            heard.append((len(tree), len(target_logits)))
+
+    listener, model = Listener(), table_model(3, 2, name="draft")
+    tree = TreeDraft(model, budget=2, depth=2)
+    draft = MergedDraft((listener, StagedTree(tree, listener, guided=1)))
+    assert learners_in(draft) == (listener,)
+    made = decode(table_model(3, 1), draft, PROMPT, Chance(0), max_new_tokens=5)
+    assert heard == [(len(played.tree),) * 2 for played in made.rounds]
+
+
+def copied(answers, text, least, length):
+    """What should be copied, found by looking at every place."""
+    for size in range(min(earlier.WINDOW, len(text)), least - 1, -1):
+        ending = text[-size:]
+        for answer in answers:
+            for start in range(len(answer) - size + 1):
+                if answer[start : start + size] == ending:
+                    return answer[start + size : start + size + length]
+    return ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed):
+    dice = random.Random(seed)
+    answers = [tuple(dice.choices(range(3), k=dice.randint(1, 30))) for _ in range(4)]
+    draft = EarlierAnswers(4, 2)
+    for number, answer in enumerate(answers):
+        prompt = Context.of((number + 3,))
+        draft.propose(prompt, Chance(0))
+        draft.propose(prompt.extended(answer), Chance(0))
+    here = Context.of((9,)).extended(tuple(dice.choices(range(3), k=12)))
+    found = draft.propose(here, Chance(0))
+    assert found.tokens[1:] == copied(answers, here.tokens, 2, 4)
+    assert found.parents == tuple(range(-1, len(found) - 1))
+
+
+def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(earlier, "MOST_TOKENS", 16)
+    draft = EarlierAnswers(2, 2)
+    for number in range(5):
+        prompt = Context.of((50 + number,))
+        draft.propose(prompt, Chance(0))
+        draft.propose(prompt.extended(tuple(range(number * 6, number * 6 + 6))), Chance(0))
+    known = [
+        draft.propose(Context.of((60 + number, number * 6, number * 6 + 1)), Chance(0)).guesses
+        for number in range(5)
+    ]
+    assert known == [0, 0, 0, 2, 2]
+    assert pickle.loads(pickle.dumps(draft)).propose(HERE, Chance(0)).guesses == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TokenRecycling(0.5),
+        lambda: TokenRecycling(4, 0),
+        lambda: TokenRecycling(4, 2, 1.5),
+        lambda: EarlierAnswers(0),
+        lambda: EarlierAnswers(4, 0),
+        lambda: EarlierAnswers(4, 33),
+    ],
+)
+def test_impossible_sizes_are_refused(make):
+    with pytest.raises(ValueError, match="got"):
+        make()
+
+
+def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain():
+    ladder, sampler = tiny_ladder(runtime="fast"), Sampler(0)
+    prompts = load_prompts("chat", "held-out", 2)
+    timed = learning.time_learning(ladder, sampler, prompts, tokens=10)
+    names = list(learning.learning_drafts(ladder, sampler))
+    assert [one.setting for one in timed] == names * 2
+    table = pd.DataFrame(map(vars, timed)).rename(columns={"setting": "draft"})
+    table = table.assign(sampling="greedy", domain="chat")
+    found = learning.summarise_learning(table)
+    assert found.groupby(["domain", "draft"]).size().eq(1).all() and len(found) == 2 * len(names)
+    plain = found[found.draft == "autoregressive"]
+    assert (plain.tokens_per_round == 1).all() and (plain.speed_up == 1).all()
+    whole, rounds = table.groupby("draft").tokens.sum(), table.groupby("draft")["rounds"].sum()
+    assert dict(zip(found.draft, found.tokens_per_round)) == (whole / rounds).to_dict()
