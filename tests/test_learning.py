@@ -38,12 +38,14 @@ SAMPLERS = {
     "top-p": Sampler(0.7, top_p=0.8),
 }
 MAKERS = {
-    "recycled": lambda: TokenRecycling(3, 2),
+    "recycled": lambda: TokenRecycling(3, 2, siblings="top"),
     "earlier answers": lambda: EarlierAnswers(2, 1),
     "both, beside copies": lambda: MergedDraft(
-        (MaxGram(None, 2), TokenRecycling(2, 2), EarlierAnswers(2, 1))
+        (MaxGram(None, 2), TokenRecycling(2, 2, siblings="top"), EarlierAnswers(2, 1))
     ),
-    "copies, else recycled": lambda: FirstDraft((MaxGram(None, 2, least=2), TokenRecycling(2, 2))),
+    "copies, else recycled": lambda: FirstDraft(
+        (MaxGram(None, 2, least=2), TokenRecycling(2, 2, siblings="top"))
+    ),
 }
 
 
@@ -84,7 +86,10 @@ def test_the_enumeration_catches_a_draft_that_chooses_what_it_claims_to_draw():
     assert joint(lambda: ClaimsToDraw(3, 2), Sampler(1.0)) > 1e-3
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+RANKED = MAKERS | {"recycled, by noise": lambda: TokenRecycling(3, 2)}
+
+
+@pytest.mark.parametrize("make", RANKED.values(), ids=RANKED)
 def test_look_up_emits_every_possible_sequence_of_target_choices(make):
     target, draft = table_model(3, 5), make()
     for choices in itertools.product(range(3), repeat=4):
@@ -235,4 +240,4 @@ def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain():
     plain = found[found.draft == "autoregressive"]
     assert (plain.tokens_per_round == 1).all() and (plain.speed_up == 1).all()
     whole, rounds = table.groupby("draft").tokens.sum(), table.groupby("draft")["rounds"].sum()
-    assert dict(zip(found.draft, found.tokens_per_round)) == (whole / rounds).to_dict()
+    assert dict(zip(found.draft, found.tokens_per_round, strict=True)) == (whole / rounds).to_dict()

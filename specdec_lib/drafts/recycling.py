@@ -6,6 +6,7 @@ sampled.
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
@@ -72,6 +73,7 @@ class TokenRecycling:
     depth         deepest guess
     floor         lowest score of a guess, in [0, 1]
     match         turns ranks and gaps into scores where tokens are sampled
+    siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; copies made by `dataclasses.replace` share it
 
     It learns in every round of `decode`, so its trees depend on what was decoded before, and no
@@ -82,6 +84,7 @@ class TokenRecycling:
     depth: Count = 6
     floor: Share = 0.0
     match: MatchTable = MatchTable()
+    siblings: Literal["ranked", "top"] = "ranked"
     successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -105,7 +108,7 @@ class TokenRecycling:
         if not tokens:
             return []
         temperature = chance.sampler.temperature
-        if temperature == 0:
+        if temperature == 0 or self.siblings == "top":
             factors = np.exp(log_probs).tolist()
         else:
             noisy = np.array(log_probs) / temperature + chance.noise(position, tokens)
