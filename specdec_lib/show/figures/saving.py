@@ -26,7 +26,7 @@ NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with at most 256 colours wins
 PALETTE = 3  # the kind of a picture whose colours are numbered
-PATIENCE, TRIES = 60, 3  # seconds for one image; exporters that are tried
+PATIENCE, TRIES = 30, 7  # seconds for one image; exporters that are tried
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
