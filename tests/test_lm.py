@@ -170,6 +170,13 @@ def test_dead_branches_and_logits_of_tokens_long_passed_do_not_pile_up():
     assert len(cached._memory.ready) <= 66 + 32 + 13
 
 
+def test_the_buffers_grow_when_they_are_full():
+    model = network("gpt2")
+    cached = CachedModel(model, "target")
+    cached._cache.capacity = 4
+    assert largest_error(model, cached, 10) < 1e-12
+
+
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "keep"])
 def test_a_pass_that_was_interrupted_leaves_no_trace(where):
     model, chance, cases = network("gpt2"), random.Random(2), []
