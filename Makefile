@@ -39,7 +39,7 @@ lab: $(TARGET) ## open the notebooks in JupyterLab
 table: $(TARGET) ## write the README's table
 	$(SPECDEC) measure table $(ARGS)
 
-measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, in data/measured (hours)
+measured: $(TARGET) ## the measurements behind notebooks 02 to 04 and 07, and of drafts that learn, in data/measured (hours)
 	$(SPECDEC) measure texts
 	$(SPECDEC) measure table
 	$(SPECDEC) measure acceptance

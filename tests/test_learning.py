@@ -27,7 +27,10 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
+from specdec_lib.measure.latency.ledger import round_parts
+from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.race import learning
+from specdec_lib.measure.sweep.grid import Setting, check_settings
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.workload import load_prompts
 
@@ -130,7 +133,7 @@ def test_a_greedy_tree_holds_the_best_products_of_probabilities():
     draft = TokenRecycling(6, 3)
     rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     tree = TokenTree(0, tuple(range(5)), (-1, 0, 0, 0, 0), ("",) * 5, (1.0,) * 5, (None,) * 5)
-    draft.learn(tree, rows)
+    draft.learn(HERE, tree, rows)
     probs = rows.softmax(-1)
     products = {
         path: float(np.prod([probs[one, two] for one, two in itertools.pairwise((0, *path))]))
@@ -149,7 +152,7 @@ def test_a_greedy_tree_holds_the_best_products_of_probabilities():
 def test_sampled_children_come_in_the_order_of_the_shared_noise():
     draft, chance = TokenRecycling(4, 1), Chance(3, Sampler(1.0))
     row = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
-    draft.learn(TokenTree(0, (0,)), row)
+    draft.learn(HERE, TokenTree(0, (0,)), row)
     tree = draft.propose(HERE, chance)
     tokens, _ = chance.rank(row[0], len(HERE), 4)
     assert list(tree.tokens[1:]) == tokens
@@ -159,7 +162,7 @@ def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
     heard = []
 
     class Listener(TokenRecycling):
-        def learn(self, tree, target_logits):
+        def learn(self, context, tree, target_logits):
             heard.append((len(tree), len(target_logits)))
 
     listener, model = Listener(), table_model(3, 2, name="draft")
@@ -188,8 +191,8 @@ def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed)
     draft = EarlierAnswers(4, 2)
     for number, answer in enumerate(answers):
         prompt = Context.of((number + 3,))
-        draft.propose(prompt, Chance(0))
-        draft.propose(prompt.extended(answer), Chance(0))
+        draft.memory.follow(prompt)
+        draft.memory.follow(prompt.extended(answer))
     here = Context.of((9,)).extended(tuple(dice.choices(range(3), k=12)))
     found = draft.propose(here, Chance(0))
     assert found.tokens[1:] == copied(answers, here.tokens, 2, 4)
@@ -197,12 +200,12 @@ def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed)
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(earlier, "MOST_TOKENS", 16)
+    monkeypatch.setattr(earlier, "MOST_TOKENS", 9)
+    monkeypatch.setattr(earlier, "OPEN", 1)
     draft = EarlierAnswers(2, 2)
     for number in range(5):
         prompt = Context.of((50 + number,))
-        draft.propose(prompt, Chance(0))
-        draft.propose(prompt.extended(tuple(range(number * 6, number * 6 + 6))), Chance(0))
+        draft.memory.follow(prompt.extended(tuple(range(number * 6, number * 6 + 6))))
     known = [
         draft.propose(Context.of((60 + number, number * 6, number * 6 + 1)), Chance(0)).guesses
         for number in range(5)
@@ -241,3 +244,34 @@ def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain():
     assert (plain.tokens_per_round == 1).all() and (plain.speed_up == 1).all()
     whole, rounds = table.groupby("draft").tokens.sum(), table.groupby("draft")["rounds"].sum()
     assert dict(zip(found.draft, found.tokens_per_round, strict=True)) == (whole / rounds).to_dict()
+
+
+def test_two_texts_in_turn_and_a_step_back_keep_one_copy_of_each_answer():
+    draft, answers = EarlierAnswers(3, 2), (tuple(range(10, 50)), tuple(range(60, 99)))
+    for length in (*range(1, 40), 30, 39):  # the last but one: a guess that was not accepted
+        for prompt, answer in enumerate(answers):
+            draft.memory.follow(Context.of((prompt,)).extended(answer[:length]))
+    assert draft.propose(Context.of((5, 30, 31)), Chance(0)).tokens[1:] == (32, 33, 34)
+    own = Context.of((0,)).extended((30, 31))
+    assert draft.propose(own, Chance(0)).guesses == 0
+    draft.memory.follow(Context.of((0,)))
+    assert draft.memory._closed == "".join(map(chr, answers[0][:39])) + earlier.END
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_came_before(make):
+    target, draft = table_model(3, 1), make()
+    text = OwnText.of(target, HERE, (1, 2, 0), 3)
+    with pytest.raises(ValueError, match="replay takes no draft that learns"):
+        replay_draft(text, draft, Chance(0, Sampler(0)))
+    with pytest.raises(ValueError, match="a sweep takes no draft that learns"):
+        check_settings([Setting("one", draft)])
+    with pytest.raises(ValueError, match="a ledger takes no draft that learns"):
+        round_parts(target, {"one": draft}, [HERE], [Chance(0)])
+
+
+def test_a_table_of_another_vocabulary_is_begun_anew():
+    kept = Successors()
+    kept.keep((1,), torch.zeros(1, 4))
+    kept.keep((8,), torch.zeros(1, 9))
+    assert kept.after(1) == ([], []) and len(kept.after(8)[0]) == KEPT

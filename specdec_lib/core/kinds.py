@@ -20,6 +20,7 @@ WORDS = {  # one and many
     str: ("text", "texts"),
     types.NoneType: ("None", "None"),
 }
+REMEDIES: dict[object, str] = {}  # by annotation: what to do where a value is of another kind
 LONGEST = 60  # characters of a value in a message
 
 
@@ -54,7 +55,8 @@ def checked(public: Public) -> Public:
                 wanted = f"{name} of {public.__name__} must be {in_words(hints[name])}"
                 wrong = _wrong_part(value, hints[name])
                 where = "" if wrong is value else " in it"
-                raise ValueError(f"{wanted}, got {shown(wrong)}{where}")
+                remedy = REMEDIES.get(hints[name], "")
+                raise ValueError(f"{wanted}, got {shown(wrong)}{where}{remedy}")
         return function(*given, **named)
 
     if not isinstance(public, type):

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
+from specdec_lib.core.kinds import REMEDIES
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 
@@ -83,6 +84,7 @@ class SourceReader(Protocol):
         ...
 
 
+REMEDIES[LanguageModel] = "; load_model(folder, name) and load_ladder() give models"
 Ranked = tuple[Sequence[int], Sequence[float]]
 """Children of a node, best first: their tokens, and the factors of their scores."""
 
@@ -135,9 +137,17 @@ class Draft(Protocol):
 class Learner(Protocol):
     """A draft that learns from every verified tree, whichever draft it stands in."""
 
-    def learn(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]) -> None:
-        """Take in the target's logits after each node, before the next round."""
+    def learn(
+        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
+    ) -> None:
+        """Take in the target's logits after each node of the tree that continued `context`."""
         ...
+
+
+REMEDIES[Draft] = (
+    "; it has propose(context, chance), and a model guesses inside one: ChainDraft(model, 4) or"
+    " TreeDraft(model, budget=8)"
+)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ ours lies beside Max-Gram, which reads the present text.
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from jaxtyping import Float
+from torch import Tensor
+
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
@@ -16,7 +19,8 @@ from specdec_lib.drafts.max_gram import DECAY, as_text, find_ending
 
 SOURCE = "earlier answer"
 WINDOW = 32  # tokens of a context's end that are looked up, at most
-MOST_TOKENS = 100_000  # that are remembered
+MOST_TOKENS = 100_000  # that are remembered of closed answers
+OPEN = 8  # answers
 END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on into the next
 
 
@@ -24,29 +28,40 @@ class AnswerMemory:
     """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
     of it start empty.
 
-    An answer is added when a context with another prompt, or without a generated token, is seen.
+    The answers to the last few prompts are still open: a context may go back by a few tokens.
     """
 
     def __init__(self) -> None:
-        self._text, self._open = "", None
+        self._closed, self._open = "", {}
 
     def __reduce__(self) -> tuple[type["AnswerMemory"], tuple[()]]:
         return AnswerMemory, ()
+
+    @in_turn
+    def follow(self, context: Context) -> None:
+        """Keep what was generated."""
+        asked, answer = (context.prompt, context.source), as_text(context.generated)
+        before = self._open.pop(asked, "")
+        if not (answer and answer.startswith(before[:-WINDOW])):  # it is begun anew
+            self._close(before)
+        self._open[asked] = answer
+        if len(self._open) > OPEN:
+            self._close(self._open.pop(next(iter(self._open))))
 
     @in_turn
     def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
         """At most `length` tokens after the first place in an earlier answer where the longest
         ending of this context stood; none where fewer than `least` tokens match.
         """
-        before, self._open = self._open, context
-        if before is not None and (not context.generated or context.prompt != before.prompt):
-            answer = as_text(before.generated)
-            self._text = (self._text + answer + END[: len(answer)])[-MOST_TOKENS:]
+        own, text = (context.prompt, context.source), self._closed
+        text += "".join(one + END for asked, one in self._open.items() if one and asked != own)
         ending = as_text(context.tokens[-WINDOW:])
-        end = find_ending(ending, self._text, window=WINDOW, least=least)
-        if end is None:
-            return ()
-        return tuple(map(ord, self._text[end : end + length].partition(END)[0]))
+        end = find_ending(ending, text, window=WINDOW, least=least)
+        return () if end is None else tuple(map(ord, text[end : end + length].partition(END)[0]))
+
+    def _close(self, answer: str) -> None:
+        if answer:
+            self._closed = (self._closed + answer + END)[-MOST_TOKENS:]
 
 
 @checked
@@ -58,8 +73,8 @@ class EarlierAnswers:
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
 
-    Its guesses depend on what was decoded before, and no output does: rounds are counted on one
-    order of prompts.
+    It learns in every round of `decode`, so its guesses depend on what was decoded before, and no
+    output does: rounds are counted on one order of prompts.
     """
 
     length: Count = 8
@@ -72,3 +87,9 @@ class EarlierAnswers:
         scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
         nodes = range(len(tokens))
         return TokenTree.rooted(context).grown(tokens, nodes, source=SOURCE, scores=scores)
+
+    def learn(
+        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
+    ) -> None:
+        """Keep the answer so far; the tokens of its last round are never seen."""
+        self.memory.follow(context)

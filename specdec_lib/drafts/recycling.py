@@ -45,7 +45,7 @@ class Successors:
     def keep(self, tokens: tuple[int, ...], logits: Float[Tensor, "nodes vocab"]) -> None:
         """Replace what is known after these tokens; of equal ones the last node's counts."""
         vocabulary = logits.shape[-1]
-        if not len(self.tokens):
+        if len(self.tokens) != vocabulary:
             self.tokens = np.full((vocabulary, KEPT), UNKNOWN, np.int64)
             self.log_probs = np.full((vocabulary, KEPT), -np.inf, np.float32)
         best = torch.topk(logits.float(), min(KEPT, vocabulary))
@@ -99,7 +99,9 @@ class TokenRecycling:
         sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
         return grow_best(TokenTree.rooted(context), expand, **sizes)
 
-    def learn(self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]) -> None:
+    def learn(
+        self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
+    ) -> None:
         """Keep the target's likeliest tokens after every node, accepted or not."""
         self.successors.keep(tree.tokens, target_logits)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Generation, Round, decode
+from specdec_lib.core.decode import Generation, Round, decode, refuse_learners
 from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up
@@ -90,11 +90,12 @@ def replay_draft(
 
     chance    that of the text
 
-    Raises ValueError if a text ends before its limit and not with a stop token.
+    Raises ValueError if a text ends before its limit and not with a stop token, or a draft learns.
     """
     if len(text.tokens) < text.limit and text.tokens[-1] not in stop_tokens:
         ends = f"a text of {len(text.tokens)} tokens ends before its limit of {text.limit}"
         raise ValueError(f"{ends}, and its last token is not a stop token: {list(stop_tokens)}")
+    refuse_learners("replay", draft)
     limits = {"max_new_tokens": text.limit, "stop_tokens": stop_tokens}
     return decode(text, draft, text.context, chance, rule=text.verdict, **limits)
 

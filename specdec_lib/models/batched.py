@@ -31,6 +31,7 @@ class BatchedPasses:
     ) -> None:
         config, dtype = model.config, dtype or fastest_dtype()
         self.body = model.model if model.dtype == dtype else deepcopy(model.model).to(dtype)
+        self.body.rotary_emb = model.model.rotary_emb  # bfloat16 would round its frequencies
         rows = model.lm_head.weight.detach()
         self.head = (rows if head is None else rows[list(head)]).to(dtype)
         size = config.hidden_size // config.num_attention_heads

@@ -62,7 +62,7 @@ class Seq2SeqModel:
     def forget(self) -> None:
         """Drop everything remembered, the source too."""
         self._memory.clear()
-        self._source = None
+        self._source = self._encoded = self._crossed = None
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:

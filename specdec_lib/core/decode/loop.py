@@ -10,11 +10,13 @@ from typing import Annotated
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import learners_in, models_in, vocabularies_in
-from specdec_lib.core.kinds import Within, checked, shown
+from specdec_lib.core.kinds import REMEDIES, Within, checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Learner, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
+TokensSoFar = Context | Sequence[int]
+REMEDIES[TokensSoFar] = "; ladder.encode(text) makes tokens, prompt[0].tolist() those of a batch"
 BONUS = "target"  # the source of a token that no drafter guessed
 NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context holds
 
@@ -83,7 +85,7 @@ class Generation:
 def decode(
     target: LanguageModel,
     draft: Draft,
-    prompt: Context | Sequence[int],
+    prompt: TokensSoFar,
     chance: Chance,
     *,
     max_new_tokens: NewTokens,
@@ -114,7 +116,7 @@ def decode(
 def rounds(
     target: LanguageModel,
     draft: Draft,
-    prompt: Context | Sequence[int],
+    prompt: TokensSoFar,
     chance: Chance,
     *,
     max_new_tokens: NewTokens,
@@ -229,7 +231,7 @@ class _Run:
         logits = self.target.score(context, tree)
         verdict = self.rule(tree, logits, self.chance)
         for learner in self.learners:
-            learner.learn(tree, logits)
+            learner.learn(context, tree, logits)
         last = verdict.path[-1] if verdict.path else ROOT
         emitted = (*tree.path_tokens(last), verdict.bonus)[:room]
         sources = (*(tree.sources[node] for node in verdict.path), BONUS)

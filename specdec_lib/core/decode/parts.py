@@ -46,6 +46,13 @@ def learners_in(draft: Draft) -> tuple[Learner, ...]:
     return tuple(found.values())
 
 
+def refuse_learners(where: str, *drafts: Draft) -> None:
+    """Raises ValueError, saying where, if a draft learns while it decodes."""
+    for learner in (one for draft in drafts for one in learners_in(draft)):
+        rest = "whose rounds depend on what was decoded before"
+        raise ValueError(f"{where} takes no draft that learns, {rest}: {type(learner).__name__}")
+
+
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:
     """Name (or type) and number of tokens of each part that does not fit any vocabulary."""
     return [

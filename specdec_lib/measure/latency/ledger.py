@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
+from specdec_lib.core.decode import refuse_learners
 from specdec_lib.core.protocols import Draft, LanguageModel, Rule
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.latency.stopwatch import (
@@ -50,6 +51,7 @@ def round_parts(
     if not drafts or not prompts or len(prompts) != len(chances):
         got = f"{len(drafts)}, {len(prompts)} and {len(chances)}"
         raise ValueError(f"a ledger needs a draft, a prompt and a chance per prompt, got {got}")
+    refuse_learners("a ledger", *drafts.values())
     limits = {"rule": rule, "stop_tokens": tuple(stop_tokens)}
     few, found = min(WARM_TOKENS, max_new_tokens), []
     for draft in drafts.values():

@@ -12,7 +12,7 @@ import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.decode import Generation, decode
+from specdec_lib.core.decode import Generation, decode, refuse_learners
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, Rule
 from specdec_lib.core.verify import look_up
@@ -130,7 +130,8 @@ def check_prompts(prompts: Sequence[Prompt]) -> None:
 
 
 def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
-    """The settings.  Raises ValueError if there is none, or two share name, sampler and rule."""
+    """The settings.  Raises ValueError if there is none, two share name, sampler and rule, or a
+    draft learns."""
     settings = tuple(settings)
     keys = [(setting.name, setting.sampler, setting.rule) for setting in settings]
     if not settings or len(set(keys)) < len(keys):
@@ -138,10 +139,13 @@ def check_settings(settings: Iterable[Setting]) -> tuple[Setting, ...]:
             "a sweep needs settings with different names, samplers or rules, got"
             f" {[key[0] for key in keys]}"
         )
+    refuse_learners("a sweep", *(setting.draft for setting in settings))
     return settings
 
 
-def generation_row(setting: Setting, prompt: Prompt, generation: Generation, target: str) -> Row:
+def generation_row(
+    setting: Setting, prompt: Prompt, generation: Generation, target: str = "target"
+) -> Row:
     """One generation as a row of the table; of the model called `target`, which makes no pass along
     a text, a pass over each round's tree is counted, without seconds.
     """

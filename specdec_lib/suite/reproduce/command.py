@@ -89,6 +89,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         raise ValueError(
             "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
         )
+    others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
+    if given.list and any(value != parser.get_default(name) for name, value in others.items()):
+        raise ValueError("--list runs nothing: it goes with --only, and with no other option")
     return given
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from specdec_lib.core.files import file_digest
+from specdec_lib.core.files import file_digest, partial
 from specdec_lib.suite.gallery.manifest import Made, Manifest, read_manifest
 from specdec_lib.suite.notebook import as_template
 from specdec_lib.suite.reproduce.plan import NotebookRun
@@ -111,10 +111,10 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
         "JUPYTER_PREFER_ENV_PATH": "1",  # this interpreter's kernel, not another one's
     }
     try:
-        with _environment(variables):
+        with _environment(variables), _kept_whole(run) as unfinished:
             papermill.execute_notebook(
                 as_template(run.notebook),
-                as_template(run.kept),
+                as_template(unfinished),
                 parameters=dict(run.parameters),
                 kernel_name=KERNEL,
                 progress_bar={"leave": False, "desc": run.name} if bar else False,
@@ -128,6 +128,20 @@ def _papermill(run: NotebookRun, *, bar: bool) -> str:
     except (PapermillExecutionError, CellTimeoutError, RuntimeError, KeyError) as problem:
         return explain_failure(problem, run)  # of a cell, or the kernel died
     return ""
+
+
+@contextlib.contextmanager
+def _kept_whole(run: NotebookRun) -> Iterator[Path]:
+    """Where the executed notebook is written meanwhile; at the end it gets its own name."""
+    unfinished = partial(run.kept, ".ipynb")
+    try:
+        yield unfinished
+    except OSError:  # a full disk: what an earlier run kept is worth more
+        unfinished.unlink(missing_ok=True)
+        raise
+    finally:
+        if unfinished.exists():
+            unfinished.replace(run.kept)
 
 
 @contextlib.contextmanager
