@@ -89,14 +89,16 @@ def test_a_full_disk_is_told_and_no_word_says_that_figures_are_there(
     def full(*given: object, **_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    write_toy(toys, "00_toy", GOOD)
+    run = plan.NotebookRun(write_toy(toys, "00_toy", GOOD), figures)
+    run.kept.parent.mkdir(parents=True)
+    run.kept.write_text("earlier")
     monkeypatch.setattr("papermill.execute_notebook", full)
     monkeypatch.setattr(command, "build", full)
     assert main([], notebooks=toys) == 1
     said = capsys.readouterr().err
     assert "error: 0 of 1 notebooks done, but the page that shows the figures is as it was" in said
     assert "00_toy.ipynb: OSError: [Errno 28] No space left" in said
-    assert "figures are there" not in said
+    assert "figures are there" not in said and run.kept.read_text() == "earlier"
 
 
 def sleeping(run: plan.NotebookRun, **_: object) -> None:
