@@ -2,8 +2,8 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory and reads its prompts in one order, so it knows
-the answers to the prompts before, and no other.
+Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
+prompt, and reads the held-out prompts in one order: it knows the answers before, and no other.
 """
 
 from collections.abc import Mapping, Sequence
