@@ -102,13 +102,19 @@ def find_ending(text: str, region: str, *, window: int | None, least: int) -> in
     """Where in `region` the longest ending of `text` that stands there, of `least` to `window`
     characters, ends for the first time; None if none of them does.
     """
+    size = longest_ending(text, region, window)
+    return region.index(text[-size:]) + size if size >= least else None
+
+
+def longest_ending(text: str, region: str, window: int | None = None) -> int:
+    """The length of the longest ending of `text`, of at most `window` characters, in `region`."""
     most = min(len(text), len(region), window or len(text))
-    size, step = least - 1, 1
+    size, step = 0, 1
     while step:  # an ending stands there only if every shorter one does
         longer = size + step
         fits = longer <= most and text[-longer:] in region
         size, step = (longer, 2 * step) if fits else (size, step // 2)
-    return region.index(text[-size:]) + size if size >= least else None
+    return size
 
 
 def as_text(tokens: Sequence[int]) -> str:

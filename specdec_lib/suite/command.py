@@ -36,6 +36,7 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure growth": ("suite.distil.growth", "n-gram quality by number of samples"),
     "measure cascades": ("measure.cascades.command", "the tables of notebook 04"),
     "measure walltime": ("measure.cascades.walltime", "cascades by the clock"),
+    "measure regret": ("measure.regret", "what a plan loses against the best setting"),
     "measure learning": ("measure.race.learning", "drafts that learn while they decode"),
 }
 REFUSED, INTERRUPTED = 2, 130  # exit statuses

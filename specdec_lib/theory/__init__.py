@@ -10,6 +10,7 @@ from specdec_lib.theory.cascades import (
     vertical_tokens,
 )
 from specdec_lib.theory.chains import Verify, chain_tokens
+from specdec_lib.theory.choosing import Margin, Policy, Tally, best_policy, margin, smoothed
 from specdec_lib.theory.costs import (
     A40,
     RTX_4090,

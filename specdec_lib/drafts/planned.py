@@ -1,0 +1,152 @@
+"""The planned draft: in each round the one of several drafts that is worth its time, by what they
+gave on development prompts and how they fare in the text so far.
+
+A round of t expected tokens and c seconds is worth t − λ c, where λ is the price of time: the
+tokens per second that go on otherwise (`theory.choosing`).
+"""
+
+import functools
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from specdec_lib.core.chance import Chance
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode.parts import models_in
+from specdec_lib.core.kinds import checked
+from specdec_lib.core.locking import in_turn
+from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.max_gram import as_text, longest_ending
+
+MATCHES = (1, 2, 4, 8)  # tokens of the ending that stood in the text before, from which on …
+SITUATIONS = range(len(MATCHES) + 1)  # … a round is in the next situation
+FADING = 0.9  # weight of a round's outcome against that of the next
+TRUST = 4.0  # expected guesses that weigh as much as what development prompts told
+
+
+def situation(context: Context) -> int:
+    """How well the end of a context is known from before: by the length of the longest ending that
+    stands earlier in the prompt, or in the generation.
+    """
+    text, given = as_text(context.tokens), context.prompt_tokens
+    first = text[:given] if context.source is None else as_text(context.source)
+    most = MATCHES[-1]
+    size = max(longest_ending(text, part[:-1], most) for part in (first, text[given:]))
+    return bisect_right(MATCHES, size)
+
+
+@dataclass(frozen=True)
+class Play:
+    """A proposal whose outcome is not known yet: by which models, and the guesses that were
+    expected to be accepted.
+    """
+
+    context: Context
+    tree: TokenTree
+    models: tuple[str, ...]
+    expected: float
+
+
+class Acceptance:
+    """What was accepted in this generation of what was expected, by the models that guessed; copies
+    and pickles of it start empty.
+    """
+
+    def __init__(self) -> None:
+        self._last: Play | None = None
+        self._sums: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def __reduce__(self) -> tuple[type["Acceptance"], tuple[()]]:
+        return Acceptance, ()
+
+    @in_turn
+    def follow(self, context: Context) -> dict[tuple[str, ...], float]:
+        """Per models accepted ÷ expected guesses, held near 1 by `TRUST` and fading back to it;
+        nothing for a context that does not continue the last one.
+        """
+        last, self._last = self._last, None
+        length = 0 if last is None else len(last.context)
+        if last is None or not _continues(context, last.context):
+            self._sums = {}
+        elif length < len(context):
+            taken = sum(1 for _ in _walk(last.tree, context.tokens[length:]))
+            self._sums.setdefault(last.models, (0.0, 0.0))
+            for models, (accepted, expected) in self._sums.items():
+                now = (taken, last.expected) if models == last.models else (0.0, 0.0)
+                self._sums[models] = FADING * accepted + now[0], FADING * expected + now[1]
+        return {
+            models: (TRUST + accepted) / (TRUST + expected)
+            for models, (accepted, expected) in self._sums.items()
+        }
+
+    @in_turn
+    def keep(self, play: Play) -> None:
+        """Remember a proposal until the next context shows what became of it."""
+        self._last = play
+
+
+def _continues(context: Context, earlier: Context) -> bool:
+    own, its = context, earlier
+    same = own.prompt_tokens == its.prompt_tokens and own.source == its.source
+    return same and own.tokens[: len(its)] == its.tokens
+
+
+def _walk(tree: TokenTree, tokens: tuple[int, ...]) -> Iterator[int]:
+    """The nodes on the path of these tokens, as far as the tree has it."""
+    node = ROOT
+    for token in tokens:
+        found = [child for child in tree.children(node) if tree.tokens[child] == token]
+        if not found:
+            return
+        node = found[0]
+        yield node
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """The guesses of the draft whose round is worth most here.
+
+    parts              the first of equals is taken; `NoDraft` among them may decline to guess
+    tokens, seconds    expected in a round, per part and situation
+    price              tokens per second that a second is worth
+
+    Which part guesses depends on committed tokens and on what became of earlier guesses, never on
+    this round's chance, so both rules stay exact; a generation is the same whatever was decoded
+    before it.
+    """
+
+    parts: tuple[Draft, ...]
+    tokens: tuple[tuple[float, ...], ...]
+    seconds: tuple[tuple[float, ...], ...]
+    price: float
+    running: Acceptance = field(default_factory=Acceptance, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.parts or not self.price > 0:
+            got = f"{len(self.parts)} and {self.price}"
+            raise ValueError(f"a planned draft needs a part and a price above 0, got {got}")
+        for name, table in (("tokens", self.tokens), ("seconds", self.seconds)):
+            if [len(row) for row in table] != [len(SITUATIONS)] * len(self.parts):
+                wanted = f"{len(SITUATIONS)} {name} for each of {len(self.parts)} parts"
+                raise ValueError(f"a planned draft needs {wanted}, got {table}")
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        """The tree of the part that is worth most."""
+        here, faring = situation(context), self.running.follow(context)
+
+        def worth(part: int) -> float:
+            guesses = (self.tokens[part][here] - 1) * faring.get(self._models[part], 1.0)
+            return 1 + guesses - self.price * self.seconds[part][here]
+
+        best = max(range(len(self.parts)), key=worth)
+        tree = self.parts[best].propose(context, chance.inner("part", (best,)))
+        play = Play(context, tree, self._models[best], self.tokens[best][here] - 1)
+        self.running.keep(play)
+        return tree
+
+    @functools.cached_property
+    def _models(self) -> list[tuple[str, ...]]:
+        """The models that each part guesses with: drafts of the same models fare alike."""
+        return [tuple(sorted(models_in(part))) for part in self.parts]

@@ -1,0 +1,199 @@
+"""Forecasts: every setting of every method along the target's own text, priced by measured passes.
+
+Only the drafts run. The target's passes are counted and priced, so that many settings are tried in
+the time in which a race tries a few.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.context import Context
+from specdec_lib.core.decode import Round
+from specdec_lib.core.protocols import Draft
+from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
+from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.latency.speeds import Observation, fit_overhead
+from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
+from specdec_lib.measure.race.harness import TargetText
+from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
+from specdec_lib.workload import Ladder, Prompt
+
+BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
+FIRST = 2  # texts that these are chosen on
+PLANNED = "planned"
+Named = tuple[str, str]  # method and setting
+Text = tuple[Prompt, TargetText]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds of passes by model, and seconds outside the models by method."""
+
+    passes: Mapping[str, PassTable]
+    outside: Mapping[str, Overhead]
+
+    def seconds(self, method: str, work: Work) -> float:
+        """Seconds of the work of a method."""
+        return work.seconds(self.passes, self.outside[method])
+
+
+def settings(
+    ladder: Ladder, sampler: Sampler, methods: Sequence[str], most: int, built_on: Sequence[str]
+) -> dict[Named, Draft]:
+    """At most so many settings of each method, spread over its grid."""
+    found: dict[Named, Draft] = {}
+    for method in methods:
+        grid = list(drafts(ladder, sampler, method, built_on).items())
+        size = min(most, len(grid))
+        picked = [grid[at * len(grid) // size] for at in range(size)]
+        found |= {(method, name): one for name, one in picked}
+    return found
+
+
+def trial_rows(
+    ladder: Ladder, sampler: Sampler, text: TargetText, tried: Mapping[Named, Draft]
+) -> list[dict[str, object]]:
+    """The rounds of each draft along a text, a row per draft and situation in which some began:
+    method, setting, situation, tokens, rounds, guesses, passes (model, rows, context tokens, count)
+    and outside, seconds outside the drafts' passes and the target.
+
+    Raises ValueError for drafts that learn.
+    """
+    own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
+    rows = []
+    for (method, setting), draft in tried.items():
+        by: dict[int, list[Round]] = {}
+        context = Context.of(text.prompt)
+        for one in replay_draft(own, draft, Chance(text.seed, sampler)).rounds:
+            by.setdefault(situation(context), []).append(one)
+            context = context.extended(one.emitted)
+        for place, rounds in by.items():
+            work = work_of(rounds, ladder.target.name)
+            row = {"method": method, "setting": setting, "situation": place}
+            row |= {name: getattr(work, name) for name in ("tokens", "rounds", "guesses")}
+            row["passes"] = [[*pass_, count] for pass_, count in work.passes.items()]
+            rows.append(row | {"outside": sum(one.overhead_seconds for one in rounds)})
+    return rows
+
+
+def try_settings(
+    ladder: Ladder,
+    sampler: Sampler,
+    texts: Sequence[Text],
+    tried: Mapping[Named, Draft],
+    keep: Path | None = None,
+) -> pd.DataFrame:
+    """`trial_rows` of every text, with the prompt's name and `work`; finished texts are kept in a
+    folder.
+    """
+    found = []
+    for prompt, text in tqdm(texts, "texts", mininterval=1):
+        make = partial(trial_rows, ladder, sampler, text, tried)
+        found += [row | {"prompt": prompt.name} for row in Kept(keep).rows(prompt, make)]
+    table = pd.DataFrame(found)
+    table["work"] = [_work(row, ladder.target.name) for row in found]
+    return table.drop(columns="passes")
+
+
+def _work(row: Mapping[str, object], target: str) -> Work:
+    passes = {(model, rows, context): count for model, rows, context, count in row["passes"]}
+    return Work(row["tokens"], row["rounds"], row["guesses"], passes, target)
+
+
+def fit_outside(trials: pd.DataFrame) -> dict[str, Overhead]:
+    """Per method the seconds outside the models, fitted to all its settings."""
+    return {
+        method: fit_overhead(
+            [Observation(whole(own), own.outside.sum()) for _, own in its.groupby("setting")]
+        )
+        for method, its in trials.groupby("method", sort=False)
+    }
+
+
+def whole(trials: pd.DataFrame) -> Work:
+    """The work of all rows together."""
+    return reduce(add, trials.work)
+
+
+def forecasts(
+    trials: pd.DataFrame, prices: Prices, *, beside: str = AUTOREGRESSIVE
+) -> pd.DataFrame:
+    """A row per setting, the fastest first: method, setting, prompts, tokens_per_round,
+    ms_per_token, and speed_up over a method of one setting, with its interval over prompts.
+    """
+    by = trials.groupby(["method", "setting", "prompt"], sort=False)
+    works = by.work.agg(lambda its: reduce(add, its)).reset_index()
+    works["seconds"] = [
+        prices.seconds(method, work) for method, work in zip(works.method, works.work, strict=True)
+    ]
+    works["tokens"] = [work.tokens for work in works.work]
+    alone = works[works.method == beside].set_index("prompt")
+    rows = []
+    for (method, setting), own in works.groupby(["method", "setting"], sort=False):
+        base = alone.loc[own.prompt]
+        gain = bootstrap(base.seconds, base.tokens, own.seconds, own.tokens)
+        row = {"method": method, "setting": setting, "prompts": len(own)}
+        row["tokens_per_round"] = own.tokens.sum() / sum(work.rounds for work in own.work)
+        row["ms_per_token"] = 1000 * own.seconds.sum() / own.tokens.sum()
+        rows.append(row | named_interval("speed_up", gain))
+    return pd.DataFrame(rows).sort_values("ms_per_token", kind="stable", ignore_index=True)
+
+
+def follow_policy(
+    trials: pd.DataFrame, prices: Prices, tried: Mapping[Named, Draft]
+) -> tuple[dict[int, Named], Planned]:
+    """The best policy over the tried settings, by situation, and the draft that follows it; plain
+    decoding and the best setting alone stand beside, for where the text proves otherwise.
+    """
+    tallies = {name: [Tally(0.0, 0.0, 0.0) for _ in SITUATIONS] for name in tried}
+    for (method, setting, place), own in trials.groupby(["method", "setting", "situation"]):
+        work = whole(own)
+        tally = Tally(work.rounds, work.tokens, prices.seconds(method, work))
+        tallies[method, setting][place] = tally
+    rounds = [sum(its[place].rounds for its in tallies.values()) for place in SITUATIONS]
+    means = {name: smoothed(its) for name, its in tallies.items()}
+    policy = best_policy(means, [count / sum(rounds) for count in rounds])
+    fastest = forecasts(trials, prices).iloc[0]
+    plain = next(name for name in tried if name[0] == AUTOREGRESSIVE)
+    parts = dict.fromkeys((*policy.choice, (fastest.method, fastest.setting), plain))
+    columns = (
+        tuple(tuple(getattr(one, column) for one in means[name]) for name in parts)
+        for column in ("tokens", "seconds")
+    )
+    planned = Planned(tuple(tried[name] for name in parts), *columns, policy.price)
+    return dict(zip(SITUATIONS, policy.choice, strict=True)), planned
+
+
+def plan_settings(
+    ladder: Ladder,
+    sampler: Sampler,
+    texts: Sequence[Text],
+    passes: Mapping[str, PassTable],
+    *,
+    most: int,
+    keep: Path | None = None,
+) -> tuple[pd.DataFrame, dict[Named, Draft], Prices]:
+    """The trials of plain decoding and of at most so many settings of every method on these texts,
+    what was tried, and the prices.
+    """
+    known = [method for method in OURS if method not in ON_TREES]
+    first = settings(ladder, sampler, (AUTOREGRESSIVE, *known), most, ())
+    trials = try_settings(ladder, sampler, texts, first, keep and keep / "first")
+    prices = Prices(passes, fit_outside(trials))
+    few = trials[trials.prompt.isin(trials.prompt.unique()[:FIRST])]
+    ranked = forecasts(few[few.method.isin((AUTOREGRESSIVE, "tree"))], prices)
+    trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
+    rest = settings(ladder, sampler, ON_TREES, most, trees)
+    more = try_settings(ladder, sampler, texts, rest, keep and keep / "rest")
+    both = pd.concat([trials, more], ignore_index=True)
+    return both, first | rest, Prices(passes, fit_outside(both))

@@ -1,0 +1,194 @@
+"""`specdec measure regret`: what a plan loses against the best of all settings that were tried,
+and the planned draft beside each of them, in data/measured/regret.csv.
+
+Settings are chosen on development prompts (the plan), or on one half of the held-out prompts (the
+best), and compared on the other half. Tokens and passes are counted along the target's own text;
+passes are priced as notebook 05 measured them on this machine, and the rest as the clock says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+from transformers import LlamaForCausalLM
+
+from specdec_lib.core.chance import Sampler
+from specdec_lib.core.commandline import Parser, write_csv
+from specdec_lib.core.files import DATA, cache_folder
+from specdec_lib.measure.latency import machine_name
+from specdec_lib.measure.latency.passes import pass_tables
+from specdec_lib.measure.planning import (
+    PLANNED,
+    Text,
+    fit_outside,
+    follow_policy,
+    forecasts,
+    plan_settings,
+    try_settings,
+)
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
+from specdec_lib.measure.race.families import with_int8_drafts
+from specdec_lib.measure.race.harness import TargetText
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.measure.texts import Texts, known_texts
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.loading import fast_model
+from specdec_lib.theory import PassTable
+from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts, seeds
+
+PLACE = DATA / "measured" / "regret.csv"
+SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
+TOKENS, SETTINGS = 64, 5
+SWAPPED = {"": "", "_low": "_high", "_high": "_low"}
+COLUMNS = """pair sampling domain method setting prompts tokens_per_round forecast ms_per_token
+    first second speed_up speed_up_low speed_up_high slower slower_low slower_high""".split()
+
+
+@dataclass(frozen=True)
+class PlannedPair:
+    """A pair of models that plans are made for, and under which samplers on which domains."""
+
+    name: str
+    ladder: Ladder
+    samplers: tuple[Sampler, ...] = SAMPLERS
+    domains: tuple[str, ...] = DOMAINS
+
+
+def pairs() -> Iterator[PlannedPair]:
+    """The embedded ladder; its middle model as a target of its own, with the draft; and both
+    with random weights, where nothing can be foreseen (greedily such a model repeats itself).
+    """
+    exact = load_ladder(device="cpu", runtime="fast")
+    yield PlannedPair("SmolLM2-135M and its drafts", with_int8_drafts(exact))
+    small = replace(exact, target=exact.middle, middle=None, katz=None)
+    yield PlannedPair("4 layers and 1", with_int8_drafts(small), domains=DOMAINS[:2])
+    torch.manual_seed(0)
+    drawn = [
+        fast_model(CachedModel(LlamaForCausalLM(one.model.config).eval(), one.name))
+        for one in (small.target, small.draft)
+    ]
+    nothing = replace(small, target=drawn[0], draft=drawn[1])
+    yield PlannedPair("random weights", nothing, SAMPLERS[1:], DOMAINS[:1])
+
+
+def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
+    """The seconds of the fast target's `score`, and of the int8 drafts' passes, on a machine.
+
+    target    the name of the model that verifies
+
+    Raises ValueError if none are stored.
+    """
+    place = DATA / "measured" / f"latency_{machine}.csv"
+    if not place.is_file():
+        raise ValueError(f"{place} is missing; notebook 05 at full size measures it")
+    table = pd.read_csv(place)
+    return pass_tables(table, "int8") | {
+        target: pass_tables(table, "fast", column="seconds")[target]
+    }
+
+
+def texts_of(ladder: Ladder, sampler: Sampler, domain: str, split: str, limit: int) -> list[Text]:
+    """The first so many prompts of a domain, and what the target writes after each: stored texts
+    where there are some, else written now.
+    """
+    prompts = load_prompts(domain, split, limit)
+    known = known_texts((sampler,), prompts=prompts) if ladder.target.name == "target" else ()
+    texts = known[0] if known else Texts.written(ladder, prompts, sampler, max_new_tokens=TOKENS)
+    return [
+        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[:TOKENS], seed))
+        for one, seed in zip(prompts, seeds(prompts, 0), strict=True)
+    ]
+
+
+def regret_rows(
+    ladder: Ladder,
+    sampler: Sampler,
+    texts: Mapping[str, Sequence[Text]],
+    passes: Mapping[str, PassTable],
+    *,
+    most: int = SETTINGS,
+    keep: Path | None = None,
+) -> pd.DataFrame:
+    """A row per setting and for the planned draft: method, setting, forecast (milliseconds per
+    token on the development prompts), ms_per_token, tokens_per_round on the held-out ones, first
+    and second (milliseconds on each half of these), speed_up over plain decoding, and slower: its
+    time ÷ that of the planned draft; both with intervals over prompts.
+
+    texts    of "development" and "held-out" prompts
+    """
+    asked = {"most": most, "keep": keep and keep / "development"}
+    trials, tried, prices = plan_settings(ladder, sampler, texts["development"], passes, **asked)
+    _, planned = follow_policy(trials, prices, tried)
+    policy = {(PLANNED, "policy"): planned}
+    own = try_settings(ladder, sampler, texts["development"], policy)
+    prices = replace(prices, outside=prices.outside | fit_outside(own))
+    foreseen, tried = forecasts(pd.concat([trials, own], ignore_index=True), prices), tried | policy
+    found = try_settings(ladder, sampler, texts["held-out"], tried, keep and keep / "held-out")
+    keys, names = ["method", "setting"], [prompt.name for prompt, _ in texts["held-out"]]
+    table = forecasts(found, prices).set_index(keys)
+    table["forecast"] = foreseen.set_index(keys).ms_per_token
+    for half, place in {"first": 0, "second": 1}.items():
+        part = forecasts(found[found.prompt.isin(names[place::2])], prices)
+        table[half] = part.set_index(keys).ms_per_token
+    beside = forecasts(found, prices, beside=PLANNED).set_index(keys)
+    for name in ("", "_low", "_high"):
+        table[f"slower{name}"] = 1 / beside[f"speed_up{SWAPPED[name]}"]
+    return table.reset_index()
+
+
+def summarise_regret(table: pd.DataFrame) -> pd.DataFrame:
+    """Per pair, sampler and domain, and for the plan (the setting, or planned draft, with the best
+    forecast) and the planned draft: its name, settings that were tried, milliseconds per token,
+    those of plain decoding, and regret: its time on one half of the held-out prompts ÷ that of the
+    setting that was best on the other half, less 1, the mean of both ways.
+    """
+    rows = []
+    for key, own in table.groupby(["pair", "sampling", "domain"], sort=False):
+        fixed = own[own.method != PLANNED]
+        plain = own.ms_per_token[own.method == AUTOREGRESSIVE].iloc[0]
+        best = fixed.loc[fixed.ms_per_token.idxmin()]
+        for name, one in {
+            "plan": own.loc[own.forecast.idxmin()],
+            PLANNED: own[own.method == PLANNED].iloc[0],
+        }.items():
+            ways = (
+                one[there] / fixed.loc[fixed[here].idxmin(), there] - 1
+                for here, there in (("first", "second"), ("second", "first"))
+            )
+            rows.append(
+                dict(zip(("pair", "sampling", "domain"), key, strict=True))
+                | {
+                    "choice": name,
+                    "setting": f"{one.method}: {one.setting}",
+                    "settings": len(fixed),
+                }
+                | {"ms_per_token": one.ms_per_token, "best": best.ms_per_token, "plain": plain}
+                | {"regret": sum(ways) / 2, "best_setting": f"{best.method}: {best.setting}"}
+            )
+    return pd.DataFrame(rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse the command line, count, and write the table."""
+    parser = Parser("measure regret", __doc__.partition(": ")[2], writes=[PLACE])
+    parser.add_common("--limit", 10, "of each domain and split")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    rows = []
+    for pair in pairs():
+        ladder, passes = pair.ladder, stored_passes(machine_name(), pair.ladder.target.name)
+        for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
+            same = (machine_name(), sampler, domain, given.limit, SETTINGS, ladder.models)
+            keep = cache_folder() / "regret" / fingerprint(*same)
+            splits = ("development", "held-out")
+            texts = {one: texts_of(ladder, sampler, domain, one, given.limit) for one in splits}
+            own = regret_rows(ladder, sampler, texts, passes, keep=keep)
+            sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
+            rows.append(own.assign(pair=pair.name, sampling=sampling, domain=domain))
+            tqdm.write(summarise_regret(rows[-1]).round(3).to_string(index=False))
+    write_csv(pd.concat(rows)[COLUMNS], PLACE, 6)

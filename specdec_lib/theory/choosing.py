@@ -1,0 +1,131 @@
+"""The price of time: which draft to use in which situation, and what a setting's gain hangs on.
+
+Rounds are the cycles of a renewal process, so the speed in the long run is R = E[tokens] ÷
+E[seconds], a ratio of means. The policy with the largest R takes, in every situation, the draft
+with the largest t − λ c, where λ = R is the price of time (Dinkelbach 1967).
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from specdec_lib.core.kinds import checked
+from specdec_lib.theory.work import NO_OVERHEAD, Overhead, PassTable, Work
+
+STEPS = 50  # the price rises in every step but the last, among finitely many policies
+SAME = 1e-12
+
+
+class Tally(NamedTuple):
+    """A number of rounds, and the tokens and seconds of all of them."""
+
+    rounds: float
+    tokens: float
+    seconds: float
+
+
+class Policy(NamedTuple):
+    """A draft per situation, by its name, and the tokens per second of them together."""
+
+    choice: tuple[Hashable, ...]
+    price: float
+
+
+class Margin(NamedTuple):
+    """What the gain of a setting over plain decoding hangs on.
+
+    tokens          per round
+    needed          tokens per round from which on it pays
+    dearer_drafts   how many times as long the drafts' passes may take before it pays no more; below
+                    1 they are too dear by so much; infinite without any
+    free_drafts     the speed-up if drafts' passes took no time
+    free_rows       the speed-up if a pass of the target over many rows took no longer than over one
+    """
+
+    tokens: float
+    needed: float
+    dearer_drafts: float
+    free_drafts: float
+    free_rows: float
+
+
+def smoothed(tallies: Sequence[Tally], rounds: float = 8.0) -> list[Tally]:
+    """Means per round of each situation, drawn towards the mean of all by so many rounds of it."""
+    total = Tally(*map(sum, zip(*tallies, strict=True)))
+    if not total.rounds > 0:
+        raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
+    tokens, seconds = total.tokens / total.rounds, total.seconds / total.rounds
+    return [
+        Tally(
+            1.0,
+            (one.tokens + rounds * tokens) / (one.rounds + rounds),
+            (one.seconds + rounds * seconds) / (one.rounds + rounds),
+        )
+        for one in tallies
+    ]
+
+
+@checked
+def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[float]) -> Policy:
+    """The draft for each situation with which tokens come fastest; of equals the first.
+
+    means     per draft and situation the tokens and seconds of one round, as `smoothed` gives
+    shares    of rounds in each situation, whichever draft is used
+
+    Raises ValueError unless there is a draft and each has a tally per situation.
+    """
+    if not means or {len(its) for its in means.values()} != {len(shares)}:
+        got = f"{len(means)} and {len(shares)}"
+        raise ValueError(f"a policy needs drafts with a tally per situation, got {got}")
+    choice, price = (), 0.0
+    for _ in range(STEPS):
+        before, choice = (
+            price,
+            tuple(_worthiest(means, place, price) for place in range(len(shares))),
+        )
+        taken = [
+            (share, means[name][place])
+            for place, (share, name) in enumerate(zip(shares, choice, strict=True))
+        ]
+        tokens = sum(share * one.tokens for share, one in taken)
+        price = tokens / sum(share * one.seconds for share, one in taken)
+        if price - before <= SAME * price:
+            break
+    return Policy(choice, price)
+
+
+def _worthiest(means: Mapping[Hashable, Sequence[Tally]], place: int, price: float) -> Hashable:
+    """The draft with the largest t − λ c in a situation."""
+
+    def worth(name: Hashable) -> float:
+        return means[name][place].tokens - price * means[name][place].seconds
+
+    return max(means, key=worth)
+
+
+def margin(
+    work: Work,
+    plain: Work,
+    tables: Mapping[str, PassTable],
+    overhead: Overhead = NO_OVERHEAD,
+    plain_overhead: Overhead = NO_OVERHEAD,
+) -> Margin:
+    """What the gain of `work` over `plain`, on the same text, hangs on."""
+    alone = plain.seconds(tables, plain_overhead) / plain.tokens  # seconds per token
+    whole, target = work.seconds(tables, overhead), work.target
+    passes = {place: count for place, count in work.passes.items() if place[0] != target}
+    drafts = sum(
+        count * tables[model].at(rows, context) for (model, rows, context), count in passes.items()
+    )
+    saved = sum(
+        count * (tables[model].at(rows, context) - tables[model].at(1, context))
+        for (model, rows, context), count in work.passes.items()
+        if model == target
+    )
+    budget = alone * work.tokens - (whole - drafts)
+    return Margin(
+        work.tokens_per_round,
+        whole / work.rounds / alone,
+        budget / drafts if drafts else float("inf"),
+        alone * work.tokens / (whole - drafts),
+        alone * work.tokens / (whole - max(0.0, saved)),
+    )
