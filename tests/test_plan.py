@@ -1,4 +1,4 @@
-"""Plans: tuned on development prompts, judged on held-out ones, kept, and written as a setting."""
+"""Plans: made on development prompts, judged on held-out ones, kept, and written as a setting."""
 
 from pathlib import Path
 
@@ -8,6 +8,10 @@ from tiny import tiny_ladder
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
+from specdec_lib.drafts.planned import SITUATIONS
+from specdec_lib.measure import planning as measuring
+from specdec_lib.measure.planning import PLANNED
+from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.table import over_plain, ratio_table
@@ -22,15 +26,21 @@ GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
 
 
 @pytest.fixture
-def raced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
-    """Of every race on held-out prompts, the number of contenders and whether they get warm."""
-    found, real = [], planning.race
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What really runs: replays by prompt, and races on held-out prompts."""
+    found: list[str] = []
+    trials, race = measuring.trial_rows, harness.race
 
-    def counted(racing: list, *given: object, **named: object) -> object:
-        found.append((len(racing), named.get("warm_up") != 0))
-        return real(racing, *given, **named)
+    def counted(*given: object) -> object:
+        found.append("replay")
+        return trials(*given)
 
-    monkeypatch.setattr(planning, "race", counted)
+    def raced(*given: object, **named: object) -> object:
+        found.append("warm race" if named["warm_up"] else "race")
+        return race(*given, **named)
+
+    monkeypatch.setattr(measuring, "trial_rows", counted)
+    monkeypatch.setattr(harness, "race", raced)
     return found
 
 
@@ -38,26 +48,28 @@ def prompts(count: int, split: str) -> list[Prompt]:
     return load_prompts("chat", split, count)
 
 
-def test_a_plan_is_tuned_on_one_split_judged_on_the_other_and_kept(
-    ladder: Ladder, tmp_path: Path, raced: list[tuple[int, bool]]
+def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(
+    ladder: Ladder, tmp_path: Path, ran: list[str]
 ) -> None:
     told: list[str] = []
     asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
     plan = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
-    assert sorted(plan.development.method) == sorted(OURS)
-    assert plan.development.ms_per_token.is_monotonic_increasing
-    assert [*plan.held_out.method] == ["autoregressive", *plan.development.method[:2]]
+    assert {*plan.forecasts.method} == {"autoregressive", *OURS, PLANNED}
+    assert plan.forecasts.ms_per_token.is_monotonic_increasing and len(told) == 2
+    guessing = plan.forecasts[plan.forecasts.method != "autoregressive"]
+    assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2]]
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
-    first = [(3, True), *[(3, False)] * 3]
-    assert raced == first and len(told) > len(OURS)
-    assert [*plan.where.index] == [*plan.development.method[:2]]
-    again = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
-    assert raced == first and again.held_out.equals(plan.held_out)
+    assert plan.margin.tokens >= 1 and {*plan.policy} == {*SITUATIONS}
+    first = ["replay"] * 6 + ["warm race"] + ["race"] * 3  # first, rest and policy; two texts
+    assert ran == first
+    again = make_plan(*asked, SMALL, keep=tmp_path)
+    assert ran == first and again.held_out.equals(plan.held_out)
+    assert again.forecasts.equals(plan.forecasts)
     more = (*asked[:3], prompts(5, "held-out"))
     assert make_plan(*more, SMALL, keep=tmp_path).held_out.prompts.eq(5).all()
-    assert raced[4:] == [(3, True)]  # in a run of its own
+    assert ran == [*first, "warm race"]  # in a run of its own
     make_plan(*asked, PlanOptions(tokens=5, settings=1), keep=tmp_path)  # a control: another plan
-    assert len(raced) == 9
+    assert len(ran) == 2 * len(first) + 1
 
 
 @pytest.mark.parametrize("development, held_out", [(1, 1), (2, 0)])

@@ -7,8 +7,9 @@ tokens per second that go on otherwise (`theory.choosing`).
 
 import functools
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -135,16 +136,24 @@ class Planned:
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The tree of the part that is worth most."""
         here, faring = situation(context), self.running.follow(context)
+        best = self.best(here, faring)
+        tree = self.parts[best].propose(context, chance.inner("part", (best,)))
+        play = Play(context, tree, self._models[best], self.tokens[best][here] - 1)
+        self.running.keep(play)
+        return tree
+
+    def best(
+        self, here: int, faring: Mapping[tuple[str, ...], float] = MappingProxyType({})
+    ) -> int:
+        """The place of the part that is worth most in a situation, where guesses by some models
+        fare so many times as well as expected.
+        """
 
         def worth(part: int) -> float:
             guesses = (self.tokens[part][here] - 1) * faring.get(self._models[part], 1.0)
             return 1 + guesses - self.price * self.seconds[part][here]
 
-        best = max(range(len(self.parts)), key=worth)
-        tree = self.parts[best].propose(context, chance.inner("part", (best,)))
-        play = Play(context, tree, self._models[best], self.tokens[best][here] - 1)
-        self.running.keep(play)
-        return tree
+        return max(range(len(self.parts)), key=worth)
 
     @functools.cached_property
     def _models(self) -> list[tuple[str, ...]]:

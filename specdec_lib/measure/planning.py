@@ -4,8 +4,8 @@ Only the drafts run. The target's passes are counted and priced, so that many se
 the time in which a race tries a few.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -19,17 +19,19 @@ from specdec_lib.core.decode import Round
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
 from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.speeds import Observation, fit_overhead
 from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import TargetText
+from specdec_lib.measure.race.harness import TargetText, target_texts
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
 FIRST = 2  # texts that these are chosen on
+REPEATS = 9  # of every timed pass
 PLANNED = "planned"
 Named = tuple[str, str]  # method and setting
 Text = tuple[Prompt, TargetText]
@@ -45,6 +47,41 @@ class Prices:
     def seconds(self, method: str, work: Work) -> float:
         """Seconds of the work of a method."""
         return work.seconds(self.passes, self.outside[method])
+
+
+def written_texts(
+    ladder: Ladder,
+    sampler: Sampler,
+    prompts: Sequence[Prompt],
+    limits: Mapping[str, int],
+    keep: Path | None,
+) -> Iterator[Text]:
+    """The prompts, and what the target writes after each; finished ones are kept in a folder."""
+    for prompt in tqdm(prompts, "target's texts", mininterval=1):
+
+        def write(one: Prompt = prompt) -> list[dict[str, object]]:
+            return [asdict(text) for text in target_texts(ladder, [one], sampler, **limits)]
+
+        [row] = Kept(keep).rows(prompt, write)
+        lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
+        yield prompt, TargetText(**row | lists)
+
+
+def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
+    """Seconds of the target's `score` and of the drafts' passes, after as many tokens as the texts
+    have.
+    """
+    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
+    most = ladder.max_positions - len(ROWS) - max(ROWS)
+    contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
+
+    def measure() -> list[dict[str, object]]:
+        timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
+        return curves(timed).to_dict("records")
+
+    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
+    target = pass_tables(table, column="seconds")[ladder.target.name]
+    return pass_tables(table) | {ladder.target.name: target}
 
 
 def settings(

@@ -11,6 +11,7 @@ from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.drafts.trees.slots import best_slots
@@ -83,6 +84,9 @@ def reduce_draft(draft: Draft) -> Reduced:
             found = replace(reduce_draft(part), length=length, others=0, width=1)
             lost = f"the horizontal cascade: {len(others)} cheaper drafts for later positions"
             return found.without(lost) if others else found
+        case Planned():
+            usual = draft.best(0)  # where nothing can be copied
+            return _one_of(draft.parts, usual, "by the situation")
         case FirstDraft():
             return _one_of(draft.parts, len(draft.parts) - 1, "taking turns")
         case MergedDraft():

@@ -24,6 +24,7 @@ from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
+from specdec_lib.drafts.planned import Planned
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.sweep.grid import Setting
@@ -32,7 +33,7 @@ from specdec_lib.workload.jsonl import wrong_fields
 
 DRAFTS = (
     *(NoDraft, ChainDraft, TreeDraft, MergedDraft, FirstDraft, NgramDraft, MaxGram),
-    *(StagedTree, StagedChain, Reviewed, Relay),
+    *(StagedTree, StagedChain, Reviewed, Relay, Planned),
 )
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}

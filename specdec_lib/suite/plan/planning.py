@@ -1,14 +1,14 @@
 """`specdec plan`: finds the fastest setting for a pair of models on this machine and these prompts,
 says whether speculation pays at all, and writes the setting as JSON.
 
-Every method is tuned on development prompts, the best settings race there, and the two fastest race
-plain decoding on held-out prompts, on which nothing was tuned. Without --target and --draft it
-takes the embedded models. Run it where nothing else runs.
+Passes are timed, every method is counted along what the target writes on development prompts, and
+the two settings with the best forecasts race plain decoding on held-out prompts, on which nothing
+was chosen. Without --target and --draft it takes the embedded models. Run it where nothing else
+runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -22,29 +22,34 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY, LEAST
-from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.race.benchmark import kept_lineup
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
-from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
-from specdec_lib.measure.race.harness import (
-    TargetText,
-    Timing,
-    kept_timings,
-    race,
-    target_texts,
+from specdec_lib.measure.planning import (
+    PLANNED,
+    Named,
+    Prices,
+    fit_outside,
+    follow_policy,
+    forecasts,
+    plan_settings,
+    timed_passes,
+    try_settings,
+    whole,
+    written_texts,
 )
-from specdec_lib.measure.race.lineup import Lineup, Say, best_drafts, tune_contenders, tune_lineup
-from specdec_lib.measure.race.table import counterfactuals, over_plain, ratio_table
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
+from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
+from specdec_lib.measure.race.harness import race_prompts
+from specdec_lib.measure.race.lineup import Say
+from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
+from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
-FIRST = 2  # development prompts of the first of two stages of tuning
-BESIDE = 2  # methods that are held against plain decoding
-LEDGER_PROMPTS = 2
+BESIDE = 2  # settings that are held against plain decoding
+FOLLOWING = (PLANNED, "the policy of the plan")
 ADVICE = {
     "yes": "Speculate",
     "no": "Do not speculate",
@@ -59,7 +64,7 @@ class PlanOptions:
     """
 
     tokens: int = 64
-    settings: int = 4
+    settings: int = 6
     seed: int = 0
 
 
@@ -67,19 +72,21 @@ class PlanOptions:
 class Plan:
     """What to decode with, and why.
 
-    setting        the fastest on development prompts, or plain decoding unless `pays` is "yes"
-    pays           "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
-    development    a row per method, the fastest first: method, setting, ms_per_token
-    held_out       rows of `ratio_table` over plain decoding, which is the first; the second is the
-                   best on development prompts, the third its runner-up
-    where          `counterfactuals` of the two
+    setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
+    pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
+    forecasts    `measure.planning.forecasts` of every setting on development prompts
+    policy       per situation (`drafts.planned.situation`) the setting that is worth most
+    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
+                 best forecast, the third the best of another method
+    margin       what the forecast gain of the second hangs on
     """
 
     setting: Setting
     pays: str
-    development: pd.DataFrame
+    forecasts: pd.DataFrame
+    policy: Mapping[int, Named]
     held_out: pd.DataFrame
-    where: pd.DataFrame
+    margin: Margin
 
 
 def make_plan(
@@ -94,7 +101,7 @@ def make_plan(
 ) -> Plan:
     """The plan for these models and prompts on this machine, which should do nothing else.
 
-    development    prompts to tune on; `held_out` are those to judge on
+    development    prompts to plan on; `held_out` are those to judge on
     keep           a folder for what is finished: the same call goes on there
     say            called with a line when something is settled
 
@@ -107,75 +114,49 @@ def make_plan(
     same = (device, sampler, options, [one.text for one in development], ladder.models)
     folder = keep and keep / fingerprint(*same)
     limits = {"tokens": options.tokens, "seed": options.seed}
-
-    def tune() -> Lineup:
-        texts = list(target_texts(ladder, development, sampler, **limits))
-        return _tuned(ladder, sampler, texts, options, say)
-
-    lineup = kept_lineup(folder, tune)
-    order = sorted(lineup.best, key=lambda method: lineup.best[method].ms_per_token)
-    drafts = best_drafts(ladder, sampler, lineup)
-    raced = {name: drafts[name] for name in (AUTOREGRESSIVE, *order[:BESIDE])}
-    racing = _contenders(ladder, sampler, raced, lineup)
-    rows = _race_table(racing, ladder, sampler, held_out, limits, folder)
-    pays, best = _pays(rows.iloc[1]), rows.method[1]
-    name, draft = (best, drafts[best]) if pays == "yes" else ("plain", NoDraft())
-    tuned = [(one, lineup.best[one].setting, lineup.best[one].ms_per_token) for one in order]
-    table = pd.DataFrame(tuned, columns=["method", "setting", "ms_per_token"])
-    book = method_ledger(ladder, sampler, raced, development[:LEDGER_PROMPTS], **limits)
-    where = counterfactuals(book, rows).droplevel(["temperature", "top_k"])
-    return Plan(Setting(name, draft, sampler), pays, table, rows, where)
-
-
-def _race_table(
-    racing: Sequence[Contender],
-    ladder: Ladder,
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    limits: dict[str, int],
-    folder: Path | None,
-) -> pd.DataFrame:
-    """The rows of `Plan.held_out`; prompts that were kept are not run again."""
-    timings, warm = [], False
-
-    def run(prompt: Prompt) -> list[Timing]:
-        nonlocal warm
-        options = {"seed": limits["seed"]} | ({"warm_up": 0} if warm else {})
-        warm = True
-        texts = target_texts(ladder, [prompt], sampler, **limits)
-        return next(race(racing, texts, ladder.target, **options))
-
-    for prompt in tqdm(prompts, "held-out prompts", mininterval=1):
-        timings += kept_timings(folder, prompt, len(racing), partial(run, prompt))
-    return over_plain(ratio_table(timings, {}))
-
-
-def _contenders(
-    ladder: Ladder, sampler: Sampler, drafts: Mapping[str, Draft], lineup: Lineup
-) -> list[Contender]:
-    settings = {name: one.setting for name, one in lineup.best.items()}
-    return [
-        ours(ladder.target, draft, sampler, method=name, setting=settings.get(name, TOKEN_BY_TOKEN))
-        for name, draft in drafts.items()
+    texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
+    passes = timed_passes(ladder, texts, folder and folder / "passes")
+    asked = {"most": options.settings, "keep": folder}
+    trials, tried, prices = plan_settings(ladder, sampler, texts, passes, **asked)
+    policy, tried[FOLLOWING] = follow_policy(trials, prices, tried)
+    followed = {FOLLOWING: tried[FOLLOWING]}
+    own = try_settings(ladder, sampler, texts, followed, folder and folder / "policy")
+    prices = Prices(passes, prices.outside | fit_outside(own))
+    trials = pd.concat([trials, own], ignore_index=True)
+    table = forecasts(trials, prices)
+    best, raced = _to_race(table, tried)
+    say(f"{len(tried)} settings were counted on {len(texts)} prompts; the best forecasts:")
+    say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
+    racing = [
+        ours(ladder.target, draft, sampler, method=method, setting=setting)
+        for (method, setting), draft in raced.items()
     ]
+    bar = tqdm(held_out, "held-out prompts", mininterval=1)
+    timings = race_prompts(racing, ladder, bar, **limits, folder=folder and folder / "held-out")
+    rows = over_plain(ratio_table([one for found in timings for one in found], {}))
+    pays = _pays(rows.iloc[1])
+    name, draft = (best[0], tried[best]) if pays == "yes" else ("plain", NoDraft())
+    hangs = _margin(trials, prices, best)
+    return Plan(Setting(name, draft, sampler), pays, table, policy, rows, hangs)
 
 
-def _tuned(
-    ladder: Ladder, sampler: Sampler, texts: Sequence[TargetText], options: PlanOptions, say: Say
-) -> Lineup:
-    """Every method at its best setting, with its time in a last race of all methods."""
-    first = min(FIRST, len(texts) - 1)
-    tuning = {"stages": (first, len(texts) - first), "most": options.settings, "say": say}
-    lineup = tune_lineup({"": ladder}, sampler, texts, seed=options.seed, hugging=False, **tuning)
-    say("all methods, each at its best setting")
-    final = _contenders(ladder, sampler, best_drafts(ladder, sampler, lineup), lineup)
-    stages = {"stages": [len(texts)], "seed": options.seed}
-    for one, milliseconds in tune_contenders(final, texts, ladder.target, **stages):
-        say(f"  {one.method}: {milliseconds:.2f} ms per token")
-        if one.method in lineup.best:
-            tuned = replace(lineup.best[one.method], ms_per_token=milliseconds)
-            lineup.best[one.method] = tuned
-    return lineup
+def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
+    """The setting with the best forecast but for plain decoding, and with plain decoding and the
+    best of another method the drafts that race.
+    """
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
+    names = [(one.method, one.setting) for one in guessing.itertuples()]
+    plain = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
+    return names[0], {name: tried[name] for name in (plain, *names)}
+
+
+def _margin(trials: pd.DataFrame, prices: Prices, best: Named) -> Margin:
+    own, plain = (
+        trials[(trials.method == method) & (trials.setting == setting)]
+        for method, setting in (best, (AUTOREGRESSIVE, TOKEN_BY_TOKEN))
+    )
+    overheads = (prices.outside[best[0]], prices.outside[AUTOREGRESSIVE])
+    return margin(whole(own), whole(plain), prices.passes, *overheads)
 
 
 def _pays(best: pd.Series) -> str:
@@ -192,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: the faster)")
     add("--threads", type=int, help="of torch; by default torch's own choice")
-    told = f"of each method, tried on development prompts (default: {usual.settings})"
+    told = f"of each method, counted on development prompts (default: {usual.settings})"
     add("--settings", type=int, default=usual.settings, help=told)
     add("--json", type=Path, default=Path("plan.json"), help="where the setting is written")
     parser.add_common("--temperature", 0.0)
@@ -222,21 +203,25 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def told_plan(plan: Plan) -> str:
-    """The plan in words: the verdict, the runner-up, and what a free host or draft would change."""
+    """The plan in words: the verdict, the runner-up, and what the verdict hangs on."""
     _, best, *others = plan.held_out.itertuples(index=False)
-    foreseen, advice = plan.development.ms_per_token[0], ADVICE[plan.pays]
+    foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
+    hangs = plan.margin
     lines = [
-        f"\n{advice}: on {best.prompts} held-out prompts {_told(best)} as plain decoding.",
-        f"{best.ms_per_token:.2f} ms per token; on development prompts it took {foreseen:.2f}.",
+        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {_told(best)} as plain"
+        " decoding.",
+        f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
     ]
     lines += [f"Runner-up: {_told(one)}." for one in others]
-    if best.method in plan.where.index:
-        spent = plan.where.loc[best.method]
-        lines.append(
-            f"Its time: {spent.verify:.0%} the target's passes, {spent.drafting:.0%} drafting,"
-            f" {spent.host:.0%} the program; it would be {spent.free_drafting:.2f} times as fast as"
-            f" plain decoding with a free draft, {spent.free_host:.2f} with a free program."
-        )
+    lines.append(
+        f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
+        f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
+        f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
+        " took no longer than one."
+    )
+    if hangs.dearer_drafts < float("inf"):
+        share = max(0.0, hangs.dearer_drafts)
+        lines.append(f"It breaks even where its drafts' passes take {share:.2g} times as long.")
     return "\n".join(lines)
 
 
