@@ -18,7 +18,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, Shape
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
 from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import best_tree, expected_tokens, monotone
@@ -113,7 +113,7 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.Da
     rows = []
     for name, shape in trees.items():
         rounds = _rounds(shape, texts)
-        ratio = named_interval("tokens_per_round", bootstrap_of_many(map(len, texts), rounds))
+        ratio = named_interval("tokens_per_round", bootstrap(map(len, texts), rounds))
         rows.append({"draft": name} | ratio | {"rounds": sum(rounds), "prompts": len(texts)})
     return pd.DataFrame(rows)
 
@@ -136,15 +136,16 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
 
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:
-    """How often each rank was taken, over all positions: rank, at_risk, rate, low, high."""
+    """How often each rank was taken at all positions: rank, at_risk, rate, low, high, prompts."""
     lengths = [len(taken) for taken in texts]
     if not sum(lengths):
         raise ValueError("rates need at least 1 position, got none")
     rows = [
-        (rank, sum(lengths), *bootstrap_of_many([taken.count(rank) for taken in texts], lengths))
+        (rank, sum(lengths), *bootstrap([taken.count(rank) for taken in texts], lengths))
         for rank in range(ranks)
     ]
-    return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
+    found = pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
+    return found.assign(prompts=len(texts))
 
 
 def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
@@ -182,20 +183,24 @@ def predict_tokens(
 
 
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """`predict_tokens` beside `tokens` by "draft": with measured, low, high, error (a share)."""
+    """`predict_tokens` beside `tokens` by "draft": with measured, low, high, prompts, and
+    error (a share).
+    """
     if missing := set(predicted["name"]) - set(measured["draft"]):
         raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    names = ("tokens_per_round", "tokens_per_round_low", "tokens_per_round_high")
-    columns = dict(zip(("draft", *names), ("name", "measured", "low", "high"), strict=True))
+    ends = ("tokens_per_round_low", "tokens_per_round_high")
+    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"}
+    columns |= dict(zip(ends, ("low", "high"), strict=True))
     found = predicted.merge(measured[list(columns)].rename(columns=columns), "left", "name")
     return found.assign(error=found.predicted / found.measured - 1)
 
 
 def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFrame:
     """Per group of `compare_predictions` the size of its errors: median_error and largest_error,
-    without their signs, and share_inside the intervals.
+    without their signs, and share_inside the intervals, NaN where there are none.
     """
     inside = (table.low <= table.predicted) & (table.predicted <= table.high)
+    inside = inside.astype(float).where(table.low.notna())
     groups = table.assign(size=abs(table.error), inside=inside).groupby(list(by), sort=False)
     sizes = {"median_error": ("size", "median"), "largest_error": ("size", "max")}
     return groups.agg(**sizes, share_inside=("inside", "mean")).reset_index()
