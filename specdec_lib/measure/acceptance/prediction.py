@@ -16,6 +16,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
 from specdec_lib.measure.intervals import bootstrap, named_interval
@@ -87,7 +88,7 @@ def ranks_by_temperature(
 
 def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
     """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
-    children = shape_children(shape)
+    children = children_of(shape.parents)
 
     def propose(start: int) -> tuple[int, list[int]]:
         reached = [ROOT]
@@ -98,14 +99,6 @@ def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
         return len(reached) - 1, reached
 
     return rounds_along(len(taken), propose)
-
-
-def shape_children(shape: Shape) -> list[list[int]]:
-    """The children of each node."""
-    children: list[list[int]] = [[] for _ in shape.parents]
-    for node, parent in enumerate(shape.parents[1:], 1):
-        children[parent].append(node)
-    return children
 
 
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:
@@ -125,7 +118,7 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     The last token of a text has no guesses: a limit takes them away. Where a stop token ended the
     text they were there, and are left out.
     """
-    children, rows = shape_children(shape), []
+    children, rows = children_of(shape.parents), []
     for prompt, taken in enumerate(texts):
         for start, _, _, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
