@@ -98,7 +98,7 @@ def without_few(rows: pd.DataFrame) -> pd.DataFrame:
     fewer than 10 prompts are behind them.
     """
     ends = [name for name in rows if name.rpartition("_")[2] in ("low", "high")]
-    return rows.assign(**{name: rows[name].where(rows.prompts >= LEAST_PROMPTS) for name in ends})
+    return rows.assign(**{name: rows[name].mask(rows.prompts < LEAST_PROMPTS) for name in ends})
 
 
 def _both_sides(
