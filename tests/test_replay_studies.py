@@ -178,8 +178,9 @@ def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(p
 def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
     same, raced = CascadeSetting((MAX_GRAM,), ((2,),)), []
 
-    def race(ladder, drafts, sampler, prompts, *, tokens, folder):
+    def race(ladder, drafts, sampler, prompts, *, tokens, folder, warm_up):
         raced.extend(drafts)
+        assert warm_up.name == walltime.load_prompts("chat", "development", 1)[0].name
         made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]
