@@ -8,6 +8,7 @@ import pytest
 from own_models import gpt2, llama
 
 from specdec_lib.core.chance import Sampler
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.compare import command, compare_methods, method_summary
@@ -15,7 +16,7 @@ from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contende
 from specdec_lib.measure.compare.verdict import PLAIN
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.harness import race
-from specdec_lib.workload import Prompt, load_ladder
+from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -83,6 +84,23 @@ def test_kept_rows_are_not_timed_again_and_other_settings_are(own, tmp_path, mon
     compared(own, PROMPTS, **once)
     compared(own, PROMPTS[:1], seed=1, **once)
     assert raced == ["b", "a"]
+
+
+def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed(own):
+    read = []
+
+    class Learner:
+        def propose(self, context, chance):
+            read.append(context.tokens)
+            return TokenTree.rooted(context)
+
+    compared(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
+    warm, timed = (
+        own.encode(one) for one in (load_prompts("chat", "development", 1)[0], PROMPTS[0])
+    )
+    first = [tokens[: len(warm)] == warm for tokens in read]
+    assert first.index(False) > 0 and not any(first[first.index(False) :])
+    assert all(tokens[: len(timed)] == timed for tokens in read[first.index(False) :])
 
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):

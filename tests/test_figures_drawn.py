@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.tree import MatchTable, Shape
+from specdec_lib.measure.latency.speeds import measured_speed_ups
+from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.show import figures
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.forms import found_by
@@ -133,6 +135,27 @@ def test_the_stored_table_is_drawn_and_a_wrong_one_is_refused(name):
 def test_a_value_out_of_bounds_is_refused(draw, said):
     with pytest.raises(ValueError, match=said):
         draw()
+
+
+@pytest.mark.parametrize("count", [4, 10])
+def test_fewer_than_ten_prompts_have_no_error_bars_and_the_headline_counts_them(count):
+    """Control: ten have both."""
+    pairs = [(f"chat/{one}", seconds) for one in range(count) for seconds in (10.0, 4.0 + one % 3)]
+    rows = pd.DataFrame(pairs, columns=["prompt", "seconds"]).assign(tokens=10, rounds=5)
+    rows["draft"] = rows["kind"] = ["autoregressive", "chain"] * count
+    table = measured_speed_ups(rows).assign(sampling="greedy")
+    figure = figures.setting_speed_ups(table)
+    drawn = [trace.error_x.array is not None for trace in figure.data if trace.showlegend]
+    assert drawn and set(drawn) == {count == 10}
+    said = {4: "From 4 prompts, too few for intervals", 10: "From 10 prompts, with 95 % intervals"}
+    assert figure.layout.title.text.endswith(f"<br>{said[count]}")
+
+
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.csv")), ids=lambda path: path.stem)
+def test_no_stored_figure_has_an_interval_from_fewer_than_ten_prompts(path):
+    table = pd.read_csv(path)
+    if "prompts" in table:
+        pd.testing.assert_frame_equal(table, without_few(table))
 
 
 def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is():

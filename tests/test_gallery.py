@@ -170,6 +170,16 @@ def test_a_figure_that_no_run_made_so_is_not_said_to_be_and_defaults_change_noth
     assert build(folder, notebooks=notebooks).read_bytes() == plain
 
 
+@pytest.mark.parametrize("state", ["running", "finished"])
+def test_parameters_of_a_figure_are_unknown_after_an_interrupted_run_with_others(made, state):
+    """Control: after a finished run, a figure that it did not write has the notebook's own."""
+    place, own = made[1] / "runs" / "00_toy.json", "the notebook’s own"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"state": state, "figures": {}}))
+    told = build(made[1], notebooks=made[0]).read_text()
+    assert ("unknown: a run with width = 3 was cut short" in told) == (state == "running")
+    assert (own in told) == (state == "finished")
+
+
 @pytest.mark.parametrize(
     "change", [{"made": {}}, {"made": {"date": 1}}, {"figures": {"a.csv": 3}}, None]
 )

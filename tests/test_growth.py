@@ -26,7 +26,6 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     )
     assert known["places"] == other["places"] == sum(map(len, streams))
     assert other["first"] < known["first"] and 0.9 < known["among_4"] <= 1
-    assert known["among_4_low"] <= known["among_4"] <= known["among_4_high"]
 
 
 def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):

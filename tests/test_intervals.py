@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from specdec_lib.measure.intervals import RESAMPLES, bootstrap
+from specdec_lib.measure.intervals import RESAMPLES, bootstrap, with_interval
 
 
 def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
-    ratio, low, high = bootstrap([10, 20, 30], [10, 10, 10])
+    ratio, low, high = bootstrap([10, 20, 30], [10, 10, 10], least=1)
     assert ratio == 2 and 1 <= low < 2 < high <= 3
-    assert bootstrap([10, 20, 30], [10, 10, 10]) == (ratio, low, high)
-    assert bootstrap([5, 5], [5, 5]) == (1, 1, 1)
+    assert bootstrap([10, 20, 30], [10, 10, 10], least=1) == (ratio, low, high)
+    assert bootstrap([5, 5], [5, 5], least=1) == (1, 1, 1)
+
+
+def test_fewer_than_ten_prompts_have_no_interval():
+    """Control: ten have one."""
+    ratio, *ends = bootstrap(range(1, 10), [2] * 9)
+    assert ratio == 2.5 and all(map(math.isnan, ends)) and with_interval(ratio, *ends) == "2.50"
+    ratio, low, high = bootstrap(range(10), [2] * 10)
+    assert low < ratio < high and with_interval(2.251, 1.9, 2.6) == "2.25 (1.90–2.60)"
 
 
 @pytest.mark.parametrize("sides", [1, 2])
@@ -57,11 +65,11 @@ def test_the_paired_interval_covers_and_is_narrower_than_an_unpaired_one():
 def test_nothing_to_divide_by_is_nan_and_a_resample_without_it_is_left_out():
     assert all(map(math.isnan, bootstrap([1], [0])))
     assert all(map(math.isnan, bootstrap([], [])))
-    assert bootstrap([0, 3], [0, 1]) == (3, 3, 3)
+    assert bootstrap([0, 3], [0, 1], least=1) == (3, 3, 3)
     for zero in range(1, 4):
         columns = ([0, 0] if place == zero else [1, 1] for place in range(4))
         assert all(map(math.isnan, bootstrap(*columns)))
-    assert bootstrap([0, 0], [1, 1], [1, 1], [1, 1]) == (0, 0, 0)
+    assert bootstrap([0, 0], [1, 1], [1, 1], [1, 1], least=1) == (0, 0, 0)
 
 
 def test_uneven_columns_are_refused():

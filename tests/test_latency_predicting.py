@@ -134,9 +134,11 @@ ROWS_OF_TWO = pd.DataFrame(
 def test_a_speed_up_is_paired_by_prompt():
     table = measured_speed_ups(ROWS_OF_TWO).set_index("draft")
     assert table.measured.to_dict() == {PLAIN: 1.0, "chain": 2.0} and table.speed_up["chain"] == 2.0
+    assert table.tokens_per_round["chain"] == 2.0 and table.speed_up_low.isna().all()
+    ten = [ROWS_OF_TWO.assign(prompt=ROWS_OF_TWO.prompt + str(copy)) for copy in range(5)]
+    table = measured_speed_ups(pd.concat(ten)).set_index("draft")
     assert table.speed_up_low[PLAIN] == table.speed_up_high[PLAIN] == 1.0
     assert table.speed_up_low["chain"] < 2 < table.speed_up_high["chain"]
-    assert table.tokens_per_round["chain"] == 2.0
 
 
 def test_predictions_stand_beside_measurements():

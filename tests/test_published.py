@@ -36,8 +36,9 @@ def test_what_is_not_printed_is_refused(call, words):
 
 def test_ours_stands_beside_the_papers():
     mine = {"draft": "mine", "sampling": "greedy", "value": 0.3, "low": 0.2, "high": 0.4}
+    mine |= {"prompts": 12}
     ours, samplings = pd.DataFrame([mine]), {"deterministic": "greedy"}
     found = published_beside("staged.table1", ours, methods={"staged": "mine"}, samplings=samplings)
-    assert found.iloc[0].tolist() == ["greedy", "staged", 0.23, 0.3, 0.2, 0.4]
+    assert found.iloc[0].tolist() == ["greedy", "staged", 0.23, 0.3, 0.2, 0.4, 12]
     with pytest.raises(ValueError, match="one row of ours is needed for 'other', 'greedy', got 0"):
         published_beside("staged.table1", ours, methods={"staged": "other"}, samplings=samplings)

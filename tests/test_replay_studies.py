@@ -2,6 +2,7 @@
 and the measuring of a whole domain.
 """
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -79,15 +80,17 @@ def test_a_row_sums_its_texts_and_charges_every_pass():
     assert (row.texts, row.tokens) == (6, 240)
     assert (row.rounds, row.middle_passes) == (counts["target"], counts["middle"])
     assert row.swi == pytest.approx(counted_speed_up(240, counts, PRICES, target="target"))
+    assert math.isnan(row.low)  # six texts
+    row = swi_table(2 * TEXTS, {"mine": SETTING}, PRICES).iloc[0]
     assert row.low < row.swi < row.high
 
 
 def test_a_comparison_is_paired_and_one_with_itself_is_exactly_even():
     other = CascadeSetting(("draft",), ((2,),))
-    ratio, low, high = swi_ratio(TEXTS, SETTING, other, PRICES)
+    ratio, low, high = swi_ratio(2 * TEXTS, SETTING, other, PRICES)
     rows = swi_table(TEXTS, {"a": SETTING, "b": other}, PRICES).swi
     assert ratio == pytest.approx(rows[0] / rows[1]) and low < ratio < high
-    assert swi_ratio(TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
+    assert swi_ratio(2 * TEXTS, SETTING, SETTING, PRICES) == pytest.approx((1, 1, 1))
 
 
 def test_an_ablation_takes_one_idea_away():
@@ -175,8 +178,9 @@ def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(p
 def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch):
     same, raced = CascadeSetting((MAX_GRAM,), ((2,),)), []
 
-    def race(ladder, drafts, sampler, prompts, *, tokens, folder):
+    def race(ladder, drafts, sampler, prompts, *, tokens, folder, warm_up):
         raced.extend(drafts)
+        assert warm_up.name == walltime.load_prompts("chat", "development", 1)[0].name
         made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]

@@ -26,7 +26,11 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, c
     told = json.loads((figures / "runs" / "00_toy.json").read_text())
     assert told["parameters"] == {"width": 3} and told["state"] == "finished"
     assert told["figures"] == {"00_toy.csv": file_digest(figures / "00_toy.csv")}
-    assert "finished" in capsys.readouterr().out.splitlines()[-1]
+    said = capsys.readouterr()
+    assert "finished" in said.out.splitlines()[-1]
+    assert f"--set: figures in {figures} are written over; --out FOLDER" in said.err
+    apart = ["--set", "width=3", "--out", str(figures.parent / "apart")]
+    assert main(apart, notebooks=toys) == 0 and "written over" not in capsys.readouterr().err
     assert main(["--set", "width=3"], notebooks=toys) == 0
     said = capsys.readouterr()
     assert "00_toy: unchanged since its last run, skipped" in said.err

@@ -16,7 +16,7 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.grid import Setting
-from specdec_lib.measure.sweep.ratios import per_prompt, ratios, relative, sampling_of
+from specdec_lib.measure.sweep.ratios import per_prompt, ratios, relative, sampling_of, without_few
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
 from specdec_lib.models.cached.model import CachedModel
@@ -53,7 +53,9 @@ def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
 def test_relative_divides_by_the_baseline_on_the_same_prompts():
     found = relative(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
     assert found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
-    assert found.low["tree"] == found.high["tree"] == 0.5
+    many = pd.concat(rows().assign(prompt=rows().prompt + str(copy)) for copy in range(4))
+    every = relative(many, "bytes", "tokens", baseline="plain").set_index("draft")
+    assert every.low["tree"] == every.high["tree"] == 0.5 and found.low.isna().all()
     with pytest.raises(ValueError, match=r"greedy: the baseline 'plain' has 2 prompts, 'tree' 3"):
         relative(rows().drop(index=0), "bytes", "tokens", baseline="plain")
     assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
@@ -126,3 +128,11 @@ def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler, unc
     }
     assert len(made) == 1 and len(drafts) >= 15
     assert isinstance(drafts["target"], NoDraft)
+
+
+def test_a_stored_table_loses_its_intervals_from_few_prompts():
+    """Control: those from ten stay, and so does what is no interval of prompts."""
+    ends = {"value": 2.0, "low": 1.0, "ratio_high": 3.0, "low_seconds": 1.0}
+    found = without_few(pd.DataFrame([ends | {"prompts": 9}, ends | {"prompts": 10}]))
+    assert found.low.isna().tolist() == found.ratio_high.isna().tolist() == [True, False]
+    assert found[["value", "low_seconds"]].notna().all().all()

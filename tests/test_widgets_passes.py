@@ -57,6 +57,13 @@ def test_models_and_runtimes_are_told_apart(drawn):
     assert milliseconds(drawn) == pytest.approx(2.8 * 0.2 * 4)
 
 
+def test_a_runtime_that_lacks_a_model_is_refused():
+    table = curves()
+    some = table[(table.model == "target") | (table.runtime == "fast")]
+    with pytest.raises(ValueError, match="in every runtime; draft is not in reference"):
+        latency_explorer(some)
+
+
 POINTS = pd.DataFrame([("draft", 0.6, 0.15)], columns=["pair", "acceptance_rate", "cost"])
 STEEP = {"steep": lambda rows: 0.5 + 0.5 * rows, "flat": None}
 

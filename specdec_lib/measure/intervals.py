@@ -10,16 +10,18 @@ from numbers import Real
 import numpy as np
 
 WITHIN, RESAMPLES = (0.025, 0.975), 2000
-LEAST_PROMPTS = 10  # an interval from fewer says too little: figures and scorecard leave it out
+LEAST_PROMPTS = 10  # an interval from fewer says too little: none is printed or drawn
+LEAST_FOR_WORDS = 4  # yet a verdict in words may rest on one, unseen
 Interval = tuple[float, float, float]  # ratio, low, high
 NOTHING: Interval = (math.nan, math.nan, math.nan)
 
 
-def bootstrap(*columns: Iterable[Real], seed: int = 0) -> Interval:
+def bootstrap(*columns: Iterable[Real], seed: int = 0, least: int = LEAST_PROMPTS) -> Interval:
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again.
 
     columns    a number per prompt: those above, and those below; or these of a side a, then those
                of a side b: the quotient of both ratios, (Σa ÷ Σa') ÷ (Σb ÷ Σb')
+    least      prompts below which the ends are NaN
 
     A resample draws the same prompts on both sides: what makes a prompt easy for both cancels.
     NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left
@@ -34,6 +36,8 @@ def bootstrap(*columns: Iterable[Real], seed: int = 0) -> Interval:
     if not min([below, *others]) > 0:
         return NOTHING
     ratio = above / below / (others[0] / others[1] if others else 1.0)
+    if len(arrays[0]) < least:
+        return float(ratio), math.nan, math.nan
     sums = (_times_drawn(len(arrays[0]), seed) @ np.stack(arrays, axis=1)).T
     tops, bottoms, *others = sums
     possible = sums[1:].min(axis=0) > 0
@@ -45,16 +49,14 @@ def bootstrap(*columns: Iterable[Real], seed: int = 0) -> Interval:
     return float(ratio), float(low), float(high)
 
 
-def bootstrap_of_many(*columns: Iterable[Real]) -> Interval:
-    """`bootstrap` with an interval of NaN where there is only one prompt."""
-    lists = [list(values) for values in columns]
-    found = bootstrap(*lists)
-    return found if len(lists[0]) > 1 else (found[0], math.nan, math.nan)
-
-
 def named_interval(name: str, interval: Interval) -> dict[str, float]:
     """An interval as columns of a table: `name`, `name_low` and `name_high`."""
     return dict(zip((name, f"{name}_low", f"{name}_high"), interval, strict=True))
+
+
+def with_interval(ratio: float, low: float, high: float) -> str:
+    """The ratio in words, and its interval where it has one: "2.15 (2.05–2.26)"."""
+    return f"{ratio:.2f}" + ("" if math.isnan(low) else f" ({low:.2f}–{high:.2f})")
 
 
 # scipy.stats.bootstrap gives the same intervals, but draws prompts anew for each ratio: it takes 3

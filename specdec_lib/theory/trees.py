@@ -76,14 +76,17 @@ def expected_tokens(shape: Shape, rates: Rates) -> float:
 
     Source: Chen et al. 2024 (Sequoia), proposition 3.4; here rates may differ by depth.
     """
-    vectors = checked_rates(rates)
-    paths = [1.0]
-    for parent, depth, rank in zip(
-        shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True
-    ):
+    return math.fsum(path_probabilities(shape, rates))
+
+
+def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
+    """P(the target takes the whole path) to each node, 1 for the root."""
+    vectors, paths = checked_rates(rates), [1.0]
+    slots = zip(shape.parents[1:], shape.depths[1:], shape.ranks[1:], strict=True)
+    for parent, depth, rank in slots:
         vector = at_depth(vectors, depth)
         paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
-    return math.fsum(paths)
+    return paths
 
 
 @checked

@@ -57,9 +57,10 @@ def published_beside(
     item: str, ours: "DataFrame", *, methods: Mapping[str, str], samplings: Mapping[str, str]
 ) -> "DataFrame":
     """A published table of one number per sampling and method, with ours: `sampling`, `method`,
-    `paper`, `ours`, `ours_low`, `ours_high`.
+    `paper`, `ours`, `ours_low`, `ours_high`, `prompts`.
 
-    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`,
+                 `prompts`
     methods      the paper's column (maybe one it has not) to our draft's name
     samplings    the paper's word for the sampler to ours
 
@@ -75,6 +76,6 @@ def published_beside(
             raise ValueError(f"one row of ours is needed for {wanted}, got {len(found)}")
         paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
         row = found.iloc[0]
-        rows.append((sampling, method, paper, row.value, row.low, row.high))
-    columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high"]
+        rows.append((sampling, method, paper, *row[["value", "low", "high", "prompts"]]))
+    columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high", "prompts"]
     return pd.DataFrame(rows, columns=columns)

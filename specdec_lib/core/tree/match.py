@@ -3,6 +3,7 @@
 import bisect
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from specdec_lib.core.kinds import checked
 
@@ -45,6 +46,16 @@ class MatchTable:
         ):
             ranks = len(self.rates)
             raise ValueError(f"each bin holds {ranks} probabilities, got {self.binned}")
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """The names of the gap's bins in nats: "0–0.5", "0.5–1", "1 and more".  Raises ValueError
+        if the table does not look at gaps.
+        """
+        if not self.edges:
+            raise ValueError(f"match table {self.name!r} does not look at gaps")
+        names = [f"{low:g}–{high:g}" for low, high in pairwise((0.0, *self.edges))]
+        return (*names, f"{self.edges[-1]:g} and more")
 
     def rate(self, rank: int, gap: float | None = None) -> float:
         """The rate of a child of rank 0, 1, …, whose gap in nats counts if the table has edges."""

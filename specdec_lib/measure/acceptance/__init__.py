@@ -2,7 +2,7 @@
 
 A guess is at risk only where its parent was reached, so a rate stands beside how many were. What a
 limit cuts off a tree was never at risk; guesses after a stop token were verified and count.
-Intervals are 95 %, by bootstrap over prompts; one prompt alone has none (NaN).
+Intervals are 95 %, by bootstrap over prompts; fewer than 10 prompts have none (NaN).
 """
 
 from specdec_lib.measure.acceptance.prediction import (

@@ -28,7 +28,7 @@ from specdec_lib.workload import SPLITS, load_ladder
 
 PLACE = DATA / "measured" / "predicted.csv"
 QUICK, WIDE = (4, 2, 1, 1), (6, 3, 2, 1, 1, 1)
-COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high"]
+COLUMNS = ["temperature", "name", "predictor", "predicted", "measured", "low", "high", "prompts"]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,9 +16,10 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, Shape
+from specdec_lib.core.tree.shape import children_of
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.acceptance.rates import rank_rates
-from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import RoundAlong, rounds_along
 from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import best_tree, expected_tokens, monotone
@@ -87,7 +88,7 @@ def ranks_by_temperature(
 
 def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
     """The rounds of a tree of this shape; a proposal is the nodes that the text reaches."""
-    children = shape_children(shape)
+    children = children_of(shape.parents)
 
     def propose(start: int) -> tuple[int, list[int]]:
         reached = [ROOT]
@@ -100,20 +101,12 @@ def replay_shape(shape: Shape, taken: Taken) -> Iterator[RoundAlong]:
     return rounds_along(len(taken), propose)
 
 
-def shape_children(shape: Shape) -> list[list[int]]:
-    """The children of each node."""
-    children: list[list[int]] = [[] for _ in shape.parents]
-    for node, parent in enumerate(shape.parents[1:], 1):
-        children[parent].append(node)
-    return children
-
-
 def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.DataFrame:
     """Of each tree along the texts: draft, tokens_per_round, _low and _high, rounds, prompts."""
     rows = []
     for name, shape in trees.items():
         rounds = _rounds(shape, texts)
-        ratio = named_interval("tokens_per_round", bootstrap_of_many(map(len, texts), rounds))
+        ratio = named_interval("tokens_per_round", bootstrap(map(len, texts), rounds))
         rows.append({"draft": name} | ratio | {"rounds": sum(rounds), "prompts": len(texts)})
     return pd.DataFrame(rows)
 
@@ -125,7 +118,7 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     The last token of a text has no guesses: a limit takes them away. Where a stop token ended the
     text they were there, and are left out.
     """
-    children, rows = shape_children(shape), []
+    children, rows = children_of(shape.parents), []
     for prompt, taken in enumerate(texts):
         for start, _, _, nodes in replay_shape(shape, taken):
             for depth, node in enumerate(nodes[: max(0, len(taken) - 1 - start)], 1):
@@ -136,15 +129,16 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
 
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:
-    """How often each rank was taken, over all positions: rank, at_risk, rate, low, high."""
+    """How often each rank was taken at all positions: rank, at_risk, rate, low, high, prompts."""
     lengths = [len(taken) for taken in texts]
     if not sum(lengths):
         raise ValueError("rates need at least 1 position, got none")
     rows = [
-        (rank, sum(lengths), *bootstrap_of_many([taken.count(rank) for taken in texts], lengths))
+        (rank, sum(lengths), *bootstrap([taken.count(rank) for taken in texts], lengths))
         for rank in range(ranks)
     ]
-    return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
+    found = pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
+    return found.assign(prompts=len(texts))
 
 
 def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
@@ -182,20 +176,24 @@ def predict_tokens(
 
 
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """`predict_tokens` beside `tokens` by "draft": with measured, low, high, error (a share)."""
+    """`predict_tokens` beside `tokens` by "draft": with measured, low, high, prompts, and
+    error (a share).
+    """
     if missing := set(predicted["name"]) - set(measured["draft"]):
         raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    names = ("tokens_per_round", "tokens_per_round_low", "tokens_per_round_high")
-    columns = dict(zip(("draft", *names), ("name", "measured", "low", "high"), strict=True))
+    ends = ("tokens_per_round_low", "tokens_per_round_high")
+    columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"}
+    columns |= dict(zip(ends, ("low", "high"), strict=True))
     found = predicted.merge(measured[list(columns)].rename(columns=columns), "left", "name")
     return found.assign(error=found.predicted / found.measured - 1)
 
 
 def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFrame:
     """Per group of `compare_predictions` the size of its errors: median_error and largest_error,
-    without their signs, and share_inside the intervals.
+    without their signs, and share_inside the intervals, NaN where there are none.
     """
     inside = (table.low <= table.predicted) & (table.predicted <= table.high)
+    inside = inside.astype(float).where(table.low.notna())
     groups = table.assign(size=abs(table.error), inside=inside).groupby(list(by), sort=False)
     sizes = {"median_error": ("size", "median"), "largest_error": ("size", "max")}
     return groups.agg(**sizes, share_inside=("inside", "mean")).reset_index()

@@ -4,14 +4,14 @@ rates from them, with at-risk counts and intervals.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 import numpy as np
 import pandas as pd
 
 from specdec_lib.core.decode import Generation
 from specdec_lib.core.tree import ROOT, MatchTable
-from specdec_lib.measure.intervals import bootstrap_of_many, named_interval
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.workload import Prompt
@@ -80,10 +80,7 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     bins of a rank with the same rate the first is named.  Raises ValueError if the table does not
     look at gaps, or gave no guess its confidence.
     """
-    if not match.edges:
-        raise ValueError(f"match table {match.name!r} does not look at gaps")
-    lows = (0.0, *match.edges)  # a gap at an edge lies in the bin above it
-    names = [f"{low:g}–{high:g}" for low, high in pairwise(lows)] + [f"{lows[-1]:g} and more"]
+    names, lows = match.bins, (0.0, *match.edges)  # a gap at an edge lies in the bin above it
 
     def bin_of(rank: int, confidence: float) -> int | None:
         rates = enumerate(match.rate(rank, low) for low in lows)
@@ -197,8 +194,8 @@ def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(
         group
         | {"rounds": int(sums.rounds.sum()), "prompts": len(sums)}
-        | named_interval("tokens_per_round", bootstrap_of_many(sums.emitted, sums.rounds))
-        | named_interval("accepted_per_round", bootstrap_of_many(sums.accepted, sums.rounds))
+        | named_interval("tokens_per_round", bootstrap(sums.emitted, sums.rounds))
+        | named_interval("accepted_per_round", bootstrap(sums.accepted, sums.rounds))
         for group, sums in groups
     )
 
@@ -235,6 +232,6 @@ def _order(column: pd.Series) -> pd.Series:
 
 def _rate(sums: pd.DataFrame) -> dict[str, float]:
     at_risk = sums[sums.at_risk > 0]
-    rate, low, high = bootstrap_of_many(at_risk.accepted, at_risk.at_risk)
+    rate, low, high = bootstrap(at_risk.accepted, at_risk.at_risk)
     counts = {"at_risk": int(at_risk.at_risk.sum()), "accepted": int(at_risk.accepted.sum())}
     return counts | {"rate": rate, "low": low, "high": high, "prompts": len(at_risk)}

@@ -13,7 +13,7 @@ from specdec_lib.measure.intervals import Interval, bootstrap
 from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, CascadeSetting, Recording
 from specdec_lib.measure.replay.tuning import LENIENCES, Tuned, costs_of, replayed_swi, tune
-from specdec_lib.measure.sweep.ratios import ratios, without_few
+from specdec_lib.measure.sweep.ratios import ratios
 
 ALONE = (("middle",), ("draft",), (MAX_GRAM,))
 CASCADES = (("middle", MAX_GRAM), ("draft", MAX_GRAM), ("middle", "draft", MAX_GRAM))
@@ -174,6 +174,6 @@ def by_swi_and_clock(
         for way, column in WAYS.items()
         for domain, own in table.groupby("domain", sort=False)
     ]
-    rows = without_few(pd.concat(found, ignore_index=True).drop(columns="sampling"))
+    rows = pd.concat(found, ignore_index=True).drop(columns="sampling")
     rows = rows[rows.draft.str.startswith(prefix)]
     return rows.assign(variant=rows.draft.str.removeprefix(prefix))

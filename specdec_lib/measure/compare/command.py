@@ -15,8 +15,9 @@ from transformers.utils.logging import set_verbosity_error
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.measure.compare.timing import compare_methods
-from specdec_lib.measure.compare.verdict import LEAST, method_summary, verdict
-from specdec_lib.measure.sweep.ratios import sampling_of
+from specdec_lib.measure.compare.verdict import method_summary, verdict
+from specdec_lib.measure.intervals import with_interval
+from specdec_lib.measure.sweep.ratios import sampling_of, without_few
 from specdec_lib.models.loading import DTYPES, RUNTIMES
 from specdec_lib.workload import DOMAINS, WHOLE, Ladder, Prompt, load_ladder, load_prompts
 
@@ -26,7 +27,7 @@ USUAL = {"--temperature": 0.0, "--top-k": None, "--seed": 0, "--csv": None}
 def main(arguments: list[str] | None = None) -> None:
     """Parse the command line, compare, and print the table and the verdict."""
     parser = Parser("compare", __doc__.partition(": ")[2])
-    add_models(parser, "float32", limit=6, max_new_tokens=40)
+    add_models(parser, "float32", limit=10, max_new_tokens=40)
     add = parser.add_argument
     add("--runtime", default="reference", choices=RUNTIMES, help="of our loop")
     add("--threads", type=int, help="of torch; by default torch's own choice")
@@ -43,9 +44,10 @@ def main(arguments: list[str] | None = None) -> None:
     print(_heading(ladder, sampler, given, len(prompts)), flush=True)
     limits = {name: vars(given)[name] for name in ("max_new_tokens", "seed", "keep")}
     rows = compare_methods(ladder, prompts, sampler, progress=sys.stderr.isatty(), **limits)
-    table = method_summary(rows, seed=given.seed)
+    summary = method_summary(rows, seed=given.seed)
+    table = without_few(summary)
     print(_format(table))
-    print(f"\n{verdict(table)}", flush=True)
+    print(f"\n{verdict(summary)}", flush=True)
     if given.csv:
         write_csv(table, given.csv, 6)
 
@@ -58,9 +60,7 @@ def _format(table: pd.DataFrame) -> str:
     ]
     for row in table.itertuples():
         rate = "–" if math.isnan(row.acceptance_rate) else f"{row.acceptance_rate:.2f}"
-        ratio = f"{row.speed_up:.2f}"
-        if row.prompts >= LEAST:
-            ratio += f" ({row.speed_up_low:.2f}–{row.speed_up_high:.2f})"
+        ratio = with_interval(row.speed_up, row.speed_up_low, row.speed_up_high)
         lines.append(
             f"{row.method:{width}}  {row.tokens_per_round:16.2f}  {rate:>10} "
             f" {row.ms_per_token:12.2f}  {ratio:>29}  {row.same:>9}"

@@ -15,7 +15,7 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.compare.verdict import HUGGING_PLAIN, PLAIN
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, Contender, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, drafts
-from specdec_lib.measure.race.harness import race_prompts
+from specdec_lib.measure.race.harness import race_prompts, warm_up_text
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, LOOKUP, hugging_contenders
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.workload import Ladder, Prompt, neutral
@@ -101,6 +101,7 @@ def compare_methods(
         raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     tried = usual | dict(own or {})
     options = {"tokens": max_new_tokens, "seed": seed, "strict": False}
+    options["warm_up"] = warm_up_text(ladder, sampler)
     if keep:
         what = fingerprint(ladder.target, tried, sampler, seed, max_new_tokens)
         options["folder"] = Path(keep) / f"compared-{what}"

@@ -4,10 +4,10 @@ import math
 
 import pandas as pd
 
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS as LEAST
+from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
 
 PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
-LEAST = 4  # prompts below which an interval says nothing, and is not printed
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
 HARDLY = 1.02
 
@@ -53,7 +53,7 @@ def _per_token(rows: pd.DataFrame) -> float:
 
 def _ratio(name: str, plain: pd.DataFrame, own: pd.DataFrame, seed: int) -> dict[str, float]:
     columns = (plain.seconds, plain.timed_tokens, own.seconds, own.timed_tokens)
-    return named_interval(name, bootstrap(*columns, seed=seed))
+    return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST))
 
 
 def _same(rows: pd.DataFrame) -> str:
@@ -103,7 +103,7 @@ def _advice(best: pd.Series) -> str:
         else "plain decoding by Hugging Face, the faster of both"
     )
     numbers = f"{best.gain:.2f} times as fast as {against}"
-    if best.prompts >= LEAST:
+    if best.prompts >= LEAST_PROMPTS:
         numbers += f" ({best.gain_low:.2f}–{best.gain_high:.2f})"
     if best.gain_low > 1:
         return f"Speculate: {best.method} is {numbers}."

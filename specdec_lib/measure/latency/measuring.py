@@ -27,6 +27,7 @@ from specdec_lib.measure.latency.speeds import (
     speed_rows,
 )
 from specdec_lib.measure.race.harness import race_drafts
+from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts
 
 PLACE = DATA / "measured"
@@ -146,7 +147,8 @@ def store_table(table: pd.DataFrame, name: str, *, folder: Path = PLACE) -> Path
 
 
 def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
-    """The four tables of a machine as they were stored; "" takes the first that has all four.
+    """The four tables of a machine, without intervals from fewer than 10 prompts; "" takes the
+    first machine that has all four.
 
     Raises ValueError if there is none, or a table of that machine is missing.
     """
@@ -158,4 +160,5 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
         what = f"no measurements of {machine or 'any machine'} in {folder}"
         there = ", ".join(known) or "none"
         raise ValueError(f"{what}, there are {there}; `specdec measure latency` makes them")
-    return {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}
+    found = {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}
+    return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}

@@ -25,6 +25,7 @@ from specdec_lib.measure.race.table import (
     where,
     write_table,
 )
+from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.workload import load_ladder
 
 SHOWN = """temperature top_k domain prompts method runtime ms_per_token tokens_per_round baseline
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     timings = [timing for own, *_ in found for timing in own]
     chosen = {(own[0].temperature, own[0].top_k): lineup.chosen for own, lineup, _ in found}
     table = ratio_table(timings, chosen)
-    table = table.assign(machine=name, edition=given.edition, **where())
+    table = without_few(table.assign(machine=name, edition=given.edition, **where()))
     print(table[SHOWN].round(2).to_string(index=False))
     if not given.smoke:
         write_table(places[0], table, COLUMNS)

@@ -19,7 +19,7 @@ from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.repetition import LOOPING, repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, NearTie, near_tie
-from specdec_lib.workload import Ladder, Prompt, seeds
+from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
 WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape set things up
 
@@ -81,6 +81,15 @@ def target_texts(
         given = ladder.encode(prompt)
         made = decode(ladder.target, NoDraft(), given, Chance(own, sampler), **limits)
         yield TargetText(prompt.name, given, made.tokens, own)
+
+
+def warm_up_text(ladder: Ladder, sampler: Sampler, domain: str = DOMAINS[0]) -> TargetText:
+    """The first tokens after a development prompt, for contenders to get warm on: a draft that
+    learns from them knows nothing of what is timed.
+    """
+    before = load_prompts(domain, "development", 1)
+    [text] = target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0)
+    return text
 
 
 def race(
@@ -168,13 +177,15 @@ def race_drafts(
     tokens: int,
     seed: int = 0,
     folder: Path | None = None,
+    warm_up: TargetText | int = WARM_UP,
 ) -> Iterator[list[Timing]]:
     """`race_prompts` of our loop with each draft: by setting, its method and itself."""
     contenders = [
         ours(ladder.target, draft, sampler, method=method, setting=name)
         for name, (method, draft) in drafts.items()
     ]
-    return race_prompts(contenders, ladder, prompts, tokens=tokens, seed=seed, folder=folder)
+    options = {"tokens": tokens, "seed": seed, "folder": folder, "warm_up": warm_up}
+    return race_prompts(contenders, ladder, prompts, **options)
 
 
 def _difference(

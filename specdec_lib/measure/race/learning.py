@@ -25,7 +25,7 @@ from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import WARM_UP, Timing, race_prompts, target_texts
+from specdec_lib.measure.race.harness import Timing, race_prompts, warm_up_text
 from specdec_lib.measure.race.table import ALL
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
@@ -70,8 +70,7 @@ def time_learning(
     """
     drafts = learning_drafts(ladder, sampler).items()
     racing = [ours(ladder.target, one, sampler, method=name, setting=name) for name, one in drafts]
-    before = load_prompts(prompts[0].domain, "development", 1)
-    [warm_up] = target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0)
+    warm_up = warm_up_text(ladder, sampler, prompts[0].domain)
     bar = tqdm(prompts, prompts[0].domain, mininterval=1)
     raced = race_prompts(racing, ladder, bar, tokens=tokens, warm_up=warm_up)
     return [one for timings in raced for one in timings]

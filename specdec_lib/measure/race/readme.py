@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from specdec_lib.core.files import README
+from specdec_lib.measure.intervals import LEAST_PROMPTS, with_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.table import ALL, stored_race
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -80,7 +81,8 @@ def _conditions(whole: pd.DataFrame, parts: dict[str, pd.DataFrame]) -> str:
         " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
     )
     if fewer < whole.prompts.max():
-        said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand."
+        said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand"
+        said += ", too few for an interval." if fewer < LEAST_PROMPTS else "."
     return said
 
 
@@ -98,6 +100,6 @@ def _arithmetic(table: pd.DataFrame) -> str:
 
 
 def _cells(row: pd.Series) -> str:
-    ratio = f"{row.ratio:.2f} ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
+    ratio = with_interval(row.ratio, row.ratio_low, row.ratio_high)
     setting = row.setting.partition(" [")[0]
     return f"{row.ms_per_token:.2f} | {ratio} | {setting}"

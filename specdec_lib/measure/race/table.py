@@ -14,10 +14,11 @@ import torch
 import transformers
 
 from specdec_lib.core.files import DATA, write_whole
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.hugging import HF, LLAMA_CPP
+from specdec_lib.measure.sweep.ratios import without_few
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
@@ -66,8 +67,9 @@ def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
 ) -> pd.DataFrame:
-    """The stored race of a machine in one edition; of any, that of the machine which ran most in
-    all editions together.  Raises ValueError if there is none.
+    """The stored race of a machine in one edition, without intervals from fewer than 10 prompts; of
+    any, that of the machine which ran most in all editions together.  Raises ValueError if there is
+    none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
     beside = ("_prompts", "_ledger")
@@ -77,7 +79,7 @@ def stored_race(
     if found is None:
         what = f"no race of the {edition} edition on {machine or 'any machine'}"
         raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
-    return found[found.edition == edition]
+    return without_few(found[found.edition == edition])
 
 
 def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASURED) -> pd.DataFrame:
@@ -98,7 +100,13 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
     plain decoding; and by arithmetic on these shares what it would be if the host were free (for
     plain decoding too), if drafting were free, and if both were.
+
+    Raises ValueError if the ledger lacks plain decoding, as that of a machine where none was stored
+    does.
     """
+    if AUTOREGRESSIVE not in set(ledger.method):
+        got = ", ".join(dict.fromkeys(ledger.method)) or "no row"
+        raise ValueError(f"the ledger lacks plain decoding, has {got}; `specdec bench` makes one")
     parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
     kinds = ledger.part.map(parts).fillna("host")
     keys = ["temperature", "top_k", "method"]
@@ -151,7 +159,7 @@ def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
         "ms_per_token": milliseconds,
-        **named_interval("ratio", bootstrap(*columns)),
+        **named_interval("ratio", bootstrap(*columns, least=LEAST_FOR_WORDS)),
         "geometric_mean": math.exp(logs.mean()) if len(logs) else math.nan,
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
         "least_ms_per_token": milliseconds,  # older files have the fastest of several repeats

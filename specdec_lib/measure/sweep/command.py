@@ -13,7 +13,7 @@ import torch
 
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
-from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.intervals import bootstrap, named_interval, with_interval
 from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.recipe import Recipe
@@ -150,4 +150,4 @@ def _lines(
 
 
 def _cell(row: pd.Series, name: str) -> str:
-    return f"{row[name]:.2f} ({row[f'{name}_low']:.2f}–{row[f'{name}_high']:.2f})"
+    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -94,9 +94,11 @@ def relative(
 
 
 def without_few(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, without `low` and `high` where fewer than 10 prompts are behind them."""
-    enough = rows.prompts >= LEAST_PROMPTS
-    return rows.assign(low=rows.low.where(enough), high=rows.high.where(enough))
+    """The rows of a stored table, without their intervals (`low`, `high`, `…_low`, `…_high`) where
+    fewer than 10 prompts are behind them.
+    """
+    ends = [name for name in rows if name.rpartition("_")[2] in ("low", "high")]
+    return rows.assign(**{name: rows[name].mask(rows.prompts < LEAST_PROMPTS) for name in ends})
 
 
 def _both_sides(

@@ -8,7 +8,6 @@ The draft's draws are averaged over a few seeds, and so is the shared noise of `
 not cut at a stop token.
 """
 
-import math
 import time
 from collections import Counter, defaultdict
 from functools import partial
@@ -26,7 +25,7 @@ from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.verify import UNWARPED
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
-from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
@@ -133,9 +132,8 @@ def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
             "ratio": bootstrap(own.tokens, own.rounds, other.tokens, other.rounds),
             "first_accepted": bootstrap(own.first_accepted, own.rounds),
         }
-        for name, (middle, *ends) in found.items():
-            ends = ends if len(own) >= LEAST_PROMPTS else (math.nan, math.nan)
-            about |= named_interval(name, (middle, *ends))
+        for name, interval in found.items():
+            about |= named_interval(name, interval)
         counts = {"prompts": len(own), "rounds": int(own.rounds.sum())}
         costs = {"microseconds": (own.microseconds / own.rounds).median()}
         passes = own[own.passes > 0]

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
+from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.show.figures.marks import ends_of, names_of
 from specdec_lib.show.figures.theme import INK, SCREEN, escape, wrap
 
@@ -44,6 +45,7 @@ class Chart:
         width, height = min(WIDEST, round(120 + wide * across)), round(high * down)
         apart = {"horizontal_spacing": gap, "vertical_spacing": 100 / height if down > 1 else 0}
         apart |= {"shared_yaxes": shared_y, "subplot_titles": list(map(escape, names))}
+        self.prompts: set[int] = set()
         self.figure = make_subplots(down, across, **apart)
         self.figure.update_annotations(font={"size": 14})
         self.figure.update_layout(template=SCREEN, width=width, height=height)
@@ -61,6 +63,13 @@ class Chart:
             trace.showlegend = bool(trace.name) and trace.name not in known
         trace.legendgroup = trace.name
         self.figure.add_trace(trace, **self.panels[panel])
+
+    def count_prompts(self, rows: pd.DataFrame) -> None:
+        """Remember, for the headline, from how many prompts marks with intervals come, if the table
+        has a column `prompts`.
+        """
+        if {"low", "prompts"} <= set(rows):
+            self.prompts |= set(rows["prompts"].dropna().astype(int))
 
     def axis(self, name: str, panel: str | None = None, **look: object) -> None:
         """Change the x or y axis of a panel, or of all."""
@@ -93,14 +102,16 @@ class Chart:
         self.axis("x", type="log", tickvals=ticks, ticktext=list(map(str, ticks)))
 
     def titled(self, text: str, *, plain: str = "") -> go.Figure:
-        """The figure under a headline; it grows by what headline, legend and panel names take.
+        """The figure under a headline, whose last line counts the prompts behind the intervals; it
+        grows by what headline, legend and panel names take.
 
         plain    the axis, "x" or "y", on which a dotted line marks plain decoding, 1
         """
         if plain:
             {"x": self.figure.add_vline, "y": self.figure.add_hline}[plain](1, **PLAIN)
         layout = self.figure.layout
-        lines = textwrap.wrap(text, int((layout.width - 60) / HEADLINE_LETTER))
+        room = int((layout.width - 60) / HEADLINE_LETTER)
+        lines = textwrap.wrap(text, room) + textwrap.wrap(_from_prompts(self.prompts), room)
         names = [trace.name for trace in self.figure.data if trace.showlegend]
         ticks = max(map(len, layout.yaxis.ticktext or [""]))
         # plotly gives all entries the room of the widest, unless all stand in one line
@@ -115,3 +126,16 @@ class Chart:
         self.figure.update_layout(height=height, margin={"t": top}, legend=legend)
         title = {"text": "<br>".join(map(escape, lines))}
         return self.figure.update_layout(title=title, showlegend=bool(names))
+
+
+def _from_prompts(counts: set[int]) -> str:
+    """From how many prompts, and whether they are enough for intervals."""
+    if not counts:
+        return ""
+    least, most = min(counts), max(counts)
+    said = f"From {least}" + (f" to {most}" if most > least else "")
+    said += f" prompt{'s' if most > 1 else ''}"
+    if most < LEAST_PROMPTS:
+        return f"{said}, too few for intervals"
+    fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""
+    return f"{said}, with 95 % intervals{fewer}"

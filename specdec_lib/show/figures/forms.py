@@ -56,6 +56,7 @@ def add_dots(
     marks, looks = found_by(by, marks, looks) if by else (marks, looks)
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     marks = marks.dropna(subset=[value])
+    chart.count_prompts(marks)
     pieces = [
         (key, own.sort_values("x", kind="stable") if joined else own)
         for key, own in marks.groupby(["panel", "series"], sort=False)
@@ -123,6 +124,7 @@ def add_bars(
     marks, looks = found_by(by, marks, looks) if by else (marks, looks)
     value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
     marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
+    chart.count_prompts(marks)
     for (panel, name, look), own in marks.groupby(["panel", "series", "look"], sort=False):
         bars = go.Bar(
             **_given(own, value, name, at=False),

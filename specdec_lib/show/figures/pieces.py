@@ -3,7 +3,6 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart
 from specdec_lib.show.figures.forms import MEASURED, add_bars, add_dots, words_beside
@@ -92,15 +91,14 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval
-    (from 10 texts on), tokens and price per round, acceptance rate.
+    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
+    tokens and price per round, acceptance rate.
 
     table    as of `Replays.beside`
     """
     values = "swi low high tokens_per_round acceptance_rate target_passes target_price"
     check(table, "setting", values + " texts")
-    enough = table["texts"] >= LEAST_PROMPTS
-    table = table.assign(low=table["low"].where(enough), high=table["high"].where(enough))
+    table = table.rename(columns={"texts": "prompts"})
     chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
     plain, prices = _rival_marks(table), _price_marks(table)
     add_bars(chart, plain, RIVALS, lying=True)

@@ -18,6 +18,7 @@ VERDICTS = {
     "slower than plain decoding": Look(LOSS, symbol="x"),
     "too close to tell": Look(INK, symbol="circle-open"),
     "faster": Look(GAIN),
+    "too few prompts to tell": Look(INK, symbol="diamond-open"),
 }
 NAMES = {
     "autoregressive": "plain decoding",
@@ -76,13 +77,14 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "draft sampling", SPEED_UPS)
     means = table.groupby("draft", sort=False)["speed_up"].mean().sort_values(kind="stable")
-    order, (slower, close, faster) = names_of(means.index), VERDICTS
-    sure = [table["speed_up_high"] < 1, table["speed_up_low"] > 1]
-    said = table.assign(verdict=np.select(sure, [slower, faster], close))
+    order, (slower, close, faster, untold) = names_of(means.index), VERDICTS
+    low, high = table["speed_up_low"], table["speed_up_high"]
+    verdict = np.select([high < 1, low > 1, low.isna()], [slower, faster, untold], close)
+    said = table.assign(verdict=verdict)
     by = {"series": "verdict", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
     rows = marks(said, "speed_up", table["draft"].map(str).map(order.index), **by)
-    high, x = 74 + 24 * len(order), "measured speed-up over plain decoding"
-    chart = Chart(rows["panel"], wide=380, high=high, x=x, gap=0.04)
+    x = "measured speed-up over plain decoding"
+    chart = Chart(rows["panel"], wide=380, high=74 + 24 * len(order), x=x, gap=0.04)
     add_dots(chart, rows, VERDICTS, lying=True)
     chart.start_at_zero("x", rows, 1.05)
     chart.name_places("y", order, longest=40)
@@ -137,10 +139,11 @@ def versus(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], **look, x="times as fast as the baseline, measured", y="method")
     add_dots(chart, rows, lying=True, size=8)
     chart.name_places("y", rows["name"])
-    span = 0.85 * min(1.0, float(rows["low"].min())), 1.5 * max(1.0, float(rows["high"].max()))
+    values = rows[["x", "low", "high"]]
+    span = 0.85 * min(1.0, float(values.min().min())), 1.5 * max(1.0, float(values.max().max()))
     ticks = {"tickvals": TICKS, "ticktext": [f"{tick:g}" for tick in TICKS]}
     chart.axis("x", **ticks, type="log", range=list(map(math.log10, span)), showline=True)
-    headline = "Measured speed against each baseline, with 95 % intervals (all domains)"
+    headline = "Measured speed against each baseline, all domains"
     return chart.titled(headline, plain="x")
 
 

@@ -1,7 +1,6 @@
 """Records in, tables out: what the figures of a tree, a walk and a generation are drawn from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 import pandas as pd
 from jaxtyping import Float
@@ -13,7 +12,7 @@ from specdec_lib.core.trace import Choice
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.core.verify import look_up
 from specdec_lib.theory import Rates
-from specdec_lib.theory.trees import at_depth, checked_rates
+from specdec_lib.theory.trees import path_probabilities
 
 
 def nodes(tree: TokenTree, *, labels: Sequence[str], path: Sequence[int] = ()) -> pd.DataFrame:
@@ -88,14 +87,11 @@ def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
     """
     if not shapes:
         raise ValueError("slots needs at least one shape, got none")
-    vectors, found = checked_rates(rates), []
+    found = []
     for name, shape in shapes.items():
-        paths = [1.0]
         places = {"parent": shape.parents, "depth": shape.depths, "rank": shape.ranks}
-        for parent, depth, rank in list(zip(*places.values(), strict=True))[1:]:
-            vector = at_depth(vectors, depth)
-            paths.append(paths[parent] * vector[rank] if rank < len(vector) else 0.0)
-        rows = pd.DataFrame(places | {"probability": paths}).rename_axis("node").reset_index()
+        places["probability"] = path_probabilities(shape, rates)
+        rows = pd.DataFrame(places).rename_axis("node").reset_index()
         found.append(rows.assign(shape=name))
     found = pd.concat(found, ignore_index=True)
     return found[["shape", "node", "parent", "depth", "rank", "probability"]]
@@ -105,9 +101,6 @@ def gap_table(match: MatchTable) -> pd.DataFrame:
     """A match table as rows: gap (the bin's name), rank, rate.  Raises ValueError if it does not
     look at gaps.
     """
-    if not match.edges:
-        raise ValueError(f"match table {match.name!r} does not look at gaps")
-    names = [f"{low:g}–{high:g}" for low, high in pairwise((0.0, *match.edges))]
-    bins = zip([*names, f"{match.edges[-1]:g} and more"], match.binned, strict=True)
+    bins = zip(match.bins, match.binned, strict=True)
     rows = [(name, rank, rate) for name, rates in bins for rank, rate in enumerate(rates)]
     return pd.DataFrame(rows, columns=["gap", "rank", "rate"])

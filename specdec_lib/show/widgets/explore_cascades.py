@@ -1,6 +1,7 @@
 """The explorer of cascades: order, K matrix, lenience, prices, known settings and the tuner."""
 
 import html
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import ipywidgets
 import pandas as pd
 
 from specdec_lib.drafts.cascade import converted
+from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.replay import MAX_GRAM, CascadeSetting, Tuned, widen
 from specdec_lib.show import figures
 from specdec_lib.show.widgets.knobs import check_box, choice, make_knobs, slider
@@ -186,12 +188,14 @@ def _matrices(setting: CascadeSetting) -> list[str]:
 def _verdicts(table: pd.DataFrame) -> list[str]:
     """What the first row is worth, alone and against each of the others."""
     ours, *others = table.itertuples()
-    lines = [f"SWI {ours.swi:.2f} ({ours.low:.2f} to {ours.high:.2f} over {ours.texts} texts)"]
+    found = with_interval(ours.swi, ours.low, ours.high)
+    lines = [f"SWI {found} over {ours.texts} texts"]
     for one in others:
         word = "worse" if one.ratio_high < 1 else "within the noise"
         word = "better" if one.ratio_low > 1 else word
-        interval = f"({one.ratio_low:.2f} to {one.ratio_high:.2f})"
-        lines.append(f"{one.ratio:.2f} times that of {one.setting} {interval}: {word}")
+        word = "from too few texts for an interval" if math.isnan(one.ratio_low) else word
+        ratio = with_interval(one.ratio, one.ratio_low, one.ratio_high)
+        lines.append(f"{ratio} times that of {one.setting}: {word}")
     return lines
 
 

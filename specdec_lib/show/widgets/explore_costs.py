@@ -25,9 +25,12 @@ def latency_explorer(curves: pd.DataFrame) -> Panel:
     curves    of `latency.with_roofline`, every model timed in every runtime
 
     Between measured rows and contexts the seconds lie on straight lines.  Raises ValueError for a
-    table that `latency.pass_tables` refuses.
+    table that `latency.pass_tables` refuses, or a model that was not timed in every runtime.
     """
     runtimes = list(curves.runtime.unique())
+    for (model, runtime), passes in pd.crosstab(curves.model, curves.runtime).stack().items():
+        if not passes:
+            raise ValueError(f"every model is timed in every runtime; {model} is not in {runtime}")
     tables = {
         (runtime, column): latency.pass_tables(curves, runtime, column=column)
         for runtime in runtimes

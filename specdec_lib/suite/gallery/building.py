@@ -56,7 +56,8 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
         names = figure_files(folder, notebook)
         made = {name: _made_by(manifest, folder / name) for name in names}
-        chapters.append(_chapter(notebook, folder, names, made))
+        cut_short = manifest if manifest and manifest.state == "running" else None
+        chapters.append(_chapter(notebook, folder, names, made, cut_short))
         if manifest:
             runs[notebook.stem] = _last_run(manifest)
             figures |= {name: _facts(run) for name, run in made.items()}
@@ -119,10 +120,21 @@ def _chapter(
     folder: Path,
     names: Mapping[str, set[str]],
     made: Mapping[str, Manifest | None],
+    cut_short: Manifest | None,
 ) -> dict[str, object]:
-    """A notebook and its figures, as page.html reads them; `link` leads from the page to it."""
+    """A notebook and its figures, as page.html reads them; `link` leads from the page to it.
+
+    cut_short    its last run, if that was interrupted: nobody knows which figures it wrote
+    """
     declared = read_parameters(notebook)
-    cards = [_card(folder / name, kinds, declared, made[name]) for name, kinds in names.items()]
+    own = "the notebook’s own"
+    if cut_short and cut_short.parameters:
+        given = ", ".join(f"{name} = {value!r}" for name, value in cut_short.parameters.items())
+        own = f"unknown: a run with {given} was cut short"
+    cards = [
+        _card(folder / name, kinds, declared, made[name]) | {"parameters": own}
+        for name, kinds in names.items()
+    ]
     return {
         "name": notebook.stem,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),

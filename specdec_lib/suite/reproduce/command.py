@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS)
         return _check(runs, asked)
     for place in (folder, folder / "runs"):
         check_writable(place)
+    if asked.set and not asked.out:
+        say(f"--set: figures in {folder} are written over; --out FOLDER leaves them as they are")
     with only_process(folder / "runs"):
         for place in (folder, folder / "runs", notebooks):
             for name in sweep_partial(place):
