@@ -143,12 +143,16 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     ]
     columns = ["method", "setting", "forecast", "ms_per_token", "first", "second"]
     table = pd.DataFrame(rows, columns=columns).assign(pair="any", sampling="any", domain="any")
+    table = table.assign(
+        prompts=4, speed_up=10 / table.ms_per_token, speed_up_low=1, speed_up_high=2
+    )
     found = regret.summarise_regret(table).set_index("choice")
-    assert found.setting["plan"] == "chain: steady" and (found.settings == 3).all()
+    assert found.setting["the plan"] == "chain: steady" and (found.settings == 3).all()
+    assert found.setting["best in hindsight"] == "tree: lucky in the first"
     # best of the first half is the tree, of the second the chain
-    assert found.regret["plan"] == pytest.approx((6.0 / 7.0 + 6.4 / 6.4) / 2 - 1)
-    assert found.regret[PLANNED] == pytest.approx((6.0 / 7.0 + 6.6 / 6.4) / 2 - 1)
-    assert (found.best == 6.0).all() and (found.plain == 10.0).all()
+    assert found.regret["the plan"] == pytest.approx((6.0 / 7.0 + 6.4 / 6.4) / 2 - 1)
+    assert found.regret["planned draft"] == pytest.approx((6.0 / 7.0 + 6.6 / 6.4) / 2 - 1)
+    assert found.speed_up["the plan"] == pytest.approx(10 / 6.2)
 
 
 def test_regret_rows_stand_beside_every_setting(ladder, monkeypatch):

@@ -92,6 +92,26 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
     return chart.titled(headline, plain="x")
 
 
+def plans(table: pd.DataFrame) -> go.Figure:
+    """Speed-up over plain decoding of what a plan chose, of the planned draft, and of the setting
+    that was best in hindsight: a row per domain, a panel per pair and sampling.
+
+    table    as of `measure.regret.summarise_regret`
+    """
+    check(table, "pair sampling domain choice", SPEED_UPS)
+    named = table.assign(panel=table["pair"] + "; " + table["sampling"])
+    by = {"panel": "panel", "series": "choice", "ends": SPEED_UPS, "note": "{setting}"}
+    rows = marks(named, "speed_up", lanes(named, "domain", "choice", 0.5), **by)
+    high = 120 + 60 * table["domain"].nunique()
+    x = "speed-up over plain decoding, counted and priced"
+    chart = Chart(rows["panel"], wide=330, high=high, x=x, columns=3)
+    add_dots(chart, rows, lying=True)
+    chart.start_at_zero("x", rows, 1.05)
+    chart.name_places("y", rows["domain"])
+    headline = "What a plan of ten prompts reaches on ten others, beside the best in hindsight"
+    return chart.titled(headline, plain="x")
+
+
 def verifiers(table: pd.DataFrame) -> go.Figure:
     """Tokens per round of each verification rule: a panel per sampling, a row per shape and rule
     and one for the bound, a dot per kind of siblings, that of the bound hollow.

@@ -21,7 +21,8 @@ from specdec_lib.core.files import cache_folder, check_output, write_whole
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
-from specdec_lib.measure.compare.verdict import HARDLY, LEAST
+from specdec_lib.measure.compare.verdict import HARDLY
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, LEAST_PROMPTS
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.planning import (
     PLANNED,
@@ -163,7 +164,7 @@ def _pays(best: pd.Series) -> str:
     """Whether a row of held-out prompts is faster than plain decoding, interval and all."""
     if best.tokens_per_round <= HARDLY or best.ratio < 1:
         return "no"
-    return "yes" if best.prompts >= LEAST and best.ratio_low > 1 else "unclear"
+    return "yes" if best.prompts >= LEAST_FOR_WORDS and best.ratio_low > 1 else "unclear"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -227,6 +228,6 @@ def told_plan(plan: Plan) -> str:
 
 def _told(row: tuple) -> str:
     gain = f"{row.ratio:.2f}"
-    if row.prompts >= LEAST:
+    if row.prompts >= LEAST_PROMPTS:
         gain += f" ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
     return f"{row.method} ({row.setting}) is {gain} times as fast"
