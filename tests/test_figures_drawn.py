@@ -76,6 +76,7 @@ CASES = {
     "predicted_speeds": ("05_predicted", {}),
     "speed_surface": ("05_surface", {}),
     "setting_speed_ups": ("05_settings", {}),
+    "plans": ("05_plans", {}),
     "speed_sweep": (SWEPT, {}),
     "versus": ("05_versus", {}),
     "break_even": ("05_break_even", {"points": PAIRS, "title": "", "here": (0.4, 0.5)}),

@@ -22,8 +22,8 @@ from specdec_lib.drafts.max_gram import as_text, longest_ending
 
 MATCHES = (1, 2, 4, 8)  # tokens of the ending that stood in the text before, from which on …
 SITUATIONS = range(len(MATCHES) + 1)  # … a round is in the next situation
-FADING = 0.9  # weight of a round's outcome against that of the next
-TRUST = 4.0  # expected guesses that weigh as much as what development prompts told
+FADING = 0.95  # weight of a round's outcome against that of the next
+TRUST = 20.0  # expected guesses that weigh as much as what development prompts told
 
 
 def situation(context: Context) -> int:

@@ -13,6 +13,9 @@ from specdec_lib.theory.work import NO_OVERHEAD, Overhead, PassTable, Work
 
 STEPS = 50  # the price rises in every step but the last, among finitely many policies
 SAME = 1e-12
+# rounds after which a mean is told from another: tokens per round vary by about 1.5, and the drafts
+# that a policy chooses among differ by a fifth of a token
+PRIOR = 60.0
 
 
 class Tally(NamedTuple):
@@ -48,7 +51,7 @@ class Margin(NamedTuple):
     free_rows: float
 
 
-def smoothed(tallies: Sequence[Tally], rounds: float = 8.0) -> list[Tally]:
+def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
     """Means per round of each situation, drawn towards the mean of all by so many rounds of it."""
     total = Tally(*map(sum, zip(*tallies, strict=True)))
     if not total.rounds > 0:
