@@ -84,9 +84,7 @@ def soft_rows(distributions, sampler):
 
 
 def likeliest_first(distribution):
-    """Siblings without replacement put in order of their probability, as if they had been drawn in
-    it.
-    """
+    """Siblings without replacement in the order of their probability, as if drawn in it."""
     distribution = torch.tensor(distribution, dtype=torch.float64)
 
     def change(tree: TokenTree) -> TokenTree:
@@ -113,13 +111,8 @@ class Beside:
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
             drawn = part.propose(context, chance.inner("part", (number,)))
-            tree = tree.grown(
-                drawn.tokens[1:],
-                [ROOT] * drawn.guesses,
-                source="draft",
-                scores=drawn.scores[1:],
-                rows=drawn.rows[1:],
-            )
+            given = {"source": "draft", "scores": drawn.scores[1:], "rows": drawn.rows[1:]}
+            tree = tree.grown(drawn.tokens[1:], [ROOT] * drawn.guesses, **given)
         return tree
 
 

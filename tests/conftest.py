@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import jaxtyping
 import pytest
 import torch
+from fakes import Clock
 from tiny import tiny_ladder
 
 from specdec_lib.workload import Ladder, Prompt, load_prompts
@@ -20,17 +22,12 @@ if TYPE_CHECKING:
 torch.set_num_threads(1)
 
 collect_ignore = [] if "SPECDEC_UI" in os.environ else ["ui"]  # they need a browser: `make test-ui`
-SEEN_NOT_COMPARED = (
-    "application/vnd.plotly.v1+json",
-    "application/vnd.jupyter.widget-view+json",
-    "text/html",
-)
+VIEWS = "application/vnd.plotly.v1+json", "application/vnd.jupyter.widget-view+json"
+SEEN_NOT_COMPARED = (*VIEWS, "text/html")
 
 
 class Notebooks:
-    """For nbval's items, which know no fixtures: what stands in a cell that is compared but cannot
-    be equal from run to run.
-    """
+    """For nbval's items, which know no fixtures: what is in compared cells and differs by run."""
 
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
         if hasattr(collector, "skip_compare"):
@@ -73,6 +70,14 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     monkeypatch.setattr(jaxtyping, "jaxtyped", lenient)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of everything that is timed."""
+    made = Clock()
+    monkeypatch.setattr(time, "perf_counter", made)
+    return made
 
 
 @pytest.fixture(scope="session")

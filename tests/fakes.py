@@ -1,6 +1,4 @@
-"""Test doubles: tables of random distributions, and a chance that follows a script; and tests of
-what the real loop draws.
-"""
+"""Test doubles, a chance that follows a script, and tests of what the real loop draws."""
 
 import functools
 import itertools
@@ -22,15 +20,14 @@ from specdec_lib.models.table import TableModel, joint_distribution
 fixed_model = TableModel.fixed
 PROMPT = (1, 0)
 HERE = Context.of(PROMPT)
+T1 = Sampler(1.0)
+SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}
+SAMPLERS |= {"top-p": Sampler(0.7, top_p=0.8)}
+Law = dict[tuple[int, ...], float]  # probabilities of sequences of tokens
 
 
 def table_model(
-    vocabulary: int,
-    seed: int,
-    *,
-    support: int | None = None,
-    name: str = "table",
-    max_positions: int = 1000,
+    vocabulary: int, seed: int, *, support: int | None = None, name="table", max_positions=1000
 ) -> TableModel:
     """A `TableModel` of random float64 logits that depend on every token so far; with `support`
     only so many tokens are possible, the same ones for any seed.
@@ -47,16 +44,13 @@ def table_model(
     return TableModel(logits, vocabulary, name, max_positions)
 
 
-def random_tree(
-    context: Context, guesses: int, chance: random.Random, vocabulary: int
-) -> TokenTree:
+def random_tree(context: Context, guesses: int, chance: random.Random, words: int) -> TokenTree:
     """A random tree, twins included."""
     tree = TokenTree.rooted(context)
     for _ in range(guesses):
         parent = chance.randrange(len(tree))
-        tree = tree.grown(
-            [chance.randrange(vocabulary)], [parent], source="draft", scores=[tree.scores[parent]]
-        )
+        scores = [tree.scores[parent]]
+        tree = tree.grown([chance.randrange(words)], [parent], source="draft", scores=scores)
     return tree
 
 
@@ -67,6 +61,16 @@ class Table:
 
     def forget(self) -> None:
         pass
+
+
+@dataclass
+class Clock:
+    """Stands still unless something takes time."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @dataclass
@@ -117,20 +121,16 @@ def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]
     return played.emitted
 
 
-def speculative_distribution(
-    target, draft, sampler: Sampler, rule=reject, *, length=3
-) -> dict[tuple[int, ...], float]:
-    """The exact joint distribution of `length` tokens: each round enumerated whole, rounds
-    composed by what is committed.
-    """
+def speculative_distribution(target, draft, sampler: Sampler, rule=reject, *, length=3) -> Law:
+    """The exact joint distribution of `length` tokens: rounds enumerated whole, and composed."""
 
     @functools.cache
-    def after(begun: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+    def after(begun: tuple[int, ...]) -> Law:
         left = length - len(begun)
         if left == 0:
             return {(): 1.0}
         play = functools.partial(first_round, target, draft, PROMPT + begun, rule=rule, room=left)
-        distribution: dict[tuple[int, ...], float] = Counter()
+        distribution: Law = Counter()
         for emitted, probability in every_outcome(play, sampler).items():
             for more, rest in after(begun + emitted).items():
                 distribution[emitted + more] += probability * rest
@@ -139,12 +139,10 @@ def speculative_distribution(
     return after(())
 
 
-def one_round_distribution(
-    target, draft, sampler: Sampler, length: int = 3, rule=reject
-) -> dict[tuple[int, ...], float]:
+def one_round_distribution(target, draft, sampler: Sampler, length=3, rule=reject) -> Law:
     """The exact distribution of one round's tokens, the rest of `length` left to the target."""
     play = functools.partial(first_round, target, draft, PROMPT, rule=rule, room=length)
-    distribution: dict[tuple[int, ...], float] = Counter()
+    distribution: Law = Counter()
     for emitted, probability in every_outcome(play, sampler).items():
         rest = joint_distribution(target, PROMPT + emitted, sampler, length - len(emitted))
         for more, after in rest.items():
@@ -157,29 +155,24 @@ def one_round_distribution(
 SAMPLES, ALPHA = 5_000, 1e-4
 
 
-def pairs_p_value(chance_class, draft, wanted: tuple[float, ...], *, length: int = 20) -> float:
+def pairs_p_value(chance_class, draft, wanted, *, length=20, samples=SAMPLES) -> float:
     """Of a G-test of pairs of neighbouring tokens, drawn by the real loop with `reject`, under
-    independent draws of `wanted`.
-
-    Every distribution is the same everywhere, so pairs are independent; `length` tokens have one
-    seed.
+    independent draws of `wanted`: every distribution is the same everywhere. `length` tokens have
+    one seed.
     """
     target, counts = fixed_model(wanted, "target"), Counter()
-    for seed in range(2 * SAMPLES // length):
+    for seed in range(2 * samples // length):
         chance = chance_class(seed, Sampler(1.0))
         tokens = decode(target, draft, (0,), chance, max_new_tokens=length, rule=reject).tokens
         counts.update(zip(tokens[::2], tokens[1::2], strict=True))
     cells = list(itertools.product(range(len(wanted)), repeat=2))
-    expected = [SAMPLES * wanted[one] * wanted[two] for one, two in cells]
-    return stats.power_divergence(
-        [counts[cell] for cell in cells], expected, lambda_="log-likelihood"
-    ).pvalue
+    expected = [samples * wanted[one] * wanted[two] for one, two in cells]
+    found = [counts[cell] for cell in cells]
+    return stats.power_divergence(found, expected, lambda_="log-likelihood").pvalue
 
 
 def break_once(cached, cases, part, name: str, *, call: int, tolerance: float) -> None:
-    """Interrupt one call of a cached model's part: every case (context, tree, the logits wanted)
-    is scored as if it had not been.
-    """
+    """Interrupt one call of a part: each case is scored as if it had not been."""
     real, calls, broken = getattr(part, name), itertools.count(), []
 
     def breaking(*arguments, **named):

@@ -1,6 +1,4 @@
-"""Tiny random models of three shapes, drafts of every kind for them, and what `generate` writes
-with and without.
-"""
+"""Tiny random models of three shapes, drafts of every kind, and what `generate` writes."""
 
 import functools
 
@@ -42,9 +40,8 @@ def network(kind: str) -> torch.nn.Module:
 @functools.cache
 def drafts(kind: str) -> dict:
     wrap = Seq2SeqModel if kind == "t5" else CachedModel
-    small, middle = (
-        wrap(t5s.shaken(network(kind), by), name) for by, name in ((0.1, "draft"), (0.03, "middle"))
-    )
+    named = (0.1, "draft"), (0.03, "middle")
+    small, middle = (wrap(t5s.shaken(network(kind), by), name) for by, name in named)
     parts, matrix = (middle, small, MaxGram()), ((2, 1, 4), (0, 1, 4), (0, 0, 4))
     copies, tree = MaxGram(None, 4), TreeDraft(small, budget=6)
     return {

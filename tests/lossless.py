@@ -73,9 +73,7 @@ def drafts(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
 def comparisons(
     ladder: Ladder, dtype: str, *, done: frozenset[str] = frozenset(), max_new_tokens: int = 96
 ) -> Iterator[dict]:
-    """One comparison after the other, without end: what, how many tokens agree, and whether all do;
-    those in `done` are left out.
-    """
+    """One comparison after the other, without end; those in `done` are left out."""
     run = {"max_new_tokens": max_new_tokens, "stop_tokens": ladder.stop_tokens}
     for place, prompt, seed in runs():
         for name, sampler in SAMPLERS.items():
@@ -105,9 +103,7 @@ def table(rows: list[dict]) -> str:
 def filled(
     goal: int, unit: str, kept: list[dict], fresh: Iterator[dict], *, path: Path, title: str
 ) -> list[dict]:
-    """The comparisons there are, and fresh ones, each stored as soon as it is made, until `unit`
-    sums to the goal.
-    """
+    """Kept comparisons and fresh ones, stored at once, until `unit` sums to the goal."""
     counted = sum(row[unit] for row in kept)
     bar = tqdm(total=goal, initial=counted, desc=title, unit=unit[:-1], mininterval=2)
     with path.open("a") as store, bar:

@@ -47,9 +47,7 @@ def shapes(
 
 
 def runs() -> Iterator[tuple[str, Prompt, int]]:
-    """Every development prompt with a seed of its own, one of each domain in turn; then all with
-    another seed, without end.
-    """
+    """Every development prompt with its seed, domains in turn; then with another, without end."""
     sets = [load_prompts(domain, "development") for domain in DOMAINS]
     prompts = [prompt for turn in zip(*sets, strict=True) for prompt in turn]
     for seed in count():
@@ -87,9 +85,8 @@ def node_comparisons(
             match = MatchTable() if top else ladder.match("draft", sampler, siblings=siblings)
             for shape in shapes(ladder.draft, match, siblings):
                 kind = f"{siblings}/{shape}"
-                trees, passes[kind] = proposals(
-                    ladder, contexts, chance, shape=shape, match=match, siblings=siblings
-                )
+                how = {"shape": shape, "match": match, "siblings": siblings}
+                trees, passes[kind] = proposals(ladder, contexts, chance, **how)
                 for scout in trees.keys() - {ALONE}:
                     pairs = zip(lengths, trees[ALONE], trees[scout], strict=True)
                     wrong = [length for length, *pair in pairs if not same(*pair)]
@@ -136,9 +133,7 @@ def same(one: TokenTree, other: TokenTree) -> bool:
 
 
 def node_table(rows: list[dict]) -> str:
-    """Contexts compared, differing staged trees among them, and the draft's passes per proposal
-    without and with each scout.
-    """
+    """Contexts, differing trees, and the draft's passes per proposal by scout."""
     found = pd.DataFrame(
         {
             "sampler": row["sampler"],

@@ -33,10 +33,8 @@ Task = tuple[tuple[int, ...], Chance]
 
 def tasks(prompts: Iterable[Sequence[int]], count: int) -> list[Task]:
     """So many prompts, and again under other seeds if there are too few."""
-    return [
-        (tuple(prompt)[-200:], Chance(number, SAMPLERS[number % 2]))
-        for number, prompt in enumerate(islice(cycle(prompts), count))
-    ]
+    numbered = enumerate(islice(cycle(prompts), count))
+    return [(tuple(one)[-200:], Chance(number, SAMPLERS[number % 2])) for number, one in numbered]
 
 
 def run(ladder: Ladder, tasks: list[Task], tokens: int, label: str) -> pd.DataFrame:
@@ -79,9 +77,8 @@ def main() -> int:
     found.append(run(ladder, tasks(prompts, given.real), given.max_new_tokens, "real"))
     table = pd.concat(found, ignore_index=True)
     print(table.to_string(index=False))
-    growth = table.groupby("models").megabytes.agg(
-        lambda held: held.iloc[-1] / held.iloc[PARTS // 2]
-    )
+    held = table.groupby("models").megabytes
+    growth = held.agg(lambda one: one.iloc[-1] / one.iloc[PARTS // 2])
     print("\nmegabytes at the end ÷ in the middle:", growth.round(3).to_dict())
     return int(table.differ.any() or (growth > MOST_GROWTH).any())
 

@@ -22,20 +22,11 @@ END = "<|endoftext|>"
 
 def tokenizer(**special: str) -> PreTrainedTokenizerFast:
     """The one that the tiny models share, of 4,096 tokens."""
-    return PreTrainedTokenizerFast(
-        tokenizer_file=str(DATA / "pair" / "tokenizer.json"), **({"eos_token": END} | special)
-    )
+    place = str(DATA / "pair" / "tokenizer.json")
+    return PreTrainedTokenizerFast(tokenizer_file=place, **({"eos_token": END} | special))
 
 
-def llama(
-    folder: Path,
-    *,
-    seed: int = 0,
-    width: int = 32,
-    rows: int = 4096,
-    positions: int = 256,
-    tied: bool = False,
-) -> Path:
+def llama(folder: Path, *, seed=0, width=32, rows=4096, positions=256, tied=False) -> Path:
     """A Llama of one layer with random weights, and the tokenizer."""
     config = LlamaConfig(
         vocab_size=rows, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=1,
@@ -80,8 +71,6 @@ def changed(folder: Path, edit: Callable[[dict], None]) -> PreTrainedTokenizerFa
 def swap(said: dict) -> None:
     """Two tokens of a tokenizer's file change places."""
     vocab = said["model"]["vocab"]
-    one, other = (
-        next(token for token, number in vocab.items() if number == wanted)
-        for wanted in (1000, 2000)
-    )
+    token_of = {number: token for token, number in vocab.items()}
+    one, other = token_of[1000], token_of[2000]
     vocab[one], vocab[other] = 2000, 1000

@@ -4,12 +4,8 @@ import copy
 import random
 
 import torch
-from transformers import (
-    MT5Config,
-    MT5ForConditionalGeneration,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import MT5Config, T5Config, T5ForConditionalGeneration
+from transformers import MT5ForConditionalGeneration as MT5
 
 from specdec_lib.core.context import Context
 
@@ -28,7 +24,7 @@ def network(
     torch.manual_seed(seed)
     sizes = SIZES | {"d_model": width, "num_heads": width // 8, "num_decoder_layers": layers}
     if kind == "mt5":
-        return MT5ForConditionalGeneration(MT5Config(**sizes)).to(dtype).eval()
+        return MT5(MT5Config(**sizes)).to(dtype).eval()
     feed_forward, tied = "gated-gelu" if "gated" in kind else "relu", "untied" not in kind
     config = T5Config(**sizes, feed_forward_proj=feed_forward, tie_word_embeddings=tied)
     model = T5ForConditionalGeneration(config)
@@ -55,11 +51,8 @@ def shaken(model: T5ForConditionalGeneration, by: float = 0.1) -> T5ForCondition
 
 
 def sources(count: int, seed: int = 0) -> list[tuple[int, ...]]:
-    chance = random.Random(seed)
-    return [
-        tuple(chance.randrange(2, VOCABULARY) for _ in range(chance.randrange(1, 30)))
-        for _ in range(count)
-    ]
+    draw = random.Random(seed).randrange
+    return [tuple(draw(2, VOCABULARY) for _ in range(draw(1, 30))) for _ in range(count)]
 
 
 def started(source: tuple[int, ...]) -> Context:
@@ -67,9 +60,7 @@ def started(source: tuple[int, ...]) -> Context:
 
 
 @torch.no_grad()
-def generated(
-    model: T5ForConditionalGeneration, source: tuple[int, ...], length: int
-) -> tuple[int, ...]:
+def generated(model: T5ForConditionalGeneration, source: tuple[int, ...], length: int) -> tuple:
     """What `generate` writes greedily."""
     given = torch.tensor([source])
     options = {"attention_mask": torch.ones_like(given), "do_sample": False}

@@ -1,6 +1,4 @@
-"""Acceptance counted from records: hand-made rounds worked out by hand, and real ones against plain
-loops and exact distributions.
-"""
+"""Acceptance counted from records, against hand-made rounds and exact distributions."""
 
 import math
 
@@ -30,9 +28,7 @@ from specdec_lib.workload import Prompt
 
 
 def played(parents=(), path=(), scores=None, *, sources=None, emitted=None):
-    """A round: the guesses' parents, the accepted nodes, scores and sources of the guesses; it
-    emits one token more than it accepts.
-    """
+    """A round of guesses with these parents; it emits one token more than it accepts."""
     count = len(parents)
     scores = tuple(scores or [0.5] * count)
     names = ("context", *(sources or ["m"] * count))
@@ -66,9 +62,8 @@ def hand():
     """Two prompts, five rounds: depth 1 is looked at in four of them and accepted in three, depth 2
     in two and one, depth 3 in one and none.
     """
-    first, second, last = (
-        played(TREE, path, SCORES, sources=SOURCES) for path in ((2, 5), (1,), (2,))
-    )
+    paths = (2, 5), (1,), (2,)
+    first, second, last = (played(TREE, path, SCORES, sources=SOURCES) for path in paths)
     one = generation(first, second, played())
     other = generation(last, played((0, 1), (), (0.5, 0.25)), stop="stop token")
     return collected(one, other)
@@ -108,9 +103,7 @@ def test_a_round_has_one_row_whatever_was_proposed(hand):
 
 
 def test_a_hazard_counts_those_at_risk_and_survival_is_their_product_in_each_group(hand):
-    """Depth 2 is accepted in 1 of 5 rounds, but in 1 of the 2 in which there was a guess to look
-    at.
-    """
+    """Depth 2 is accepted in 1 of 5 rounds, but in 1 of the 2 that had a guess to look at."""
     table = hazards(pd.concat([hand[0], hand[0].assign(draft="u")]), ["draft"])
     assert table.draft.tolist() == ["t"] * 3 + ["u"] * 3
     columns = ["depth", "at_risk", "accepted", "prompts", "rate", "survival"]

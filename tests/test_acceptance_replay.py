@@ -36,9 +36,7 @@ HERE, PLAIN = Prompt("a", "", "code", "development", ""), Setting("plain", NoDra
 
 @pytest.fixture(scope="module")
 def texts():
-    """Real generations on random distributions, and the ranks that a draft would have given their
-    tokens, at T = 0 and T = 1.
-    """
+    """Real generations, and the ranks a draft would give their tokens, at T = 0 and T = 1."""
     target, model = table_model(6, 1), table_model(6, 2, name="draft")
     wide, found = TreeDraft(model, widths=(3, 2)), []
     for temperature in (0.0, 1.0):
@@ -117,9 +115,7 @@ def test_predictors_agree_where_positions_are_independent():
 
 
 def test_only_replay_sees_that_hits_come_in_runs():
-    """Half of each text is easy, half is hard: a rate per rank averages over both, and the long
-    chain lives on the easy half alone.
-    """
+    """A rate per rank averages easy and hard halves; a long chain lives on the easy ones."""
     known = [(0,) * 100 + (None,) * 100] * 3
     table = compared({"chain of 8": Shape.chain(8)}, (2, 1, 1), known, known)
     found = table.set_index("predictor").error
@@ -156,9 +152,8 @@ def test_the_stored_predictions_by_replay_err_as_prompts_differ_and_those_of_the
 
 def test_the_stored_replays_agree_with_the_stored_sweep():
     """A chain of 4 along more of the held-out prompts, by the same counting: intervals overlap."""
-    stored, swept = (
-        pd.read_csv(DATA / "measured" / f"{name}.csv") for name in ("predicted", "tokens_per_round")
-    )
+    places = (DATA / "measured" / f"{name}.csv" for name in ("predicted", "tokens_per_round"))
+    stored, swept = map(pd.read_csv, places)
     chain = stored[stored.name == "chain of 4"].drop_duplicates("temperature")
     chain = chain.assign(sampling=["greedy", "T = 1"]).set_index("sampling")
     swept = swept[(swept.domain == "all") & (swept.draft == "draft, chain of 4")]

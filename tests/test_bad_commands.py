@@ -1,6 +1,4 @@
-"""Whatever is given to an option of any verb, the verb begins its work or ends with status 2 and
-one line that says why.
-"""
+"""Whatever an option is given, its verb begins its work or ends with one line and status 2."""
 
 import argparse
 import time

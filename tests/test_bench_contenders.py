@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -26,7 +27,7 @@ from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, lla
 from specdec_lib.measure.race.lineup import calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import DOMAINS, Ladder, Prompt
+from specdec_lib.workload import DOMAINS
 
 GREEDY, SAMPLED, _ = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -48,7 +49,7 @@ def label(contender: Contender) -> str:
 
 
 @pytest.mark.parametrize("contender", hugging(GREEDY), ids=label)
-def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender: Contender) -> None:
+def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender):
     target = CachedModel(network(2), "target")
     own = decode(target, NoDraft(), PROMPT, Chance(0, GREEDY), max_new_tokens=20).tokens
     made = contender.run(PROMPT, 20, 0)
@@ -57,12 +58,12 @@ def test_greedy_hugging_face_writes_our_tokens_whatever_its_setting(contender: C
 
 
 @pytest.mark.parametrize("contender", hugging(SAMPLED), ids=label)
-def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender) -> None:
+def test_sampled_hugging_face_writes_as_many_tokens_and_follows_its_seed(contender):
     first, again, other = (contender.run(PROMPT, 20, seed).tokens for seed in (0, 0, 1))
     assert not contender.exact and len(first) == 20 and first == again != other
 
 
-def test_a_setting_of_the_assistant_does_not_leak_into_the_next() -> None:
+def test_a_setting_of_the_assistant_does_not_leak_into_the_next():
     first, *others = hugging_contenders(ASSIST, network(2), network(1), GREEDY)
     once = first.run(PROMPT, 20, 0).rounds
     for other in others:
@@ -70,30 +71,25 @@ def test_a_setting_of_the_assistant_does_not_leak_into_the_next() -> None:
     assert first.run(PROMPT, 20, 0).rounds == once
 
 
-@pytest.mark.parametrize(
-    "sampler, method", list(itertools.product(SAMPLERS[:2], ("autoregressive", *OURS)))
-)
-def test_every_grid_is_built_and_what_it_holds_writes_the_targets_text(
-    ladder: Ladder, prompts: list[Prompt], sampler: Sampler, method: str, unchecked: None
-) -> None:
+@pytest.mark.parametrize("sampler", SAMPLERS[:2])
+@pytest.mark.parametrize("method", ("autoregressive", *OURS))
+def test_every_draft_of_a_grid_writes_the_text(ladder, prompts, sampler, method, unchecked):
     grid = drafts(ladder, sampler, method)
     some = dict(itertools.islice(grid.items(), 0, None, max(1, len(grid) // 4)))
-    made = [
-        ours(ladder.target, draft, sampler, method=method, setting=name)
-        for name, draft in some.items()
-    ]
+    run = partial(ours, ladder.target, sampler=sampler, method=method)
+    made = [run(draft, setting=name) for name, draft in some.items()]
     texts = target_texts(ladder, prompts[:1], sampler, tokens=8, seed=0)
     [timings] = race(made, texts, ladder.target, warm_up=0)
     assert all(timing.same for timing in timings)
     assert len(grid) > 5 or method == "autoregressive"
 
 
-def test_an_unknown_method_is_refused(ladder: Ladder) -> None:
+def test_an_unknown_method_is_refused(ladder):
     with pytest.raises(ValueError, match=r"our methods are autoregressive, n-gram.* got 'magic'"):
         drafts(ladder, GREEDY, "magic")
 
 
-def test_calibration_names_the_slower_precision(ladder: Ladder, prompts: list[Prompt]) -> None:
+def test_calibration_names_the_slower_precision(ladder, prompts):
     [text] = target_texts(ladder, prompts[:1], GREEDY, tokens=4, seed=0)
     model, note = calibrate(ladder, GREEDY, text)
     assert note.endswith("times as long on 4 tokens")
@@ -106,7 +102,7 @@ def stored() -> dict[Path, int]:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     """The command runs the tiny ladder on prompts of one domain."""
     monkeypatch.setattr(whole, "DOMAINS", DOMAINS[:1])
     monkeypatch.setattr(command, "load_ladder", lambda runtime, **_: tiny_ladder(runtime=runtime))
@@ -116,9 +112,7 @@ TINY = BenchPlan((2, 1, 1), others=1, development=1, tokens=4, stages=(1,), most
 HERE = ["--device", "cpu"]
 
 
-def test_a_smoke_run_of_int8_measures_our_methods_and_leaves_the_stored_tables_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, small: None, unchecked: None
-) -> None:
+def test_a_smoke_run_of_int8_races_ours_and_stores_nothing(monkeypatch, capsys, small, unchecked):
     before = stored()
     monkeypatch.setattr(command, "SMOKE", replace(TINY, prompts=(1,)))
     monkeypatch.setattr(whole, "SAMPLERS", SAMPLERS[:1])
@@ -128,19 +122,15 @@ def test_a_smoke_run_of_int8_measures_our_methods_and_leaves_the_stored_tables_a
     assert all(word in shown for word in OURS) and not any(word in shown for word in HF)
 
 
-def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
-) -> None:
+def test_a_kept_run_writes_tables_and_they_make_a_figure(monkeypatch, tmp_path, small, unchecked):
     monkeypatch.setattr(command, "BenchPlan", lambda **given: replace(TINY, prompts=(2,)))
     monkeypatch.setattr(command, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(whole, "SAMPLERS", (GREEDY,))
     command.main([*HERE, "--out", str(tmp_path / "out")])
-    place, ledger, per_prompt = sorted(
-        (tmp_path / "out").iterdir(), key=lambda path: len(path.name)
-    )
-    assert [ledger, per_prompt] == [
-        place.with_stem(place.stem + end) for end in ("_ledger", "_prompts")
-    ]
+    found = (tmp_path / "out").iterdir()
+    place, *beside = sorted(found, key=lambda path: len(path.name))
+    ledger, per_prompt = (place.with_stem(place.stem + end) for end in ("_ledger", "_prompts"))
+    assert beside == [ledger, per_prompt]
     main = pd.read_csv(place)
     assert set(main.domain) == {"all", DOMAINS[0]} and main.divergences.eq(0).all()
     assert set(main.baseline) == {"autoregressive", *HF}
@@ -151,9 +141,7 @@ def test_a_kept_run_writes_its_tables_and_they_make_a_figure(
     assert ((parts.share.sum() - parts.accounted.first()).abs() < 1e-3).all()
 
 
-def test_a_run_goes_on_where_it_was(
-    ladder: Ladder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: None, unchecked: None
-) -> None:
+def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchecked):
     raced, tuned = [], []
     race_one, tune = harness.race, whole.tune_lineup
     monkeypatch.setattr(harness, "race", lambda *a, **b: (raced.append(b), race_one(*a, **b))[1])
@@ -177,9 +165,7 @@ def test_a_run_goes_on_where_it_was(
     assert (len(raced), len(tuned)) == (4, 3)
 
 
-def test_without_top_k_only_plain_decoding_and_the_best_race(
-    ladder: Ladder, small: None, unchecked: None
-) -> None:
+def test_without_top_k_only_plain_decoding_and_the_best_race(ladder, small, unchecked):
     found = list(benchmark({"reference": ladder}, replace(TINY, hugging=False), print))
     raced = [{one.method for one in timings} for timings, *_ in found]
     assert raced[0] == raced[1] == {"autoregressive", *OURS}
@@ -187,9 +173,7 @@ def test_without_top_k_only_plain_decoding_and_the_best_race(
     assert best == found[1][1].chosen and found[2][1].best.keys() == raced[2] - {"autoregressive"}
 
 
-def test_llama_cpp_races_where_it_is_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SPECDEC_TARGET_GGUF", "model.gguf")
     assert llama_cpp(GREEDY) is None and "llama-bench is not on the PATH" in capsys.readouterr().out

@@ -32,9 +32,7 @@ def test_a_reviewer_hands_up_what_it_keeps_and_one_token_of_its_own():
 
 
 @pytest.mark.parametrize("lenient, kept", [(1.0, False), (2.0, False), (2.5, True), (5.0, True)])
-def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers_probability(
-    lenient, kept
-):
+def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers(lenient, kept):
     """The draft thinks .5 of token 3, the reviewer .2: kept from lenience 2.5 on."""
     reviewer = fixed_model((0.1, 0.6, 0.1, 0.2), "big")
     lenient += 1e-9 * (lenient > 1)
@@ -74,21 +72,19 @@ COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
 COPY = MaxGram(None, 1)  # one index, asked about the same text again and again
 
 
-@pytest.mark.parametrize(
-    "lenient, exempt, token", [(3.0, True, 1), (3.0, False, 1), (5.0, True, 1), (5.0, False, 3)]
-)
-def test_copies_offer_1_and_may_be_exempt_from_lenience(lenient, exempt, token):
+@pytest.mark.parametrize("exempt", [True, False])
+@pytest.mark.parametrize("lenient", [3.0, 5.0])
+def test_copies_offer_1_and_may_be_exempt_from_lenience(lenient, exempt):
     """The reviewer gives the copy .3: lenience 5 keeps it, 3 does not."""
     reviewer = fixed_model((0.05, 0.55, 0.1, 0.3), "big")
     reviewed = Reviewed(reviewer, COPY, lenience=lenient, exempt_max_gram=exempt)
-    assert reviewed.propose(COPIES_3, GREEDY).tokens[1] == token
+    kept = lenient == 5 and not exempt
+    assert reviewed.propose(COPIES_3, GREEDY).tokens[1] == (3 if kept else 1)
 
 
 @pytest.mark.parametrize("lenient, token", [(1.5, 1), (1.7, 3)])
 def test_a_reviewed_copy_is_no_longer_a_copy(lenient, token):
-    """What a reviewer kept offers the reviewer's .4 above, kept where that is at most the lenience
-    times .25, and is no longer exempt.
-    """
+    """What a reviewer kept offers its .4 above, and is no longer exempt from the lenience."""
     small, big = likely(3, 0.4, "small"), fixed_model((0.05, 0.6, 0.1, 0.25), "big")
     reviewed = Reviewed(big, Reviewed(small, COPY), lenience=lenient)
     tree = reviewed.propose(COPIES_3, GREEDY)
@@ -155,9 +151,7 @@ def test_an_empty_or_uneven_relay_is_refused(unchecked):
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)
-    with pytest.raises(
-        ValueError, match=r"width of Reviewed must be a whole number from 1 .*, got 1.5"
-    ):
+    with pytest.raises(ValueError, match=r"width of Reviewed must be .*, got 1\.5"):
         Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
 
 

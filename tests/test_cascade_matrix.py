@@ -22,10 +22,10 @@ def drafters(*sizes: int):
 def nested(level) -> list:
     """The lengths of a relay's turns, each with those of what its reviewer reviews."""
     parts = zip(level.parts, level.lengths, strict=True) if isinstance(level, Relay) else ()
-    return [
-        (length, nested(part.draft)) if isinstance(part, Reviewed) else length
-        for part, length in parts
-    ]
+    found = []
+    for part, length in parts:
+        found.append((length, nested(part.draft)) if isinstance(part, Reviewed) else length)
+    return found
 
 
 @pytest.mark.parametrize("convention", ["increments", "cumulative"])
@@ -76,16 +76,8 @@ BAD = [
     (((5, 1), (0, 1)), {}, "3 drafters, 2 rows"),
     (((5, 1, 1), (0, 1), (0, 0, 1)), {}, r"square: 3 rows, row 1 is \(0, 1\)"),
     (((5, 1, 1), (1, 1, 1), (0, 0, 1)), {}, TRIANGULAR),
-    (
-        ((5, -1, 1), (0, 1, 1), (0, 0, 1)),
-        {},
-        r"entries of a K matrix are 0 or more, row 0 is \(5, -1, 1\)",
-    ),
-    (
-        ((5, 1.5, 1), (0, 1, 1), (0, 0, 1)),
-        {},
-        "a sequence of sequences of whole numbers, got 1.5 in it",
-    ),
+    (((5, -1, 1), (0, 1, 1), (0, 0, 1)), {}, r"entries .* are 0 or more, row 0 is \(5, -1, 1\)"),
+    (((5, 1.5, 1), (0, 1, 1), (0, 0, 1)), {}, "sequences of whole numbers, got 1.5 in it"),
     (((5, 3, 10), (0, 1, 2), (0, 0, 1)), {"convention": "cumulative"}, FALLING),
     (((0, 0, 0), (0, 1, 1), (0, 0, 1)), {}, "an empty cascade proposes nothing: the first row"),
     ((), {}, "an empty cascade proposes nothing: the K matrix has no row"),

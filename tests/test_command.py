@@ -68,9 +68,8 @@ def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypa
 @pytest.mark.parametrize("seconds, said", [(0.0, ""), (0.5, "specdec gallery: loading …\n")])
 def test_a_verb_that_takes_long_says_so(seconds, said, capsys, monkeypatch):
     monkeypatch.setattr(command, "SILENT_SECONDS", 0.1)
-    monkeypatch.setattr(
-        f"specdec_lib.{command.VERBS['gallery'][0]}.main", lambda _: time.sleep(seconds)
-    )
+    verb = f"specdec_lib.{command.VERBS['gallery'][0]}.main"
+    monkeypatch.setattr(verb, lambda _: time.sleep(seconds))
     with pytest.raises(SystemExit):
         command.main(["gallery"])
     assert capsys.readouterr().err == said

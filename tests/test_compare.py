@@ -20,10 +20,8 @@ from specdec_lib.workload import Prompt, load_ladder, load_prompts
 from specdec_lib.workload.ladder import neutral
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-PROMPTS = [
-    Prompt(name, text, "own", "held-out", "here")
-    for name, text in (("a", "def f(x):\n    return"), ("b", "class A:\n    def g"))
-]
+TEXTS = ("a", "def f(x):\n    return"), ("b", "class A:\n    def g")
+PROMPTS = [Prompt(*named, "own", "held-out", "here") for named in TEXTS]
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,8 @@ def test_what_is_no_context_is_refused(tokens, prompt_tokens, message):
 
 def test_a_longer_context_is_what_it_would_be_if_made_at_once():
     longer = Context((1, 2), 1, source=(3,)).extended([4]).extended((5, 6))
-    assert longer == Context((1, 2, 4, 5, 6), 1, source=(3,)) and hash(longer) == hash(
-        Context((1, 2, 4, 5, 6), 1, source=(3,))
-    )
+    whole = Context((1, 2, 4, 5, 6), 1, source=(3,))
+    assert longer == whole and hash(longer) == hash(whole)
     assert "begun" not in repr(longer) and longer.begun == (1, 2, 4)
     with pytest.raises(ValueError, match="from 0 on, got -3"):
         longer.extended([2, -3])

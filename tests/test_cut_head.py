@@ -43,9 +43,8 @@ def scored(model: CachedModel | FastModel, context: Context) -> torch.Tensor:
 
 def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
     context = Context.of((7, 1, 7)).extended((4,))
-    cut, whole = (
-        scored(model, context) for model in (cut_model(9, (0, 2)), CachedModel(network(9), "whole"))
-    )
+    models = cut_model(9, (0, 2)), CachedModel(network(9), "whole")
+    cut, whole = (scored(model, context) for model in models)
     kept = [0, 1, 2, 7]
     torch.testing.assert_close(cut[:, kept], whole[:, kept])
     dropped = [token for token in range(9) if token not in kept]
@@ -71,9 +70,7 @@ def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows():
 
 
 def test_random_numbers_belong_to_token_ids_not_to_places_in_the_head():
-    """With equal noise the cut head chooses what the whole one does, wherever it can; numbered by
-    its own places it would not.
-    """
+    """With equal noise a cut head chooses as the whole one; numbered by its own places not."""
     context = Context.of((7, 1, 7))
     whole = scored(CachedModel(network(9), "whole"), context)[0]
     cut = scored(cut_model(9, (0, 2, 5, 8)), context)[0]

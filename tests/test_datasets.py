@@ -1,6 +1,4 @@
-"""Prompts of published sets and of one's own: small files in the published form, made here, and
-what is wrong with a damaged one.
-"""
+"""Prompts of published sets and of one's own, and what is wrong with a damaged file."""
 
 import gzip
 import json
@@ -206,10 +204,7 @@ def test_a_damaged_prompt_file_of_ours_names_the_line(tmp_path):
         (("humanevil",), "prompt sets are chat, code, summary, math, docstring, humaneval, gsm8k"),
         (("nothing.jsonl",), r"there is no file nothing\.jsonl"),
         (("gsm8k", "test"), "splits development, held-out, all; got 'gsm8k' and 'test'"),
-        (
-            ("code", "held-out", 0),
-            "limit of load_prompts must be a whole number of 1 or more or None, got 0",
-        ),
+        (("code", "held-out", 0), "limit of load_prompts must be .* of 1 or more or None, got 0"),
     ],
 )
 def test_what_is_no_set_file_split_or_limit_is_refused(wrong, complaint):

@@ -82,10 +82,8 @@ def test_the_batched_passes_give_hugging_faces_logits():
     swapped = [[*one[:-2], one[-1], one[-2]] for one in texts]
     with torch.no_grad():
         wanted = torch.stack([model(torch.tensor([one])).logits[0, -1] for one in texts])
-    near, far = (
-        (torch.stack(batched(model, some)) - wanted).abs().amax(dim=1) / wanted.std()
-        for some in (texts, swapped)
-    )
+    found = (torch.stack(batched(model, some)) for some in (texts, swapped))
+    near, far = ((one - wanted).abs().amax(dim=1) / wanted.std() for one in found)
     assert near.max() < 0.15 and far.min() > 1
 
 
@@ -103,9 +101,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(writing.REQUEST_TOKENS, domain, 6)
 
 
-def write(
-    model: LlamaForCausalLM, count: int, seed: int = 3, **options: object
-) -> list[Conversation]:
+def write(model: LlamaForCausalLM, count: int, seed: int = 3, **options) -> list[Conversation]:
     run = {"sequences": 4, "seed": seed, "answer_tokens": 20}
     writer = writing.Writer(model, tokenizer(), **run, **options)
     return list(islice(writer.write(), count))

@@ -101,10 +101,9 @@ def test_a_student_of_all_layers_is_the_target(taught):
     """No divergence from itself, and some from a student without the middle layer."""
     some, target = batch(taught), network()
     rows = target.lm_head.weight[HEAD]
-    same, other = (
-        divergence(some.hidden(build_student(target, layers)), rows, *some.of_target())
-        for layers in ((0, 1, 2), (0, 2))
-    )
+    students = (build_student(target, layers) for layers in ((0, 1, 2), (0, 2)))
+    hidden = map(some.hidden, students)
+    same, other = (divergence(one, rows, *some.of_target()) for one in hidden)
     assert same.abs().max() < 1e-2 < 0.1 < other.mean()
     assert (judge(build_student(target, (0, 1, 2)), taught, HEAD)["first"] > 0.97).all()
 
@@ -129,9 +128,7 @@ def test_the_gradient_is_that_of_the_divergence_written_out(taught, monkeypatch,
 
 
 @pytest.mark.parametrize("undistilled", [False, True])
-def test_training_interrupted_ends_as_if_it_had_not_been(
-    taught, tmp_path, monkeypatch, undistilled
-):
+def test_training_interrupted_ends_as_if_it_had_not(taught, tmp_path, monkeypatch, undistilled):
     plan = TrainingPlan(600, batch_tokens=60, rate=3e-3, undistilled=undistilled)
     whole = build_student(network(), (0,))
     train_student(whole, taught, HEAD, plan, tmp_path / "whole")
@@ -191,9 +188,7 @@ def test_a_draft_continues_answers_with_its_own_choices(taught):
 
 
 def test_samples_are_drawn_within_the_head_at_temperature_1_5(monkeypatch):
-    """4,000 samples of one token after the same opening have the distribution of T = 1.5, and at
-    another temperature they would not.
-    """
+    """4,000 samples of one token fit T = 1.5, and do not fit another temperature."""
     for name, value in {"ROWS": 4000, "GIVEN": 3, "LENGTH": 1}.items():
         monkeypatch.setattr(sampling, name, value)
     student = build_student(network(), (0,))

@@ -20,10 +20,10 @@ from specdec_lib.theory import best_tree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
+SIBLINGS = ("ranked", "top", "iid", "distinct")
 ODD = Shape((-1, 0, 1, 2, 0, 1, 4))  # not numbered level by level
-BY_GAP = MatchTable(
-    (0.6, 0.2, 0.1), "by gap", (0.5, 1.5), ((0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01))
-)
+BINNED = (0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01)
+BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), BINNED)
 
 
 def path_probability(model, tokens: tuple[int, ...]) -> float:
@@ -61,8 +61,7 @@ def places(tree: TokenTree) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
-    "chance,siblings",
-    [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in ("ranked", "top", "iid", "distinct"))],
+    "chance,siblings", [(GREEDY, "ranked"), *((SAMPLED, kind) for kind in SIBLINGS)]
 )
 def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
     model = Counting(table_model(5, 1))
@@ -72,11 +71,9 @@ def test_a_fixed_shape_is_filled_in_one_pass_per_level(chance, siblings):
 
 
 @pytest.mark.parametrize("chance", [GREEDY, SAMPLED])
-@pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
+@pytest.mark.parametrize("siblings", SIBLINGS)
 @pytest.mark.parametrize("floor, longest", [(0.05, 1000), (0.3, 1000), (0.0, 4), (0.05, 4)])
-def test_widths_end_at_the_floor_and_at_a_full_context_as_a_shape_does(
-    siblings, floor, longest, chance
-):
+def test_widths_end_at_the_floor_and_a_full_context_as_shapes_do(siblings, floor, longest, chance):
     model, widths = table_model(5, 1, max_positions=longest), (3, 2, 2)
     options = {"siblings": siblings, "floor": floor, "match": MatchTable((0.5, 0.3, 0.2))}
     by_widths = TreeDraft(model, widths=widths, **options)
@@ -101,9 +98,8 @@ def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
     for deeper in range(depth):
         below = {}
         for path, above in level.items():
-            tokens, gaps = chance.rank(
-                model.logits(CONTEXT.tokens + path), len(CONTEXT) + deeper, model.vocabulary
-            )
+            logits = model.logits(CONTEXT.tokens + path)
+            tokens, gaps = chance.rank(logits, len(CONTEXT) + deeper, model.vocabulary)
             for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
                 row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
                 below[*path, token] = above * (*row, row[-1] / 2)[rank]
@@ -138,24 +134,15 @@ def test_rows_are_the_distributions_that_tokens_were_drawn_from():
     "wrong,message",
     [
         ({}, "and one of them only: got widths=None, shape=None, budget=None"),
-        (
-            {"widths": (1,), "budget": 2},
-            r"one of them only: got widths=\(1,\), shape=None, budget=2",
-        ),
+        ({"widths": (1,), "budget": 2}, r"them only: got widths=\(1,\), shape=None, budget=2"),
         ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
         ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
         ({"shape": Shape.chain(0)}, "at least 1 guess; to guess nothing use NoDraft"),
         ({"widths": (1, 0)}, r"widths of TreeDraft must be .*, got \(1, 0\)"),
-        (
-            {"budget": 0},
-            "budget of TreeDraft must be a whole number from 1 to 4,096 or None, got 0",
-        ),
+        ({"budget": 0}, "budget of TreeDraft must be .* from 1 to 4,096 or None, got 0"),
         ({"budget": 2, "depth": 0}, "depth"),
         ({"widths": (1,), "floor": 2.0}, "floor"),
-        (
-            {"widths": (1,), "siblings": "any"},
-            "'ranked' or 'top' or 'iid' or 'distinct', got 'any'",
-        ),
+        ({"widths": (1,), "siblings": "any"}, "'top' or 'iid' or 'distinct', got 'any'"),
     ],
 )
 def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
@@ -163,12 +150,8 @@ def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
         TreeDraft(table_model(4, 1), **wrong)
 
 
-RATES = (0.7, 0.12, 0.05, 0.03)
-SIBLINGS = ("ranked", "top", "iid", "distinct")
-
-
 def test_best_slots_equal_the_best_tree_of_the_theory():
-    table = MatchTable(RATES)
+    table = MatchTable((0.7, 0.12, 0.05, 0.03))
     shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
     levels = best_slots(table, 40, 6)
     found = Counter(shape.depths[1:])

@@ -105,9 +105,8 @@ try:
 except ModuleNotFoundError as problem:
     print(problem)
 """
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
-    ).stdout
+    run = [sys.executable, "-c", script]
+    return subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
 def test_a_missing_package_is_named_with_the_line_that_installs_it():
@@ -126,14 +125,9 @@ def test_every_package_that_is_looked_for_is_a_dependency():
 
 
 def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback():
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "specdec_lib", "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin"},
-    )
+    run = [sys.executable, "-S", "-m", "specdec_lib", "--help"]
+    bare = {"cwd": ROOT, "env": {"PATH": "/usr/bin:/bin"}}
+    done = subprocess.run(run, capture_output=True, text=True, check=False, **bare)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     first, install, other = done.stderr.splitlines()
     assert first.startswith("specdec_lib needs torch, ") and "-m pip install" in install

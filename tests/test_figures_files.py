@@ -88,9 +88,8 @@ def png(pixels, filters):
     lines = b"".join(bytes([kind]) + row.tobytes() for kind, row in zip(filters, rows, strict=True))
     header = struct.pack(">IIBBBBB", pixels.shape[1], len(pixels), 8, 6, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 0)), (b"IEND", b""))
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + kind + body + bytes(4) for kind, body in parts
-    )
+    written = (struct.pack(">I", len(body)) + kind + body + bytes(4) for kind, body in parts)
+    return SIGNATURE + b"".join(written)
 
 
 @pytest.mark.parametrize("most, error", [(16, 0), (256, 43)])
@@ -143,7 +142,7 @@ while read line; do echo '{{"code": 0, "result": "cGljdHVyZQ=="}}'; done
 """
 
 
-@pytest.mark.parametrize("hangs", [0, 1, 2, 3])
+@pytest.mark.parametrize("hangs", [0, 2, 3])
 def test_an_exporter_that_hangs_is_started_again(hangs, tmp_path, monkeypatch):
     """As often as `TRIES` allows; then it is an error. What the hung ones started is gone."""
     exporter, began = tmp_path / "exporter", tmp_path / "began"

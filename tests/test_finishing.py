@@ -1,8 +1,8 @@
-"""A finished ladder is what was trained, on both runtimes, and is refused where a file is not its
-own.
-"""
+"""A finished ladder is what was trained, on both runtimes; a file not its own is refused."""
 
 import json
+import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,22 @@ from specdec_lib.workload import Ladder, load_ladder
 PROMPT = (7, 300, 41, 7)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished ladder, and its target in the cache folder."""
+    root = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPECDEC_CACHE", str(root))
+        finished_folder(root)
+    return root
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of those, to spoil."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    return finished_folder(tmp_path)
+    return tmp_path / "ladder"
 
 
 def scores(ladder: Ladder, name: str) -> torch.Tensor:
@@ -60,10 +71,8 @@ def test_a_finished_ladder_loads_with_the_weights_that_were_trained(folder):
 def test_drafts_of_a_finished_ladder_guess_and_change_no_token(folder):
     ladder = load_ladder(folder=folder, device="cpu", runtime="fast")
     trees = (TreeDraft(draft, budget=6) for draft in (ladder.middle, ladder.draft))
-    plain, *guessed = (
-        decode(ladder.target, draft, PROMPT, Chance(1), max_new_tokens=32)
-        for draft in (NoDraft(), *trees)
-    )
+    run = partial(decode, ladder.target, max_new_tokens=32)
+    plain, *guessed = (run(draft, PROMPT, Chance(1)) for draft in (NoDraft(), *trees))
     assert all(one.tokens == plain.tokens and len(one.rounds) < 28 for one in guessed)
 
 
@@ -118,9 +127,8 @@ def test_exported_drafts_are_whole_models(folder, tmp_path, monkeypatch):
         found = scores(own, name)
         torch.testing.assert_close(found[cut.isfinite()], cut[cut.isfinite()])
         assert found.isfinite().all() and not cut.isfinite().all()
-        assert type(AutoModelForCausalLM.from_pretrained(sources[name])) is type(
-            ladder.target.model
-        )
+        kind = type(AutoModelForCausalLM.from_pretrained(sources[name]))
+        assert kind is type(ladder.target.model)
 
 
 def test_a_missing_draft_is_refused_before_anything_is_written(folder):

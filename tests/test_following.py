@@ -29,7 +29,7 @@ def kept(generation) -> list[tuple]:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["greedy", "T=0.8", "top-k"])
-def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler):
+def test_followed_rounds_are_the_loops_own(ladder, prompts, sampler, unchecked):
     context, chance = Context.of(ladder.encode(prompts[1])), Chance(5, sampler)
     text, stops = own_text(ladder.target, context, chance, max_new_tokens=24), ladder.stop_tokens
     for draft in (*drafts(ladder, sampler), NoDraft()):
@@ -77,7 +77,6 @@ def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts)
     watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
     for count in ("tokens", "rounds", "guesses", "draft_passes"):
         assert getattr(found, count) == getattr(watched, count)
-    read, timed = (
-        {rows for model, rows, _ in work.passes if model == "target"} for work in (found, watched)
-    )
+    both = found.passes, watched.passes
+    read, timed = ({rows for model, rows, _ in each if model == "target"} for each in both)
     assert read == timed

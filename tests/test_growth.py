@@ -1,6 +1,7 @@
 """The growth of the n-gram stage: counted on texts of the target, at what the draft takes there."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,10 +21,8 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     written = texts(same, stored, prompts[:3])
     assert all(one.taken == list(one.text[one.start :]) for one in written)
     streams = [np.array(one.taken) for one in written]
-    known, other = (
-        knows(Katz.fit(some, ladder.katz.vocabulary), written, 1.0)
-        for some in (streams, list(written_text()[:3]))
-    )
+    fitted = (Katz.fit(some, ladder.katz.vocabulary) for some in (streams, [*written_text()[:3]]))
+    known, other = (knows(table, written, 1.0) for table in fitted)
     assert known["places"] == other["places"] == sum(map(len, streams))
     assert other["first"] < known["first"] and 0.9 < known["among_4"] <= 1
 
@@ -32,10 +31,8 @@ def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompt
     samples = written_text()[:, 2:]
     monkeypatch.setattr(growth, "PIECE", samples.size)
     monkeypatch.setattr(growth, "BYTES", 4_000)
-    stored = {
-        name: Texts.written(ladder, prompts[:1], sampler, max_new_tokens=128)
-        for name, sampler in SAMPLERS.items()
-    }
+    write = partial(Texts.written, ladder, prompts[:1], max_new_tokens=128)
+    stored = {name: write(sampler) for name, sampler in SAMPLERS.items()}
     table = grow(ladder, [samples[:32], samples[32:]], (0.25, 1), prompts[:1], stored)
     assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
     sizes = table.set_index(["millions", "table"]).ngrams.groupby(level=[0, 1]).first()

@@ -1,6 +1,4 @@
-"""`model.generate(…, custom_generate=Speculative(draft))` writes what `generate` writes, asks
-processors the same, and ends at the same token.
-"""
+"""`generate` with `custom_generate=Speculative(draft)` writes and asks what `generate` does."""
 
 import re
 
@@ -106,9 +104,7 @@ def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkey
 
 
 class Counting(LogitsProcessor, StoppingCriteria):
-    """A processor or criterion with a memory: it notes what it is asked, and what it answers
-    depends on how often it was.
-    """
+    """A processor or criterion that notes what it is asked, and answers by how often it was."""
 
     def __init__(self) -> None:
         self.calls = []
@@ -157,9 +153,8 @@ def test_a_stopping_string_a_text_streamer_and_the_ladder(ladder, prompts):
     wanted, made = both(ladder.target.model, given, tree, **options)
     assert made == wanted and len(wanted[0]) < given.shape[1] + 48
     streamer = TextIteratorStreamer(ladder.tokenizer, skip_prompt=True)
-    ladder.target.model.generate(
-        given, custom_generate=Speculative(tree), streamer=streamer, do_sample=False, **options
-    )
+    options |= {"streamer": streamer, "do_sample": False}
+    ladder.target.model.generate(given, custom_generate=Speculative(tree), **options)
     assert "".join(streamer) == ladder.tokenizer.decode(made[0][given.shape[1] :])
 
 

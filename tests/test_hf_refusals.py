@@ -1,6 +1,4 @@
-"""Whatever `generate` can be asked for and speculation cannot honour is refused by name, with its
-value and what is allowed, before any work.
-"""
+"""What `generate` can be asked for and speculation cannot honour is refused before any work."""
 
 import inspect
 from types import FunctionType
@@ -124,9 +122,7 @@ def test_a_transformers_that_hides_what_is_restored_is_refused(monkeypatch, hidd
     names = tuple(f"{name}_" for name in right.__code__.co_varnames)
     change = {"co_name": "_collect"} if hidden == "the function" else {"co_varnames": names}
     changed = FunctionType(right.__code__.replace(**change), right.__globals__)
-    monkeypatch.setattr(
-        GenerationMixin, "_extract_generation_mode_kwargs", lambda *given: changed(*given)
-    )
+    monkeypatch.setattr(GenerationMixin, right.__name__, lambda *given: changed(*given))
     with pytest.raises(ValueError, match=r"transformers \d.* would be lost; allowed is to be"):
         ask()
     monkeypatch.undo()

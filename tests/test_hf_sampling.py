@@ -1,6 +1,4 @@
-"""Sampled text through `custom_generate`: any warper, exactly, and the distribution of `generate`
-by how surprising its tokens are.
-"""
+"""Sampled text through `custom_generate`: any warper, exactly, and its distribution."""
 
 import pytest
 import torch
@@ -10,9 +8,7 @@ from specdec_lib.core.chance import Chance, Sampler
 
 
 def plainly_sampled(seed: int, length: int, **options) -> tuple[int, ...]:
-    """The plain loop: `generate`'s own processors on each plain row, and the largest of
-    log-probability and noise.
-    """
+    """The largest of log-probability and noise, by `generate`'s own processors."""
     model, text = network("gpt2"), torch.tensor([PROMPT])
     config = model._prepare_generation_config(None, do_sample=True, **options)[0]
     config._eos_token_tensor = None
@@ -57,19 +53,15 @@ def test_samples_have_generates_distribution(unchecked):
     """
     draft = drafts("gpt2")["a tree"]
     torch.manual_seed(5)
-    texts = [
-        written("gpt2", draft, length=60, do_sample=True, temperature=0.6, top_k=4)
-        for _ in range(12)
-    ]
+    options = {"length": 60, "do_sample": True, "temperature": 0.6, "top_k": 4}
+    texts = [written("gpt2", draft, **options) for _ in range(12)]
     assert len(set(texts)) == 12
     assert abs(surprise(texts, 0.6)) < 3.5
     assert abs(surprise(texts, 0.9)) > 5
 
 
 def surprise(texts: list[tuple[int, ...]], temperature: float) -> float:
-    """The sum of the tokens' log-probabilities under a temperature and top-k 4, against its mean,
-    in standard deviations.
-    """
+    """The tokens' log-probabilities at top-k 4 against their mean, in standard deviations."""
     excess = variance = 0.0
     for text in texts:
         with torch.no_grad():

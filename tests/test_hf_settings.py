@@ -1,6 +1,4 @@
-"""Exported settings: every kind of draft comes back equal and writes the same text, damage is
-named, and other engines' flags say what they lose.
-"""
+"""Exported settings come back equal, damage is named, and engines' flags say what they lose."""
 
 import copy
 import json
@@ -35,6 +33,7 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
     gapped = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
     tree = TreeDraft(ladder.draft, budget=8, depth=5, floor=0.01, match=gapped)
     scout = NgramDraft(ladder.katz, budget=6, depth=4, counted_at=1.5)
+    parts = ladder.middle, ladder.draft, ladder.max_gram
     return {
         "nothing": NoDraft(),
         "chain": ChainDraft(ladder.draft, 3, siblings="iid"),
@@ -48,11 +47,7 @@ def drafts(ladder: Ladder) -> dict[str, Draft]:
         "staged tree": StagedTree(tree, MergedDraft((MaxGram(None, 4), scout)), guided=2),
         "staged chain": StagedChain(ladder.draft, scout, 4),
         "reviewed": Reviewed(ladder.draft, MaxGram(None, 4), lenience=2.5, exempt_max_gram=False),
-        "cascade": from_matrix(
-            (ladder.middle, ladder.draft, ladder.max_gram),
-            ((2, 1, 10), (0, 1, 10), (0, 0, 10)),
-            lenience=3.0,
-        ),
+        "cascade": from_matrix(parts, ((2, 1, 10), (0, 1, 10), (0, 0, 10)), lenience=3.0),
         "first": FirstDraft((MaxGram(None, 8, least=3), tree), least=2),
     }
 

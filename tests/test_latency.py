@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 import pytest
 import torch
-from fakes import table_model
+from fakes import Clock, table_model
 
 from specdec_lib.core.protocols import Usage
 from specdec_lib.measure.latency import (
@@ -23,24 +23,6 @@ from specdec_lib.models.fast.model import FastModel
 from specdec_lib.theory import Machine, PassTable
 
 ROWS, CONTEXTS = (1, 2, 5), (4, 10)
-
-
-@dataclass
-class Clock:
-    """Stands still unless something takes time."""
-
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """The clock of everything that is timed."""
-    made = Clock()
-    monkeypatch.setattr(time, "perf_counter", made)
-    return made
 
 
 @dataclass
@@ -100,9 +82,8 @@ def found(*models: Linear, **changes) -> pd.DataFrame:
 
 
 def test_a_price_is_the_median_pass_over_the_targets(clock):
-    table = priced(
-        constant(clock, (4.0, 8.0, 100.0, 6.0, 2.0), (3.0, 1.0, 2.0, 90.0, 2.0)), repeats=5
-    )
+    factors = (4.0, 8.0, 100.0, 6.0, 2.0), (3.0, 1.0, 2.0, 90.0, 2.0)
+    table = priced(constant(clock, *factors), repeats=5)
     assert list(table.index) == ["a", "b"]
     columns = ["seconds", "low_seconds", "high_seconds", "price", "repeats"]
     assert table[columns].values.ravel() == pytest.approx([6, 4, 8, 1, 5, 2, 2, 3, 1 / 3, 5])

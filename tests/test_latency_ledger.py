@@ -1,14 +1,10 @@
-"""The ledger, with a clock that models, drafts and rules turn themselves: every second lies where
-it was spent.
-"""
+"""The ledger, with a clock that its parts turn: every second lies where it was spent."""
 
-import time
 from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
-from fakes import Table, table_model
-from test_latency import Clock
+from fakes import Clock, Table, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
@@ -32,14 +28,6 @@ from specdec_lib.measure.latency.stopwatch import (
 )
 
 PROMPT = (1, 0, 2)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """The clock of everything that is timed."""
-    made = Clock()
-    monkeypatch.setattr(time, "perf_counter", made)
-    return made
 
 
 @dataclass
@@ -73,9 +61,8 @@ class SlowDraft:
         tree = TokenTree.rooted(context)
         logits = self.model.score(context, tree)
         self.clock.now += self.seconds / 2
-        return tree.grown(
-            [chance.choose(logits[0], len(context))], [0], source="draft", scores=[1.0]
-        )
+        chosen = chance.choose(logits[0], len(context))
+        return tree.grown([chosen], [0], source="draft", scores=[1.0])
 
 
 @dataclass(frozen=True)
@@ -107,17 +94,10 @@ def booked(clock):
 
 def test_every_second_lies_where_it_was_spent(booked):
     table = shares(booked).set_index(["draft", "part", "model"]).round_seconds
-    plain = {
-        ("verify", "target"): 8.0,
-        ("choice and noise", ""): 0.0625,
-        ("KV moves", "target"): 0.5,
-    }
-    more = {
-        ("draft passes", "small"): 2.0,
-        ("KV moves", "small"): 0.25,
-        ("tree", ""): 1.0,
-        ("n-gram", ""): 0.125,
-    }
+    plain = {("verify", "target"): 8.0, ("KV moves", "target"): 0.5}
+    plain |= {("choice and noise", ""): 0.0625}
+    more = {("draft passes", "small"): 2.0, ("KV moves", "small"): 0.25}
+    more |= {("tree", ""): 1.0, ("n-gram", ""): 0.125}
     for name, wanted in (("plain", plain), ("both", plain | more)):
         assert {part: seconds for part, seconds in table[name].items() if seconds} == wanted
 
@@ -133,12 +113,11 @@ def test_the_parts_sum_to_the_wall_time_and_watching_costs_nothing_by_this_clock
 
 def drafts(ladder):
     scout = MergedDraft((MaxGram(None, 4), MaxGram(ladder.katz.bigrams(), 3)))
+    drafters = ladder.middle, ladder.draft, MaxGram(None, 4)
     return {
         "chain": ChainDraft(ladder.draft, 3),
         "staged": StagedTree(TreeDraft(ladder.draft, budget=6, depth=3), scout),
-        "cascade": from_matrix(
-            (ladder.middle, ladder.draft, MaxGram(None, 4)), ((1, 1, 2), (0, 1, 2), (0, 0, 2))
-        ),
+        "cascade": from_matrix(drafters, ((1, 1, 2), (0, 1, 2), (0, 0, 2))),
         "relay": Relay((ChainDraft(ladder.draft, 2), MaxGram(None, 4)), (2, 4)),
     }
 

@@ -1,7 +1,6 @@
-"""Tokens per second from passes and tables: exact where the world is as simple as the model of it,
-and wrong where it is not told something.
-"""
+"""Tokens per second from passes and tables: exact in a world as simple as their model."""
 
+import itertools
 from collections import Counter
 
 import pandas as pd
@@ -26,10 +25,8 @@ from specdec_lib.theory.chains import chain_speed_up
 from specdec_lib.theory.planner import best_chain_speed_up, tree_gains, tree_work
 from specdec_lib.theory.work import plain_work
 
-TABLES = {
-    "target": PassTable((1, 8), (0, 100), ((4.0, 11.0), (5.0, 12.0))),
-    "draft": PassTable((1, 2), (0,), ((1.0, 1.5),)),
-}
+TABLES = {"target": PassTable((1, 8), (0, 100), ((4.0, 11.0), (5.0, 12.0)))}
+TABLES |= {"draft": PassTable((1, 2), (0,), ((1.0, 1.5),))}
 HOST = Overhead(0.5, 0.1, 0.25)
 
 
@@ -157,9 +154,8 @@ def test_gains_of_trees_follow_from_rates_and_tables():
     rates, grid = [[0.6, 0.2]], {"budgets": (1, 3), "depths": (1, 2), "widths": (1, 2)}
     limits = {**grid, "context": 0, "overhead": HOST, "plain": Overhead(0.5)}
     gains = tree_gains(rates, TABLES, **limits)
-    assert [(gain.width, gain.depth, gain.budget) for gain in gains] == [
-        (w, d, b) for w in (1, 2) for d in (1, 2) for b in (1, 3)
-    ]
+    found = [(gain.width, gain.depth, gain.budget) for gain in gains]
+    assert found == list(itertools.product((1, 2), (1, 2), (1, 3)))
     seconds = TABLES["target"].at(2) + TABLES["draft"].at(1) + 0.5 + 0.1 + 0.25
     assert gains[0].speed_up == pytest.approx(1.6 / seconds * (TABLES["target"].at(1) + 0.5))
     faster = TABLES | {"draft": TABLES["draft"].faster(10)}
@@ -173,10 +169,7 @@ def test_the_best_chain_is_the_best_of_all_lengths():
     gains = [chain_speed_up(0.7, length, 0.2) for length in range(1, 7)]
     assert best_chain_speed_up(0.7, 0.2, longest=6) == max(gains) > gains[0]
     assert best_chain_speed_up(0.1, 0.9) < 1
-    with pytest.raises(
-        ValueError,
-        match="longest of best_chain_speed_up must be a whole number of 1 or more, got 0",
-    ):
+    with pytest.raises(ValueError, match=r"longest of best_chain_speed_up .* 1 or more, got 0"):
         best_chain_speed_up(0.7, 0.2, longest=0)
 
 

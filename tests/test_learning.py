@@ -1,6 +1,4 @@
-"""Drafts that learn from what was decoded before: what they keep, and that no output depends
-on it.
-"""
+"""Drafts that learn from what was decoded before: what they keep, and that outputs stay."""
 
 import itertools
 import pickle
@@ -11,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fakes import HERE, PROMPT, Scripted, distance, fixed_model, table_model
+from fakes import HERE, PROMPT, SAMPLERS, Scripted, distance, fixed_model, table_model
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler, every_outcome
@@ -34,12 +32,6 @@ from specdec_lib.measure.sweep.grid import Setting, check_settings
 from specdec_lib.models.table import joint_distribution
 from specdec_lib.workload import load_prompts
 
-SAMPLERS = {
-    "T=0": Sampler(0),
-    "T=1": Sampler(1.0),
-    "top-k": Sampler(1.0, top_k=2),
-    "top-p": Sampler(0.7, top_p=0.8),
-}
 MAKERS = {
     "recycled": lambda: TokenRecycling(3, 2, siblings="top"),
     "earlier answers": lambda: EarlierAnswers(2, 1),
@@ -81,7 +73,7 @@ def joint(make, sampler: Sampler) -> float:
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_reject_gives_the_targets_distribution_whatever_was_learnt(make, sampler):
+def test_reject_gives_the_targets_distribution_whatever_was_learnt(make, sampler, unchecked):
     assert joint(make, sampler) < 1e-12
 
 
@@ -93,7 +85,7 @@ RANKED = MAKERS | {"recycled, by noise": lambda: TokenRecycling(3, 2)}
 
 
 @pytest.mark.parametrize("make", RANKED.values(), ids=RANKED)
-def test_look_up_emits_every_possible_sequence_of_target_choices(make):
+def test_look_up_emits_every_possible_sequence_of_target_choices(make, unchecked):
     target, draft = table_model(3, 5), make()
     for choices in itertools.product(range(3), repeat=4):
         chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))
@@ -108,9 +100,8 @@ def test_what_is_learnt_saves_rounds(temperature):
     plain = decode(cycle, MAKERS["recycled"](), PROMPT, Chance(1, Sampler(temperature)), **options)
     assert len(plain.rounds) < 40
     draft = EarlierAnswers(8, 2)
-    first, again = (
-        decode(target, draft, PROMPT, Chance(1, Sampler(temperature)), **options) for _ in range(2)
-    )
+    given = target, draft, PROMPT, Chance(1, Sampler(temperature))
+    first, again = (decode(*given, **options) for _ in range(2))
     assert first.tokens == again.tokens
     assert len(again.rounds) < len(first.rounds) == 40
 
@@ -206,28 +197,19 @@ def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
     for number in range(5):
         prompt = Context.of((50 + number,))
         draft.memory.follow(prompt.extended(tuple(range(number * 6, number * 6 + 6))))
-    known = [
-        draft.propose(Context.of((60 + number, number * 6, number * 6 + 1)), Chance(0)).guesses
-        for number in range(5)
-    ]
-    assert known == [0, 0, 0, 2, 2]
+    asked = (Context.of((60 + number, number * 6, number * 6 + 1)) for number in range(5))
+    assert [draft.propose(one, Chance(0)).guesses for one in asked] == [0, 0, 0, 2, 2]
     assert pickle.loads(pickle.dumps(draft)).propose(HERE, Chance(0)).guesses == 0
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: TokenRecycling(0.5),
-        lambda: TokenRecycling(4, 0),
-        lambda: TokenRecycling(4, 2, 1.5),
-        lambda: EarlierAnswers(0),
-        lambda: EarlierAnswers(4, 0),
-        lambda: EarlierAnswers(4, 33),
-    ],
-)
-def test_impossible_sizes_are_refused(make):
+WRONG_SIZES = [(TokenRecycling, sizes) for sizes in ((0.5,), (4, 0), (4, 2, 1.5))]
+WRONG_SIZES += [(EarlierAnswers, sizes) for sizes in ((0,), (4, 0), (4, 33))]
+
+
+@pytest.mark.parametrize("kind, sizes", WRONG_SIZES)
+def test_impossible_sizes_are_refused(kind, sizes):
     with pytest.raises(ValueError, match="got"):
-        make()
+        kind(*sizes)
 
 
 def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain():

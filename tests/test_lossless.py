@@ -1,6 +1,4 @@
-"""Losslessness by enumeration: every branch of the real loop on a tiny vocabulary, and the bugs
-that it must catch.
-"""
+"""Losslessness by enumeration: every branch of the real loop on a tiny vocabulary."""
 
 import itertools
 import math
@@ -10,6 +8,8 @@ import pytest
 from fakes import (
     HERE,
     PROMPT,
+    SAMPLERS,
+    T1,
     Scripted,
     deviation,
     distance,
@@ -30,13 +30,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.table import TableModel, joint_distribution
 
-T1 = Sampler(1.0)
-SAMPLERS = {
-    "T=0": Sampler(0),
-    "T=1": T1,
-    "top-k": Sampler(1.0, top_k=2),
-    "top-p": Sampler(0.7, top_p=0.8),
-}
+pytestmark = pytest.mark.usefixtures("unchecked")
 ODD = Shape((-1, 0, 1, 0))  # not numbered level by level
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (1.0,), ((0.4, 0.3), (0.9, 0.05)))
 
@@ -72,7 +66,7 @@ DRAFTS = {  # vocabulary, how many tokens are possible, draft
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("case", DRAFTS.values(), ids=DRAFTS)
-def test_reject_gives_the_targets_own_joint_distribution(case, sampler, unchecked):
+def test_reject_gives_the_targets_own_joint_distribution(case, sampler):
     vocabulary, support, make = case
     target = table_model(vocabulary, 1, support=support)
     draft = make(table_model(vocabulary, 2, support=support, name="draft"))
@@ -94,7 +88,7 @@ def test_two_rounds_enumerated_whole_equal_rounds_composed(kind):
     assert distance(whole, joint_distribution(target, PROMPT, T1, 3)) < 1e-12
 
 
-def test_look_up_emits_every_possible_sequence_of_target_choices(unchecked):
+def test_look_up_emits_every_possible_sequence_of_target_choices():
     target, draft = table_model(3, 5), table_model(3, 6, name="draft")
     drafts = (
         TreeDraft(draft, widths=(2, 2), siblings="top"),
@@ -130,10 +124,11 @@ def test_no_match_table_and_no_merging_changes_a_token(sampler):
 
 def words(support: int | None) -> tuple[TableModel, TableModel, TableModel]:
     """Three models of three words, of which so many are possible."""
-    return tuple(
-        table_model(3, seed, support=support, name=name)
-        for seed, name in ((3, "target"), (4, "draft"), (5, "scout"))
-    )
+    named = enumerate(("target", "draft", "scout"), 3)
+    return tuple(table_model(3, seed, support=support, name=name) for seed, name in named)
+
+
+ONE_STAGE = "chain", "tree without replacement", "point mass"
 
 
 def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChain]:
@@ -148,16 +143,14 @@ def staged_chain(kind: str, support: int | None) -> tuple[TableModel, StagedChai
     return target, StagedChain(draft, scouts[kind], 2, siblings="iid")
 
 
-@pytest.mark.parametrize(
-    "kind", ["chain", "tree without replacement", "point mass", "staged chain"]
-)
+@pytest.mark.parametrize("kind", [*ONE_STAGE, "staged chain"])
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_reject_over_a_staged_chain_gives_the_targets_own_joint_distribution(kind, sampler):
     target, staged = staged_chain(kind, support=2 if sampler == T1 else None)
     assert deviation(target, staged, sampler) < 1e-12
 
 
-@pytest.mark.parametrize("kind", ["chain", "tree without replacement", "point mass"])
+@pytest.mark.parametrize("kind", ONE_STAGE)
 def test_one_round_over_a_staged_chain_is_exact_where_every_word_is_possible(kind):
     target, staged = staged_chain(kind, support=None)
     found = one_round_distribution(target, staged, T1)

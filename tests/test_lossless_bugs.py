@@ -1,6 +1,4 @@
-"""The bugs that enumeration must see, each a rule or a draft that differs from the real one in one
-place.
-"""
+"""Bugs that enumeration must see: rules and drafts that are wrong in one place."""
 
 import itertools
 
@@ -26,16 +24,14 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 P4, Q4 = (0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
 T1 = Sampler(1.0)
 PAIR = fixed_model(P4), fixed_model(Q4, "draft")
-IID, DISTINCT, TOP = (
-    TreeDraft(PAIR[1], widths=(2,), siblings=kind) for kind in ("iid", "distinct", "top")
-)
-BESIDE = Beside(
-    ChainDraft(PAIR[1], 1, siblings="iid"),
-    ChainDraft(fixed_model((0.25,) * 4, "other"), 1, siblings="iid"),
-)
+KINDS = "iid", "distinct", "top"
+IID, DISTINCT, TOP = (TreeDraft(PAIR[1], widths=(2,), siblings=kind) for kind in KINDS)
+EVEN = fixed_model((0.25,) * 4, "other")
+BESIDE = Beside(*(ChainDraft(model, 1, siblings="iid") for model in (PAIR[1], EVEN)))
 SOFT = soft_rows(torch.tensor(Q4, dtype=torch.float64).log(), T1)
 RULES = {
     "residual drawn from the whole distribution": {"residual": lambda wanted: wanted},

@@ -1,6 +1,4 @@
-"""Match tables: what is measured is what is accepted, and what is stored is listed, whole and found
-again.
-"""
+"""Match tables: what is measured is what is accepted; what is stored is found again."""
 
 import json
 from dataclasses import replace
@@ -48,9 +46,8 @@ def kind(table: dict) -> tuple:
 def test_every_pair_is_measured_at_every_position_of_the_targets_text(tables, texts):
     kinds = [(*pair, "ranked") for pair in PAIRS]
     kinds += [("draft", "target", "iid"), ("draft", "target", "distinct")]
-    assert [(*kind(one), one["top_k"]) for one in tables] == [
-        (*each, k) for k in (None, 50) for each in kinds
-    ]
+    wanted = [(*each, k) for k in (None, 50) for each in kinds]
+    assert [(*kind(one), one["top_k"]) for one in tables] == wanted
     for one in tables:
         assert 0 < sum(one["rates"]) <= 1 and len(one["rates"]) == RANKS
         bins = (len(EDGES), len(EDGES) + 1) if one["siblings"] == "ranked" else (0, 0)
@@ -59,9 +56,7 @@ def test_every_pair_is_measured_at_every_position_of_the_targets_text(tables, te
     assert {one["contexts"] for one in tables if one["top_k"] is None} == {positions}
 
 
-def test_the_first_rate_is_the_share_of_positions_that_the_drafts_own_choice_gets_right(
-    tables, ladder, texts
-):
+def test_the_first_rate_is_how_often_the_drafts_own_choice_is_right(tables, ladder, texts):
     right = []
     for chance, text in texts:
         for position in range(text.prompt_tokens, len(text)):

@@ -1,6 +1,4 @@
-"""Max-Gram on small cases that a person can check, its table and its bad input, and against a plain
-search on many random texts.
-"""
+"""Max-Gram on small cases, its table and bad input, and against a plain search."""
 
 from collections.abc import Iterator
 from random import Random
@@ -84,12 +82,8 @@ def test_a_window_and_a_least_length(window, least, tokens, origin):
     ("bigrams", "options"),
     [
         *((table, {}) for table in ([0.5], [1], [-2], [[0]])),
-        *((None, {"length": 0}), (None, {"window": 0}), (None, {"window": -1})),
-        *(
-            (None, {"least": 0}),
-            (None, {"window": 5, "least": 0}),
-            (None, {"window": 2, "least": 3}),
-        ),
+        *((None, one) for one in ({"length": 0}, {"window": 0}, {"window": -1}, {"least": 0})),
+        *((None, {"window": window, "least": least}) for window, least in ((5, 0), (2, 3))),
     ],
 )
 def test_max_gram_refuses(bigrams, options):
@@ -115,19 +109,15 @@ def test_the_bigrams_of_a_katz_model_are_what_plain_counting_gives(seed):
 
 
 TEXTS, CHUNKS = 10_000, 10
-SETTINGS = (
-    *({}, {"window": 1}, {"window": 3}, {"window": 5, "least": 2}),
-    *({"least": 3}, {"window": 4, "least": 4}),
-)
+SETTINGS = [{}, {"window": 1}, {"window": 3}, {"window": 5, "least": 2}]
+SETTINGS += [{"least": 3}, {"window": 4, "least": 4}]
 Guesses = tuple[tuple[int, ...], tuple[str, ...]]  # tokens, and where each came from
 
 
 def searched(
     context: Context, window: int | None = None, least: int = 1, *, latest=False, straddling=False
 ) -> tuple[str, tuple]:
-    """Where the longest suffix stood first and what follows it there, by looking at every place;
-    two ways of doing it wrong.
-    """
+    """Where the longest suffix stood first, by looking everywhere; two ways of doing it wrong."""
     text, limit = context.tokens, window or len(context)
     given = context.prompt if context.source is None else context.source
     before = given + context.generated if straddling else given
@@ -184,9 +174,8 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
         bigrams, length = random.choice([None, table]), random.randint(1, 12)
         text, given = drawn(random, random.randint(1, 80), vocabulary), random.randint(1, 40)
         source = tuple(drawn(random, random.randint(0, 40), vocabulary))
-        context = Context(
-            tuple(text), min(given, len(text)), source if random.random() < 0.25 else None
-        )
+        source = source if random.random() < 0.25 else None
+        context = Context(tuple(text), min(given, len(text)), source)
         yield MaxGram(bigrams, length, **random.choice(SETTINGS)), context
 
 
@@ -197,7 +186,7 @@ def test_it_copies_what_a_plain_search_finds(number, unchecked):
 
 
 @pytest.mark.parametrize("wrong", ["latest", "straddling"])
-def test_the_texts_tell_a_wrong_search_from_a_right_one_and_have_matches_of_all_kinds(wrong):
+def test_the_texts_tell_a_wrong_search_and_have_matches_of_all_kinds(wrong, unchecked):
     found = [(guessed(*one), expected(*reversed(one), **{wrong: True})) for one in chunk(0)]
     assert sum(one == other for one, other in found) < 0.9 * len(found)
     kinds = {origins[:1] for (_, origins), _ in found}

@@ -98,6 +98,7 @@ def is_distribution(row: np.ndarray) -> bool:
     return row.dtype == np.float64 and row.min() >= 0 and abs(row.sum() - 1) < 1e-9
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(("streams", "vocabulary", "order"), CASES)
 def test_every_distribution_is_the_slow_references_and_top_its_largest(streams, vocabulary, order):
     table, slow = Katz.fit(streams, vocabulary, order), SlowKatz(streams, vocabulary, order)

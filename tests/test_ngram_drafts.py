@@ -13,6 +13,9 @@ from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.models.katz.model import Katz
 
+BINNED = (0.4, 0.35), (0.6, 0.3), (0.95, 0.02)
+BY_GAP = MatchTable((0.6, 0.3), "by gap", (0.5, 2.0), BINNED)
+
 
 @pytest.fixture(scope="module")
 def small() -> Katz:
@@ -29,9 +32,8 @@ def test_score_is_the_log_of_the_distribution_after_each_node(small):
     tree = TokenTree.rooted(context).grown([1, 2, 0], [0, 0, 2], source="test", scores=[0.5] * 3)
     logits = small.score(context, tree)
     assert logits.dtype == torch.float64
-    np.testing.assert_array_equal(
-        logits, np.log([small.probs(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]])
-    )
+    wanted = [small.probs(tokens) for tokens in [(2, 1), (1, 1), (1, 2), (2, 0)]]
+    np.testing.assert_array_equal(logits, np.log(wanted))
 
 
 def test_a_greedy_draft_holds_the_likeliest_continuations(large):
@@ -85,9 +87,7 @@ def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there
 
 
 def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
-    """All paths down to `depth` with the products of their factors; the `budget` best of them, a
-    tie kept whole.
-    """
+    """The `budget` best paths by the products of their factors, a tie kept whole."""
     scored, level = {}, {(): 1.0}
     for _ in range(depth):
         level = {
@@ -100,12 +100,10 @@ def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float
     return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
 
 
-@pytest.mark.parametrize(
-    "chance,siblings", [(Chance(0), "ranked"), (Chance(0, Sampler(1.0)), "top"), (Chance(0), "top")]
-)
+@pytest.mark.parametrize("temperature,siblings", [(0, "ranked"), (1.0, "top"), (0, "top")])
 @pytest.mark.parametrize("budget", [1, 5, 16])
-def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, chance, siblings):
-    context = Context.of([3, 1, 0])
+def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, temperature, siblings):
+    context, chance = Context.of([3, 1, 0]), Chance(0, Sampler(temperature))
     tree = NgramDraft(small, budget=budget, depth=3, siblings=siblings).propose(context, chance)
     wanted = best_first(lambda path: small.top(context.tokens + path, 7), budget, 3)
     found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
@@ -114,13 +112,7 @@ def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, chance, siblin
 
 
 @pytest.mark.parametrize("counted_at", [1.0, 1.5])
-@pytest.mark.parametrize(
-    "match",
-    [
-        MatchTable(),
-        MatchTable((0.6, 0.3), "by gap", (0.5, 2.0), ((0.4, 0.35), (0.6, 0.3), (0.95, 0.02))),
-    ],
-)
+@pytest.mark.parametrize("match", [MatchTable(), BY_GAP])
 def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, match, counted_at):
     context, chance = Context.of([3, 1, 0]), Chance(5, Sampler(1.0))
     draft = NgramDraft(small, budget=9, depth=3, match=match, counted_at=counted_at)

@@ -71,10 +71,3 @@ def test_a_wrong_place_is_refused_in_one_short_line(given, said, link, tmp_path)
         parser.parse_args(words)
     (line,) = str(refused.value).splitlines()
     assert said in line and len(line) < 400
-
-
-def test_an_empty_name_is_no_place():
-    parser = Parser("dance", "d")
-    parser.add_common("--out")
-    with pytest.raises(ValueError, match="--out: a path has a name, got ''"):
-        parser.parse_args(["--out", ""])

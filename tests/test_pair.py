@@ -1,6 +1,4 @@
-"""The encoder-decoder pair: what is loaded, what is refused, and that its output is the target's
-own.
-"""
+"""The encoder-decoder pair: what is loaded and refused, and the target's own output."""
 
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans: made on development prompts, judged on held-out ones, kept, and written as a setting."""
 
-from pathlib import Path
-
 import pytest
 from tiny import tiny_ladder
 
@@ -19,7 +17,7 @@ from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
 from specdec_lib.suite.plan import planning
 from specdec_lib.suite.plan.planning import PlanOptions, make_plan
-from specdec_lib.workload import Ladder, Prompt, load_prompts
+from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 GREEDY, SMALL = Sampler(0), PlanOptions(tokens=6, settings=1)
@@ -48,9 +46,7 @@ def prompts(count: int, split: str) -> list[Prompt]:
     return load_prompts("chat", split, count)
 
 
-def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(
-    ladder: Ladder, tmp_path: Path, ran: list[str]
-) -> None:
+def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_path, ran):
     told: list[str] = []
     asked = (ladder, GREEDY, prompts(2, "development"), prompts(4, "held-out"))
     plan = make_plan(*asked, SMALL, keep=tmp_path, say=told.append)
@@ -80,10 +76,9 @@ def test_too_few_prompts_are_refused_before_anything_runs(ladder, development, h
 
 
 def timings(method: str, seconds: list[float], rounds: int) -> list[Timing]:
-    return [
-        Timing(method, "", "any", 0.0, 0, f"chat/{number}", 10, 10, one, rounds)
-        for number, one in enumerate(seconds)
-    ]
+    about = method, "", "any", 0.0, 0
+    numbered = enumerate(seconds)
+    return [Timing(*about, f"chat/{number}", 10, 10, one, rounds) for number, one in numbered]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +99,7 @@ def test_the_verdict_follows_from_the_held_out_prompts(seconds, rounds, pays):
 
 
 @pytest.mark.parametrize("pays", ["yes", "unclear"])
-def test_the_command_prints_the_verdict_and_writes_a_setting_that_loads(
-    ladder, tmp_path, monkeypatch, capsys, pays
-):
+def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch, capsys, pays):
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(planning, "load_ladder", lambda *_, **__: tiny_ladder())
     monkeypatch.setattr(planning, "_pays", lambda best: pays)

@@ -1,6 +1,4 @@
-"""What README, docs and CONTRIBUTING say can be done is done, and their tables are the stored
-measurements.
-"""
+"""What README, docs and CONTRIBUTING say can be done is done; their tables are measured."""
 
 import csv
 import json
@@ -100,9 +98,8 @@ def test_the_python_examples_run_one_after_the_other(name, unchecked):
     names = {"print": lambda *values, sep=" ": printed.extend(values), "__name__": "example"}
     for example in re.findall(r"```python\n(.*?)```", WITH_CODE[name], re.S):
         exec(compile(example, name, "exec"), names)
-    assert all(printed) and sum(value is True for value in printed) >= WITH_CODE[name].count(
-        "# True"
-    )
+    right = sum(value is True for value in printed)
+    assert all(printed) and right >= WITH_CODE[name].count("# True")
 
 
 def test_the_table_is_the_stored_measurement(ladder):
@@ -136,9 +133,8 @@ def test_what_is_said_about_the_speeds_is_so():
     assert len(fast) == 2 and (fast > 2 * int8).all()
     greedy, sampled = best[1].ratio
     assert set(best[1].method) == {"copies first"} and greedy > 1.5 > sampled
-    against = stored_race(edition="int8").query(
-        "domain == 'all' and baseline == 'llama.cpp' and top_k == 50"
-    )
+    asked = "domain == 'all' and baseline == 'llama.cpp' and top_k == 50"
+    against = stored_race(edition="int8").query(asked)
     assert against.query("method == 'copies first'").ratio.item() > 1
 
 
@@ -159,9 +155,8 @@ def test_what_the_guide_says_about_the_int8_edition_is_so():
     guide = " ".join(PAGES["guide.md"].split())
     assert (exact["divergence"], exact["same_choice"]) == (0, 1)
     assert f"after {rounded['texts']} held-out prompts" in guide
-    assert (
-        f"loses {rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}" in guide
-    )
+    losses = f"{rounded['loss']:.3f} nats per token and the exact one {exact['loss']:.3f}"
+    assert f"loses {losses}" in guide
     assert f"is {rounded['divergence']:.4f} nats" in guide
     assert f"at {rounded['same_choice']:.0%} of the places".replace("%", " %") in guide
 
@@ -203,9 +198,8 @@ def test_the_sizes_are_those_of_the_card():
     target, middle, draft = sizes
     text = " ".join(README.split())
     assert f"Without its embedding the target has {target:.0f} million parameters" in text
-    assert (
-        f"the *middle* model {middle:.0f} (4) and the one called *draft* {draft:.1f} (1);" in text
-    )
+    drafts = f"the *middle* model {middle:.0f} (4) and the one called *draft* {draft:.1f} (1);"
+    assert drafts in text
 
 
 def test_the_glossary_has_every_column():
@@ -253,9 +247,8 @@ def test_the_summary_of_a_small_sweep_becomes_a_table(ladder, unchecked):
 
 
 def test_tracked_files_are_small():
-    tracked = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split("\0")[:-1]
+    asked = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+    tracked = subprocess.run(["git", "ls-files", "-z"], **asked).stdout.split("\0")[:-1]
     if not tracked:
         pytest.skip("not a git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in tracked if (ROOT / name).is_file()}

@@ -44,9 +44,7 @@ KINDS = ("chain", "tree", "staged", "cascade")
 
 @pytest.fixture(scope="module")
 def ladder() -> Ladder:
-    """The default ladder on the fast runtime; an error where the target must be there and is
-    not.
-    """
+    """The default ladder on the fast runtime; an error where the target must be there."""
     prepared = (prepared_folder() / PREPARED).is_file()
     if not prepared and "SPECDEC_REQUIRE_TARGET" not in os.environ:
         pytest.skip("the target is not prepared: specdec setup")
@@ -116,10 +114,8 @@ def test_every_pair_has_match_tables_of_its_own(ladder):
     kinds = [(*pair, "ranked") for pair in PAIRS]
     kinds += [("draft", "target", siblings) for siblings in ("iid", "distinct")]
     assert {(one.guesser, one.obeyed, one.siblings) for one in ladder.measured} == {*kinds}
-    assert all(
-        one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked")
-        for one in ladder.measured
-    )
+    for one in ladder.measured:
+        assert one.contexts > 5000 and bool(one.table.edges) == (one.siblings == "ranked")
     middle, draft = (ladder.match(name, WARM) for name in ("middle", "draft"))
     assert draft.name == "measured at T=1" and middle.rates[0] > draft.rates[0] > draft.rates[1]
     assert draft.rate(0, 0.1) < draft.rate(0, 5.0) and draft.rate(1, 0.1) > draft.rate(1, 5.0)

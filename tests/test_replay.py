@@ -1,6 +1,4 @@
-"""Replays of cascades: the rounds of real runs without a model, the tuner's best, and how long a
-draft survives.
-"""
+"""Replays of cascades: the rounds of real runs without a model, and the tuner."""
 
 import itertools
 import math
@@ -38,10 +36,8 @@ def settings(count: int, seed: int = 0) -> list[CascadeSetting]:
     while len(found) < count:
         drafters = dice.choice(stacks)
         size = len(drafters)
-        matrix = tuple(
-            tuple(dice.choice((0, 1, 2, 3, 6)) if column >= row else 0 for column in range(size))
-            for row in range(size)
-        )
+        drawn = [[dice.choice((0, 1, 2, 3, 6)) for _ in range(size - row)] for row in range(size)]
+        matrix = tuple((0,) * row + tuple(entries) for row, entries in enumerate(drawn))
         if any(matrix[0]):
             more = dice.choice((1.0, 2.0, 5.0)), dice.random() < 0.5
             found.append(CascadeSetting(drafters, matrix, *more))
@@ -50,10 +46,8 @@ def settings(count: int, seed: int = 0) -> list[CascadeSetting]:
 
 @pytest.fixture(scope="module")
 def recordings(ladder, prompts) -> dict[Sampler, list[Recording]]:
-    return {
-        sampler: record(prompts[:2], ladder, sampler, max_new_tokens=TOKENS, progress=False)
-        for sampler in SAMPLERS
-    }
+    how = {"max_new_tokens": TOKENS, "progress": False}
+    return {sampler: record(prompts[:2], ladder, sampler, **how) for sampler in SAMPLERS}
 
 
 def real(ladder, prompt, setting: CascadeSetting, sampler: Sampler):
@@ -62,9 +56,8 @@ def real(ladder, prompt, setting: CascadeSetting, sampler: Sampler):
     return decode(*run, max_new_tokens=TOKENS, stop_tokens=ladder.stop_tokens)
 
 
-def test_a_replay_has_the_rounds_of_the_real_run_and_nearly_its_calls(
-    ladder, prompts, recordings, unchecked
-):
+@pytest.mark.usefixtures("unchecked")
+def test_a_replay_has_the_real_rounds_and_nearly_the_calls(ladder, prompts, recordings):
     """36 settings, each on a text: tokens of every round are equal; calls of drafters, all
     together, within a tenth on texts as short as these.
     """
@@ -140,7 +133,7 @@ def test_survival_counts_drafts_that_the_text_is_long_enough_for():
 
 
 @pytest.mark.parametrize(
-    "drafters, matrix, lenience, complaint",
+    "drafters, matrix, lenience, said",
     [
         (("target",), ((1,),), 1.0, "a row per drafter of middle, draft, Max-Gram"),
         (THREE[1:], ((1,),), 1.0, "got 1 rows and draft, Max-Gram"),
@@ -152,10 +145,8 @@ def test_survival_counts_drafts_that_the_text_is_long_enough_for():
         ((MAX_GRAM,), ((65,),), 1.0, "recorded for up to 64 tokens, a K matrix wants 65"),
     ],
 )
-def test_a_setting_that_cannot_be_replayed_is_refused(
-    recordings, drafters, matrix, lenience, complaint
-):
-    with pytest.raises(ValueError, match=complaint):
+def test_a_setting_that_cannot_be_replayed_is_refused(recordings, drafters, matrix, lenience, said):
+    with pytest.raises(ValueError, match=said):
         replay_cascade(recordings[SAMPLERS[0]][0], CascadeSetting(drafters, matrix, lenience))
 
 

@@ -1,6 +1,4 @@
-"""The tables over replays: SWI and its intervals, pairs on the same texts, ablations, price lists,
-and the measuring of a whole domain.
-"""
+"""The tables over replays: SWI and intervals, pairs, ablations, price lists, whole domains."""
 
 import math
 from dataclasses import replace
@@ -44,9 +42,7 @@ SETTING = CascadeSetting(THREE, ((2, 1, 4), (0, 1, 4), (0, 0, 4)), 3.0)
 
 
 def said(text: np.ndarray, often: float, dice: np.random.Generator) -> Choices:
-    """A model that says the next token so often, else another; it makes .6 of what it says, and
-    more of what is right than of the rest.
-    """
+    """A model that says the next token so often, and makes .6 of whatever it says."""
     tokens = np.where(dice.random(len(text)) < often, text, (text + 1) % 8)
     worth = np.full((len(text), 8), 0.02)
     worth[np.arange(len(text)), text] = 0.3
@@ -168,9 +164,8 @@ def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(p
     table.loc[table.draft == "plain", ["target_passes", "draft_passes"]] = [10, np.nan]
     given = {"prefix": "study: ", "baseline": "plain"}
     found = by_swi_and_clock(table, {"target": 1.0, "draft": 0.25}, **given).set_index("by")
-    assert found.value.to_dict() == pytest.approx(
-        {"SWI, counted": 10 / (5 + 10 * 0.25), "speed, measured": 2.0}
-    )
+    wanted = {"SWI, counted": 10 / (5 + 10 * 0.25), "speed, measured": 2.0}
+    assert found.value.to_dict() == pytest.approx(wanted)
     assert set(found.variant) == {"2"} and found.low.isna().all() == (prompts < 10)
     assert by_swi_and_clock(table, PRICES, prefix="none: ", baseline="plain").empty
 

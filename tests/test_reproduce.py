@@ -37,9 +37,7 @@ def test_a_run_takes_parameters_writes_its_manifest_and_resumes(toys, figures, c
     assert "unchanged" in said.out.splitlines()[-1]
 
 
-def test_a_failing_notebook_is_named_and_the_others_finish_and_store_their_outputs(
-    toys, figures, capsys
-):
+def test_a_failing_notebook_is_named_and_the_others_finish(toys, figures, capsys):
     """Outputs are stored without a trace of the run; a notebook that fails stays as it was."""
     bad = write_toy(toys, "00_bad", "zero = 0\nwidth / zero")
     before, good = bad.read_bytes(), write_toy(toys, "01_good", GOOD)

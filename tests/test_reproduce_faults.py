@@ -48,9 +48,7 @@ def test_braces_in_a_folder_are_no_template(toys, tmp_path, monkeypatch):
     assert (tmp_path / name / "runs" / "00_toy.ipynb").is_file()
 
 
-def test_the_figures_of_a_run_are_those_it_wrote_whatever_the_clock_says(
-    toys, figures, monkeypatch
-):
+def test_the_figures_of_a_run_are_those_it_wrote_by_any_clock(toys, figures, monkeypatch):
     def write(run: plan.NotebookRun, *, bar: bool) -> str:
         write_together({figures / "00_new.csv": b"1", figures / "00_again.csv": b"1"})
         os.utime(figures / "00_new.csv", (1, 1))
@@ -83,9 +81,7 @@ def test_a_disk_that_fills_up_leaves_every_file_of_a_figure_as_it_was(tmp_path, 
     assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [b"old", b"old"]
 
 
-def test_a_full_disk_is_told_and_no_word_says_that_figures_are_there(
-    toys, figures, monkeypatch, capsys
-):
+def test_a_full_disk_is_told_and_no_figures_are_named(toys, figures, monkeypatch, capsys):
     def full(*given: object, **_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -125,16 +121,10 @@ def test_an_interrupt_ends_the_processes_that_run_notebooks(toys, figures, monke
     assert not list(figures.glob("*.ended"))
 
 
-@pytest.mark.parametrize(
-    "annotation, text",
-    [
-        ("int", "[" * 5000),
-        ("int", "9" * 5000),
-        ("float", "1e999"),
-        ("str", "\udc80"),
-        ("list", "[{1, 2}]"),
-    ],
-)
+LARGE = ("int", "[" * 5000), ("int", "9" * 5000), ("float", "1e999")
+
+
+@pytest.mark.parametrize("annotation, text", [*LARGE, ("str", "\udc80"), ("list", "[{1, 2}]")])
 def test_what_no_notebook_can_take_is_refused_in_a_short_line(annotation, text):
     with pytest.raises(ValueError, match=f"declares size: {annotation}") as refused:
         parse_value("size", text, annotation, Path("0.ipynb"))

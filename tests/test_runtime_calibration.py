@@ -81,9 +81,7 @@ def test_a_model_gives_the_same_tokens_and_a_stored_choice_is_taken(tmp_path: Pa
         assert isinstance(chosen, made) and chosen.runtime.startswith(stored.partition(",")[0])
 
 
-def test_the_ladder_can_be_loaded_on_what_is_fastest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ladder_can_be_loaded_on_what_is_fastest(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     folder = finished_folder(tmp_path)
     load_ladder(folder=folder, device="cpu", runtime="auto")

@@ -31,7 +31,7 @@ from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
 from specdec_lib.models.loading import fast_model, load_model
-from specdec_lib.workload import Ladder, Prompt, load_prompts
+from specdec_lib.workload import Prompt, load_prompts
 
 COMMON = {"vocab_size": 61, "initializer_range": 0.2}
 SAMPLERS = [Sampler(0), Sampler(1.0, top_k=5), Sampler(0.7, top_k=40)]
@@ -61,21 +61,16 @@ MODELS = {
 }
 
 
-def walk(
-    steps: int, seed: int, vocabulary: int = 61, room: int = 96
-) -> Iterator[tuple[Context, TokenTree]]:
-    """Contexts and trees as a loop would ask for them, and as it would not: going on, growing,
-    going back, another prompt.
-    """
-    rng = random.Random(seed)
-    context = Context.of([rng.randrange(vocabulary) for _ in range(60)])
+def walk(steps: int, seed: int) -> Iterator[tuple[Context, TokenTree]]:
+    """Contexts and trees as a loop asks for them, and as it would not: going back and over."""
+    rng, room = random.Random(seed), 96
+    context = Context.of([rng.randrange(61) for _ in range(60)])
     for _ in range(steps):
         tree = TokenTree.rooted(context)
         for _ in range(rng.randint(0, 9)):
             shallow = [node for node in range(len(tree)) if tree.position(node) < room - 1]
-            tree = tree.grown(
-                [rng.randrange(4)], [rng.choice(shallow)], source="test", scores=[0.0]
-            )
+            place = [rng.randrange(4)], [rng.choice(shallow)]
+            tree = tree.grown(*place, source="test", scores=[0.0])
             if rng.random() < 0.3:
                 yield context, tree
         yield context, tree
@@ -83,11 +78,10 @@ def walk(
         if chosen < 0.2:
             context = Context.of(context.tokens[: rng.randint(1, len(context))])
         elif chosen < 0.3 or len(context) > room - 15:
-            context = Context.of([rng.randrange(vocabulary) for _ in range(rng.randint(1, 70))])
+            context = Context.of([rng.randrange(61) for _ in range(rng.randint(1, 70))])
         else:
-            context = context.extended(
-                (*tree.path_tokens(rng.randrange(len(tree))), rng.randrange(4))
-            )
+            path = tree.path_tokens(rng.randrange(len(tree)))
+            context = context.extended((*path, rng.randrange(4)))
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -100,7 +94,7 @@ def test_logits_are_the_references(kind: str) -> None:
 
 @pytest.mark.parametrize("edition", ["exact", "int8"])
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, edition: str) -> None:
+def test_a_row_has_the_same_bits_whatever_is_beside_it(kind, edition, unchecked) -> None:
     model = MODELS[kind]()
     options = {"edition": edition, "threads": 1}
     fast, alone = (FastModel(model, name, **options) for name in ("fast", "alone"))
@@ -112,9 +106,7 @@ def test_a_row_has_the_same_bits_whatever_is_computed_beside_it(kind: str, editi
             assert torch.equal(together[node], alone.score(path, TokenTree.rooted(path))[0])
 
 
-def test_the_reference_has_not_the_same_bits_which_is_why_this_is_worth_a_test(
-    ladder: Ladder, prompts: list[Prompt]
-) -> None:
+def test_the_reference_has_not_the_same_bits_so_this_is_worth_a_test(ladder, prompts) -> None:
     context = Context.of(ladder.encode(prompts[0]))
     tree = TokenTree.rooted(context).grown([5, 6, 7], [0, 0, 1], source="test", scores=[0.0] * 3)
     together = ladder.target.score(context, tree)
@@ -142,23 +134,20 @@ def test_its_threads_leave_pytorch_the_number_it_had() -> None:
 
 @pytest.mark.parametrize("cut", [True, False], ids=["cut heads", "whole heads"])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
-def test_output_is_the_targets_own_on_the_ladder(
-    sampler: Sampler, cut: bool, unchecked: None
-) -> None:
+def test_output_is_the_targets_own_on_the_ladder(sampler, cut, unchecked) -> None:
     fast = tiny_ladder(runtime="fast", cut=cut)
     match = fast.match("draft", sampler)
-    drafts = {
-        "chain": ChainDraft(fast.draft, 4, match=match),
-        "tree": TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
-        "self": ChainDraft(fast_model(fast.target, name="quantised", edition="int8"), 4),
-        "cascade": Relay(
-            (TreeDraft(fast.draft, budget=5, depth=3, match=match), MaxGram(None, 8)), (3, 8)
-        ),
-    }
-    drafts["nothing"] = NoDraft()
+    small = TreeDraft(fast.draft, budget=5, depth=3, match=match)
+    drafts = (
+        ChainDraft(fast.draft, 4, match=match),
+        TreeDraft(fast.draft, budget=10, depth=5, floor=0.05, match=match),
+        ChainDraft(fast_model(fast.target, name="quantised", edition="int8"), 4),
+        Relay((small, MaxGram(None, 8)), (3, 8)),
+        NoDraft(),
+    )
     for number, prompt in enumerate(load_prompts("code", "development", 2)):
         given = fast.encode(prompt), Chance(number, sampler)
-        runs = (decode(fast.target, one, *given, max_new_tokens=40) for one in drafts.values())
+        runs = (decode(fast.target, one, *given, max_new_tokens=40) for one in drafts)
         assert len({run.tokens for run in runs}) == 1
 
 

@@ -26,9 +26,8 @@ from specdec_lib.models.fast.tiles import DOT_PRODUCTS
 from specdec_lib.models.fast.weights import block_steps
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-MATCH = MatchTable(
-    (0.7, 0.2, 0.1), "made up", (0.5, 2.0), ((0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01))
-)
+BINNED = (0.5, 0.2, 0.1), (0.7, 0.2, 0.1), (0.9, 0.05, 0.01)
+MATCH = MatchTable((0.7, 0.2, 0.1), "made up", (0.5, 2.0), BINNED)
 SHAPES = [
     {"widths": (1, 1, 1, 1)},
     {"widths": (1, 1, 1, 1), "floor": 0.3},
@@ -62,9 +61,7 @@ def long_way(draft: TreeDraft, model: FastModel) -> TreeDraft:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("sampler", [*SAMPLERS, Sampler(0.8)], ids=str)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
-    network: str, sampler: Sampler, shape: dict
-) -> None:
+def test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(network, sampler, shape) -> None:
     grown, slow = (FastModel(NETWORKS[network](), "draft", threads=1) for _ in range(2))
     quick = TreeDraft(grown, match=MATCH, **shape)
     for number, (context, _) in enumerate(walk(30, seed=4)):
@@ -141,12 +138,8 @@ def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
 def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:
     model, full, short = FastModel(gpt2(), "draft", threads=1), [1] * 94, [1, 2]
     options = {"budget": None, "floor": 0.0, "match": MATCH}
-    for tokens, widths, guesses in (
-        (full, (1,) * 9, 3),
-        (full, (2,) * 20, 14),
-        (short, (2,) * 20, None),
-        (short, (100,), 61),
-    ):
+    cases = (full, (1,) * 9, 3), (full, (2,) * 20, 14), (short, (2,) * 20, None)
+    for tokens, widths, guesses in (*cases, (short, (100,), 61)):
         model.forget()  # else what is known is not read again, and the tree is grown level by level
         tree = model.grow(Context.of(tokens), Chance(0), widths=widths, **options)
         assert guesses == (tree and tree.guesses)
@@ -155,10 +148,9 @@ def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way
 def test_that_comparison_catches_noise_of_another_position(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = choices.noise_keys  # those of the compiled call alone
     monkeypatch.setattr(choices, "noise_keys", lambda chance, *at: keys(chance, at[0] + 1, at[1]))
+    compare = test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level
     with pytest.raises(AssertionError):
-        test_a_tree_grown_in_one_call_is_the_tree_grown_level_by_level(
-            "llama, cut", SAMPLERS[1], SHAPES[3]
-        )
+        compare("llama, cut", SAMPLERS[1], SHAPES[3])
 
 
 def test_more_room_is_made_when_it_is_needed_and_not_for_texts_with_nothing_in_common() -> None:
@@ -191,9 +183,8 @@ def test_blocks_of_a_file_of_four_or_eight_bits_give_the_very_weights_back() -> 
     of_four, of_eight = rng.integers(0, 16, (4, 5, 32)), rng.integers(-127, 128, (4, 5, 32))
     of_four[..., :2], of_eight[..., 0] = (0, 15), 127
     files = step * of_four.astype(np.float32) + low, step * of_eight.astype(np.float32)
-    for blocks, numbers, lowest in zip(
-        files, (of_four, of_eight + 128), (low, -128 * step), strict=True
-    ):
+    wanted = (of_four, low), (of_eight + 128, -128 * step)
+    for blocks, (numbers, lowest) in zip(files, wanted, strict=True):
         found, steps, lows = block_steps(blocks)
         assert (found == numbers).all() and (steps == step[..., 0]).all()
         assert (lows.astype(np.float32) == lowest[..., 0]).all()

@@ -1,6 +1,4 @@
-"""The scorecard: a verdict follows from two numbers and an interval, and no printed number is left
-out.
-"""
+"""The scorecard: verdicts follow from numbers and intervals, and no result is left out."""
 
 import pandas as pd
 import pytest
@@ -23,9 +21,8 @@ from specdec_lib.workload.published import published
 
 
 def claim(value: float, ours: Finding, neutral: float | None = 1, sign: int = 0) -> Claim:
-    return Claim(
-        "staged", "Table 9", "it pays", "x", "clock", value, ours, neutral, "nothing differs", sign
-    )
+    about = "staged", "Table 9", "it pays", "x", "clock"
+    return Claim(*about, value, ours, neutral, "nothing differs", sign)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +48,8 @@ def test_a_verdict_follows_from_the_values_and_the_interval(value, ours, wanted)
 
 
 def test_words_claim_a_sign_and_a_bound_is_kept_or_not():
-    falls = [
-        claim(NONE, Finding(*ours), 0, sign=-1) for ours in ((-0.5, -0.6, -0.4), (0.1, 0, 0.2))
-    ]
+    found = Finding(-0.5, -0.6, -0.4), Finding(0.1, 0, 0.2)
+    falls = [claim(NONE, ours, 0, sign=-1) for ours in found]
     assert [one.row()["verdict"] for one in falls] == ["as described", "sign unsettled"]
     exact = [claim(10, Finding(ours), None) for ours in (10.2, 34)]
     assert [one.row()["verdict"] for one in exact] == ["reproduced", "opposite"]
@@ -70,11 +66,8 @@ def scores() -> pd.DataFrame:
 def test_every_printed_result_has_a_row(scores):
     """Control: without one row, a number is missed."""
     shown = set(scores.paper_value.round(4))
-    results = {
-        "staged.table1": set(),
-        "cascade.table1": {"d1", "d2", "k1", "k2", "ewif_recomputed"},
-        "cascade.table2": set(),
-    }
+    results = {"staged.table1": set(), "cascade.table2": set()}
+    results |= {"cascade.table1": {"d1", "d2", "k1", "k2", "ewif_recomputed"}}
     for item, inputs in results.items():
         table = published(item).drop(columns=list(inputs))
         wanted = set(table.select_dtypes("number").to_numpy().ravel().round(4)) - {1}
@@ -84,11 +77,8 @@ def test_every_printed_result_has_a_row(scores):
     ratios = published("cascade.table3").set_index("method").drop("autoregressive")
     assert set(ratios.gsm8k_ratio) <= set(scores[scores.item == "Table 3"].paper_value)
     assert not set(ratios.gsm8k_ratio) <= set(scores[scores.item == "Table 3"].paper_value[1:])
-    items = {
-        ("staged", f"{kind} {n}")
-        for kind, last in (("Table", 2), ("Figure", 3))
-        for n in range(1, last + 1)
-    }
+    items = {("staged", f"Table {n}") for n in (1, 2)}
+    items |= {("staged", f"Figure {n}") for n in (1, 2, 3)}
     items |= {("cascade", f"Table {n}") for n in range(1, 6)} | {("cascade", "Ablation")}
     items |= {("cascade", f"Figure {n}") for n in (1, 2)}
     assert items <= set(zip(scores.paper, scores.item, strict=True))
@@ -107,9 +97,8 @@ def test_our_values_are_the_stored_measurements(scores):
     assert row.ours == pytest.approx(staged.ratio.item(), rel=1e-5)
     ends = staged[["ratio_low", "ratio_high"]].iloc[0].tolist()  # of prompts in another order
     assert [row.low, row.high] == pytest.approx(ends, rel=0.01)
-    swi = pd.read_csv(DATA / "measured" / "cascade_swi.csv").query(
-        "sampling == 'greedy' and domain == 'math' and prices == 'reported'"
-    )
+    asked = "sampling == 'greedy' and domain == 'math' and prices == 'reported'"
+    swi = pd.read_csv(DATA / "measured" / "cascade_swi.csv").query(asked)
     row = scores.query("item == 'Table 2' and claim == 'GSM8K, BASE + SMALL + MaG, PW'").iloc[0]
     assert row.ours == swi.set_index("drafters").swi["middle + draft + Max-Gram"]
     assert row.paper_value == 3.43 and row.verdict == "same sign, smaller"

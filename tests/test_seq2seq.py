@@ -33,9 +33,7 @@ def uncached(model, context: Context, tree: TokenTree) -> torch.Tensor:
 
 
 def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
-    """Random contexts (with shared beginnings, going back and over, and over to other sources) ×
-    random trees grown in two steps.
-    """
+    """Random contexts (going back and over, also to other sources) × trees in two steps."""
     chance, worst = random.Random(1), 0.0
     committed, asked = [START, *(chance.randrange(VOCABULARY) for _ in range(30))], sources(2)
     for _ in range(cases):
@@ -50,9 +48,7 @@ def largest_error(model, cached: Seq2SeqModel, cases: int) -> float:
 
 
 def test_the_last_position_is_right_after_a_dead_branch():
-    """A text that begins otherwise leaves entries before its own: distances of the unseen must
-    not leave the table.
-    """
+    """Entries of another beginning lie before its own: their distances stay in the table."""
     model = network(KINDS[0])
     cached, source = Seq2SeqModel(model, "target", max_positions=16), sources(1)[0]
     for first in (2, 3):
@@ -77,11 +73,8 @@ def by_entry(sees: np.ndarray) -> np.ndarray:
 
 
 distances = seq2seq.distances
-BUGS = {
-    "a distance in cache positions": by_entry,
-    "no distance": np.zeros_like,
-    "one too far": lambda sees: distances(sees) + 1,
-}
+BUGS = {"a distance in cache positions": by_entry, "no distance": np.zeros_like}
+BUGS |= {"one too far": lambda sees: distances(sees) + 1}
 
 
 @pytest.mark.parametrize("bug", [*BUGS, "mask", "cross-attention of another source"])
@@ -202,7 +195,7 @@ DRAFTS = {
 
 @pytest.mark.parametrize("kind", ["gated tied", "relu untied"])
 @pytest.mark.parametrize("draft", DRAFTS)
-def test_greedy_output_is_that_of_generate(kind, draft):
+def test_greedy_output_is_that_of_generate(kind, draft, unchecked):
     target, *drafts = models(kind)
     guesser = DRAFTS[draft](*drafts)
     found = [written(target, guesser, source) for source in sources(4)]
@@ -213,15 +206,13 @@ def test_greedy_output_is_that_of_generate(kind, draft):
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
-def test_sampled_output_is_the_same_with_every_draft(draft):
+def test_sampled_output_is_the_same_with_every_draft(draft, unchecked):
     target, *drafts = models()
     guesser = DRAFTS[draft](*drafts)
     for seed, source in enumerate(sources(3)):
-        plain, drafted = (
-            written(target, one, source, Chance(seed, Sampler(1.0)), 25)
-            for one in (NoDraft(), guesser)
-        )
-        assert plain.tokens == drafted.tokens
+        given = source, Chance(seed, Sampler(1.0)), 25
+        drafted = written(target, guesser, *given)
+        assert drafted.tokens == written(target, NoDraft(), *given).tokens
 
 
 def test_the_encoder_runs_once_per_prompt_and_before_the_first_round():

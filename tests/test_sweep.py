@@ -72,13 +72,11 @@ def test_a_grid_that_makes_no_sense_is_refused(settings, ladder, prompts):
         sweep(settings, prompts[:1], ladder)
 
 
-@pytest.mark.parametrize(
-    "tokens,share",
-    [
-        *(((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20)),
-        *(((*range(8),) * 2, 1 / 16), ((*range(8),) * 3, 9 / 24)),
-    ],
-)
+EIGHT = (*range(8),)
+REPEATED = [((), 0.0), (range(30), 0.0), ((1,) * 20, 12 / 20), (EIGHT * 2, 1 / 16)]
+
+
+@pytest.mark.parametrize("tokens,share", [*REPEATED, (EIGHT * 3, 9 / 24)])
 def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share):
     assert repetition(list(tokens)) == pytest.approx(share)
 
@@ -104,9 +102,7 @@ def exact():
 
 
 def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
-    """A few hundred tokens of what `make lossless` does without end: every draft under every
-    sampler.
-    """
+    """A few hundred tokens of `make lossless`: every draft under every sampler."""
     samplers = lossless.SAMPLERS.items()
     wanted = {(name, draft) for name, one in samplers for draft in lossless.drafts(exact, one)}
     found = lossless.comparisons(exact, "float64", max_new_tokens=8)
@@ -116,16 +112,13 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
 
 
 def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact, unchecked):
-    """Two contexts of a text of what `make lossless` does without end, and that what it compares
-    with would show a difference.
-    """
+    """Two contexts of `make lossless`, and that its comparison would show a difference."""
     row = next(lossless_trees.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
     assert row["contexts"] == 2 and row["different"] == [] and len(row["passes"]) == 4 * 3
     for kind, passes in row["passes"].items():
         assert max(passes.values()) == passes[lossless_trees.ALONE], kind
-    tree = TokenTree(3, (1,)).grown(
-        [2, 3], [0, 0], source="x", scores=[0.5, 0.4], rows=[torch.ones(4) / 4] * 2
-    )
+    guesses = {"source": "x", "scores": [0.5, 0.4], "rows": [torch.ones(4) / 4] * 2}
+    tree = TokenTree(3, (1,)).grown([2, 3], [0, 0], **guesses)
     assert lossless_trees.same(tree, tree)
     changes = {"tokens": (1, 3, 2), "parents": (-1, 0, 1), "scores": (1.0, 0.5, 0.3)}
     for name, other in (changes | {"rows": (None, torch.ones(4) / 4, None)}).items():

@@ -64,9 +64,7 @@ def two():
 
 @pytest.fixture(scope="module")
 def noted_ladder(tmp_path_factory):
-    """A recipe of the ladder that notes who loads it; the same in all tests, so that workers load
-    it once.
-    """
+    """A recipe of the ladder that notes who loads it; one for all tests, so loaded once."""
     return noting(tmp_path_factory.mktemp("ladder"))
 
 
@@ -75,17 +73,14 @@ def undisturbed(ladder, prompts):
     return sweep(settings(ladder), prompts[:8], ladder, **LENGTH)
 
 
-def test_two_workers_and_none_give_the_same_table_and_load_the_ladder_once_each(
-    two, undisturbed, prompts, noted_ladder
-):
+def test_two_workers_and_none_give_the_same_table(two, undisturbed, prompts, noted_ladder):
+    """And each loads the ladder once."""
     for _ in range(2):
         same(sweep(SETTINGS, prompts[:8], noted_ladder, client=two, **LENGTH), undisturbed)
     assert sorted(processes(noted_ladder)) == sorted(two.run(os.getpid).values())
 
 
-def test_what_is_kept_here_is_kept_for_a_cluster_and_the_other_way_round(
-    two, undisturbed, ladder, prompts, noted_ladder, tmp_path
-):
+def test_what_is_kept_here_is_kept_there(two, undisturbed, ladder, prompts, noted_ladder, tmp_path):
     here = sweep(settings(ladder), prompts[:2], ladder, keep=tmp_path, **LENGTH)
     there = sweep(SETTINGS, prompts[:4], noted_ladder, client=two, keep=tmp_path, **LENGTH)
     same(there, undisturbed[:12])
@@ -94,9 +89,7 @@ def test_what_is_kept_here_is_kept_for_a_cluster_and_the_other_way_round(
     pd.testing.assert_frame_equal(again, there)
 
 
-def test_the_variable_names_a_scheduler(
-    two, undisturbed, ladder, prompts, noted_ladder, monkeypatch
-):
+def test_a_variable_names_the_place(two, undisturbed, ladder, prompts, noted_ladder, monkeypatch):
     monkeypatch.setenv(SCHEDULER, two.scheduler.address)
     same(sweep(SETTINGS, prompts[:2], noted_ladder, **LENGTH), undisturbed[:6])
     assert os.getpid() not in processes(noted_ladder)
@@ -144,12 +137,9 @@ def test_what_a_worker_refuses_comes_through(two, prompts, noted_ladder):
         pass
 
 
-def test_one_worker_gives_the_same_table_and_decodes_one_prompt_at_a_time_whatever_its_threads(
-    undisturbed, prompts, tmp_path
-):
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=4, dashboard_address=":0"
-    ) as client:
+def test_one_worker_decodes_one_prompt_at_a_time_for_any_threads(undisturbed, prompts, tmp_path):
+    one = {"n_workers": 1, "threads_per_worker": 4, "dashboard_address": ":0"}
+    with Client(processes=False, **one) as client:
         same(sweep(SETTINGS, prompts[:8], noting(tmp_path), client=client, **LENGTH), undisturbed)
     assert processes(noting(tmp_path)) == [os.getpid()]
 

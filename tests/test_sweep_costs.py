@@ -1,8 +1,7 @@
-"""Ratios, bytes and seconds from a sweep's counts, worked out by hand; and the stacks that are
-compared.
-"""
+"""Ratios, bytes and seconds from a sweep's counts, and the stacks that are compared."""
 
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -33,9 +32,8 @@ def rows() -> pd.DataFrame:
     tree = {"draft": "tree", "rounds": 4, "bytes": 50.0}
     tree |= {"target_passes": 4, "target_rows": 20, "target_context_tokens": 20}
     tree |= {"draft_passes": 8, "draft_rows": 16, "draft_context_tokens": 40}
-    return pd.DataFrame(
-        [common | {"prompt": name} | one for name in "abc" for one in (plain, tree)]
-    )
+    both = common | plain, common | tree
+    return pd.DataFrame([{"prompt": name} | one for name in "abc" for one in both])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -122,10 +120,8 @@ def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler, unc
     settings = stacks.staged_settings(ladder, [sampler])
     drafts = {one.name: one.draft for one in settings} | stacks.levels(ladder, sampler)
     tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)
-    made = {
-        decode(ladder.target, draft, tokens, chance, max_new_tokens=12).tokens
-        for draft in drafts.values()
-    }
+    run = partial(decode, ladder.target, max_new_tokens=12)
+    made = {run(draft, tokens, chance).tokens for draft in drafts.values()}
     assert len(made) == 1 and len(drafts) >= 15
     assert isinstance(drafts["target"], NoDraft)
 

@@ -48,14 +48,8 @@ def test_a_scheduler_with_tls_serves_who_has_a_certificate(ladder, prompts, tmp_
     scheduler, told = [*dask_command, "scheduler", *options, f"{node}.key"], tmp_path / "told.json"
     scheduler += ["--port", "0", "--scheduler-file", str(told), "--no-dashboard"]
     worker = [*dask_command, "worker", "--scheduler-file", str(told), *options, f"{node}.key"]
-    worker += [
-        "--nthreads",
-        "1",
-        "--no-nanny",
-        "--no-dashboard",
-        "--local-directory",
-        str(tmp_path),
-    ]
+    worker += "--nthreads 1 --no-nanny --no-dashboard --local-directory".split()
+    worker.append(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     both = [subprocess.Popen(one, stderr=subprocess.DEVNULL) for one in (scheduler, worker)]
     try:

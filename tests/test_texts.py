@@ -31,7 +31,7 @@ def plain(ladder: Ladder, prompts: Sequence[Prompt], sampler: Sampler, seed: int
 
 
 @pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0), Sampler(0.8, top_k=9)], ids=str)
-def test_texts_are_those_of_plain_decoding(ladder, prompts, sampler):
+def test_texts_are_those_of_plain_decoding(ladder, prompts, sampler, unchecked):
     """Seven prompts of several lengths on three sequences; some texts end at a stop token."""
     asked = prompts[:7]
     often = plain(ladder, asked[2:3], sampler)[0][9]
@@ -53,9 +53,8 @@ def test_texts_come_back_from_their_file_and_only_for_their_prompts(ladder, prom
     made.save(tmp_path / "new" / "texts.safetensors")
     again = Texts.load(tmp_path / "new" / "texts.safetensors")
     assert again == made != Texts.written(ladder, asked, sampler, max_new_tokens=6)
-    assert [again.of(one) for one in asked] == write_texts(
-        ladder, asked, sampler, seed=1, max_new_tokens=6
-    )
+    fresh = write_texts(ladder, asked, sampler, seed=1, max_new_tokens=6)
+    assert [again.of(one) for one in asked] == fresh
     for other in (prompts[3], replace(asked[0], text="another")):
         with pytest.raises(ValueError, match="no text of the prompt"):
             again.of(other)
@@ -78,9 +77,7 @@ def test_known_texts_are_the_stored_ones_that_fit(ladder, prompts, tmp_path, mon
 
 
 def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts):
-    """Without a pass of the target under `look_up`, though each round counts as one; a sampler
-    without texts is decoded.
-    """
+    """Under `look_up` without a pass of the target; a sampler without texts is decoded."""
     greedy, warm, asked = Sampler(0), Sampler(1.0), prompts[:3]
     draft = TreeDraft(ladder.draft, budget=6)
     settings = [Setting("tree", draft, one) for one in (greedy, warm)]
@@ -91,11 +88,8 @@ def test_a_sweep_along_texts_counts_what_decoding_counts(ladder, prompts):
         sweep(settings, asked, ladder, **limits, texts=some) for some in (known, known[1:])
     )
     same = ["rule", "prompt", "tokens", "rounds", "proposed", "accepted", "tried", "stop"]
-    same += [
-        f"{name}_{what}"
-        for name in ("target", "draft")
-        for what in ("passes", "rows", "context_tokens")
-    ]
+    counts = "passes", "rows", "context_tokens"
+    same += [f"{name}_{what}" for name in ("target", "draft") for what in counts]
     decoded = sweep(settings, asked, ladder, **limits)
     assert found[same].equals(decoded[same]) and wanted[same].equals(decoded[same])
     clocked = [table.target_seconds.notna().tolist() for table in (found, wanted, decoded)]

@@ -73,10 +73,8 @@ def test_gpt2_large_reads_what_was_published():
 
 
 def test_gpt2_large_computes_what_was_published():
-    body, whole = (
-        pass_flops(dataclasses.replace(GPT2_LARGE, vocabulary=size), 1, 0)
-        for size in (0, GPT2_LARGE.vocabulary)
-    )
+    bare = dataclasses.replace(GPT2_LARGE, vocabulary=0)
+    body, whole = (pass_flops(model, 1, 0) for model in (bare, GPT2_LARGE))
     assert (body, whole) == pytest.approx((1.416e9, 1.544e9), rel=5e-4)
     assert body * 150 / RTX_4090.flops_per_second == pytest.approx(0.0013, abs=2e-5)
     assert RTX_4090.ridge == pytest.approx(164, abs=0.5)
@@ -120,9 +118,8 @@ def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
 
 def test_phi_is_the_printed_fraction_with_its_exponent_mended():
     rate, length, x = 0.73, 3, 0.6
-    misprinted, mended = (
-        1 + (x - 1) * (1 - (rate * x) ** power) / (1 - rate * x) for power in (length, length + 1)
-    )
+    powers = ((rate * x) ** power for power in (length, length + 1))
+    misprinted, mended = (1 + (x - 1) * (1 - power) / (1 - rate * x) for power in powers)
     assert phi(rate, length, x) == pytest.approx(mended) and abs(misprinted - mended) > 0.01
 
 
@@ -177,9 +174,8 @@ def test_what_free_copies_gain(rate, cost, low, high):
 
 def test_standard_prices_make_a_speed_up_of_counts():
     passes = {"t5-xxl": 40, "t5-base": 200, "mag": 90}
-    by_size, by_time = (
-        counted_speed_up(120, passes, price_list(name), target="t5-xxl") for name in ("pw", "ms")
-    )
+    lists = map(price_list, ("pw", "ms"))
+    by_size, by_time = (counted_speed_up(120, passes, one, target="t5-xxl") for one in lists)
     assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
     assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
     assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
@@ -194,14 +190,8 @@ PAIR = {"a": 1, "b": 1}
 @pytest.mark.parametrize(
     "call, complaint",
     [
-        (
-            lambda: chain_tokens(1.2, 3),
-            "acceptance_rate of chain_tokens must be a number from 0 to 1, got 1.2",
-        ),
-        (
-            lambda: chain_tokens(0.5, -1),
-            "length of chain_tokens must be a whole number from 0 to 65,536, got -1",
-        ),
+        (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
+        (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
         (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
         (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "got 0.5, 1, 0 and 1"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "got 2, 1, 0 and 0"),

@@ -46,9 +46,7 @@ def falling(rng: np.random.Generator, ranks: int) -> list[float]:
 
 
 def ancestor_closed(ranks: int, depth: int, size: int) -> set[frozenset]:
-    """Every set of `size` places that holds the parents of its members; earlier siblings may be
-    missing.
-    """
+    """Every set of `size` places that holds the parents of its members."""
     found = {frozenset({()})}
     for _ in range(size):
         found = {
@@ -63,10 +61,9 @@ def ancestor_closed(ranks: int, depth: int, size: int) -> set[frozenset]:
 
 def worth(places: frozenset, rates: list) -> float:
     """Expected tokens of a set of places, by their definition."""
-    return sum(
-        math.prod(rates[min(depth, len(rates) - 1)][rank] for depth, rank in enumerate(place))
-        for place in places
-    )
+    last = len(rates) - 1
+    chances = ([rates[min(at, last)][rank] for at, rank in enumerate(place)] for place in places)
+    return sum(map(math.prod, chances))
 
 
 @pytest.mark.parametrize("depth", [1, 2, None])
@@ -95,9 +92,7 @@ def test_best_first_equals_the_dynamic_programme_where_no_rate_rises(depth):
 
 
 def rank_closed(places: frozenset) -> bool:
-    return all(
-        not place or place[-1] == 0 or (*place[:-1], place[-1] - 1) in places for place in places
-    )
+    return all((*place[:-1], place[-1] - 1) in places for place in places if place and place[-1])
 
 
 def test_the_dynamic_programme_is_best_where_rates_rise_and_ranks_stay_in_order():
@@ -171,10 +166,7 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
         (lambda: best_tree([[0.5], [0.2, 0.3]], 2), r"got \(0.2, 0.3\) at depth 2; use monotone"),
         (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got 1.1 at depth 1"),
         (lambda: best_tree([], 2), "at least one vector"),
-        (
-            lambda: best_tree([P], 0),
-            "budget of best_tree must be a whole number from 1 to 65,536, got 0",
-        ),
+        (lambda: best_tree([P], 0), "budget of best_tree must be .* from 1 to 65,536, got 0"),
         (lambda: tree_table([P], 3, 0), "depth of tree_table must be .*, got 0"),
         (lambda: best_budget([P], draft_cost=0, budgets=[], depths=[1]), "give a budget"),
     ],

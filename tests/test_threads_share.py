@@ -35,7 +35,7 @@ def all_at_once(runtime: str) -> tuple[list, list]:
 
 
 @pytest.mark.parametrize("runtime", ["reference", "fast", "int8"])
-def test_threads_write_what_each_writes_alone(runtime: str) -> None:
+def test_threads_write_what_each_writes_alone(runtime: str, unchecked: None) -> None:
     alone, together = all_at_once(runtime)
     assert together == alone
 

@@ -1,6 +1,4 @@
-"""The near-tie report: a difference within what rounding moves is called rounding, and a broken
-rule, mask or cache is called a bug.
-"""
+"""Near ties: a difference within what rounding moves is rounding; what is broken is a bug."""
 
 import math
 
@@ -46,11 +44,10 @@ def test_real_differences_in_bfloat16_are_rounding(half, ladder, unchecked):
     for number in (0, 3, 6, 19, 21, 28):
         prompt = ladder.encode(f"def f{number}(x):\n    return x +")
         drafts = (NoDraft(), NgramDraft(ladder.katz, budget=12), MaxGram(ladder.katz.bigrams(), 5))
-        plain, *others = (
-            decode(half, draft, prompt, Chance(0), max_new_tokens=16).tokens for draft in drafts
-        )
+        made = (decode(half, draft, prompt, Chance(0), max_new_tokens=16) for draft in drafts)
+        plain, *others = made
         for other in others:
-            tie = near_tie(half, prompt, plain, other)
+            tie = near_tie(half, prompt, plain.tokens, other.tokens)
             assert tie is None or (tie.verdict == ROUNDING and tie.margin <= 0.13), tie
             parted += tie is not None
     if not parted:
@@ -62,10 +59,8 @@ def test_the_two_best_of_a_near_tie_are_rounding_and_a_worse_token_is_a_bug(half
     prompt = ladder.encode(prompts[0])
     text = decode(half, NoDraft(), prompt, Chance(0), max_new_tokens=48).tokens
     context = Context.of(prompt)
-    rows = [
-        half.score(now := context.extended(text[:place]), TokenTree.rooted(now))[ROOT].float()
-        for place in range(48)
-    ]
+    contexts = [context.extended(text[:place]) for place in range(48)]
+    rows = [half.score(one, TokenTree.rooted(one))[ROOT].float() for one in contexts]
     leads = [float((top := row.topk(2).values)[0] - top[1]) for row in rows]
     place = leads.index(min(leads))
     best, second, *_, worse = rows[place].topk(12).indices.tolist()
@@ -132,9 +127,7 @@ def test_sampled_texts_are_compared_with_their_noise():
 
 
 def test_a_token_at_the_edge_of_top_k_is_as_far_away_as_the_edge():
-    """Rounding decides which of two nearly equal logits is the k-th: either text may be the model's
-    own.
-    """
+    """Rounding decides which of two logits is the k-th: either text may be the model's own."""
     row = torch.tensor([2.0, 1.0, 0.5, 0.499, -9.0], dtype=torch.float64)
     sampler = Sampler(0.5, top_k=3)
     # of all five tokens

@@ -1,6 +1,4 @@
-"""Negative controls of the near-tie report: models whose mask, cache or numbers are wrong, judged
-by themselves.
-"""
+"""Negative controls of near ties: models with wrong masks, caches or numbers."""
 
 import math
 from dataclasses import replace
@@ -43,10 +41,8 @@ class Leaky(CachedModel):
         begin = self._cache.begin
 
         def leaky(used: int, committed: int, paths: list[list[int]]) -> np.ndarray:
-            seen, lines = (
-                begin(used, committed, paths),
-                [[*range(committed), *one] for one in paths],
-            )
+            seen = begin(used, committed, paths)
+            lines = [[*range(committed), *one] for one in paths]
             for row, mine in enumerate(lines):
                 seen[row, [other[-1] for other in lines if sees(mine, other)]] = True
             return seen
@@ -64,9 +60,7 @@ def siblings_children(mine: list[int], other: list[int]) -> bool:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_broken_tree_mask_is_a_bug(ladder, dtype):
-    """Negative control: judged by the broken model itself too, whose tree passes stand out of its
-    plain ones.
-    """
+    """Negative control: the broken model too sees its tree passes stand out of its plain ones."""
     right = small(dtype)
     broken, prompt = Leaky(right, siblings), ladder.encode(SHORT)
     draft = TreeDraft(CachedModel(build_student(right.model, [0]), "draft"), widths=(3, 2, 2))
@@ -98,9 +92,7 @@ class Rolled(CachedModel):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_model_that_moves_its_plain_passes_further_than_rounding_does_is_a_bug(
-    ladder, prompts, dtype
-):
+def test_a_model_that_moves_its_plain_passes_beyond_rounding_is_a_bug(ladder, prompts, dtype):
     """Negative control: by its own noise every difference would be rounding."""
     right, prompt = small(dtype), ladder.encode(prompts[0])
     text = decode(right, NoDraft(), prompt, Chance(0), max_new_tokens=8).tokens

@@ -11,9 +11,8 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree, leading
 #        0:root
 #      1:a      2:b
 #    3:c 4:a      5:c
-TREE = TokenTree(9, (8,)).grown(
-    [1, 2, 3, 1, 3], [0, 0, 1, 1, 2], source="draft", scores=[0.6, 0.3, 0.4, 0.1, 0.2]
-)
+SCORED = {"source": "draft", "scores": [0.6, 0.3, 0.4, 0.1, 0.2]}
+TREE = TokenTree(9, (8,)).grown([1, 2, 3, 1, 3], [0, 0, 1, 1, 2], **SCORED)
 
 
 def test_the_root_is_the_contexts_last_token():
@@ -46,9 +45,8 @@ def test_cutting_keeps_the_shallow_nodes():
 
 def test_merging_joins_equal_siblings_and_their_subtrees():
     """The higher score is taken, though a child scores above the first twin."""
-    twins = TokenTree(0, (9,)).grown(
-        [1, 1, 2, 2, 3], [0, 0, 1, 2, 2], source=[*"ababb"], scores=[0.5, 0.9, 0.2, 0.8, 0.1]
-    )
+    scored = {"source": [*"ababb"], "scores": [0.5, 0.9, 0.2, 0.8, 0.1]}
+    twins = TokenTree(0, (9,)).grown([1, 1, 2, 2, 3], [0, 0, 1, 2, 2], **scored)
     merged = twins.merged()
     assert (merged.tokens, merged.parents) == ((9, 1, 2, 3), (-1, 0, 1, 1))
     assert merged.scores == (1.0, 0.9, 0.8, 0.1)
@@ -57,9 +55,8 @@ def test_merging_joins_equal_siblings_and_their_subtrees():
 
 @pytest.mark.parametrize("change", [lambda tree: tree.truncated(1), lambda tree: tree.merged()])
 def test_a_tree_with_rows_is_neither_truncated_nor_merged(change):
-    drawn = TokenTree(0, (9,)).grown(
-        [1, 1], [0, 0], source="draft", scores=[0.5, 0.5], rows=[torch.ones(2) / 2] * 2
-    )
+    given = {"source": "draft", "scores": [0.5, 0.5], "rows": [torch.ones(2) / 2] * 2}
+    drawn = TokenTree(0, (9,)).grown([1, 1], [0, 0], **given)
     with pytest.raises(ValueError, match="biased"):
         change(drawn)
     assert change(drawn.without_rows()).guesses == 1

@@ -1,8 +1,8 @@
 """The bounds of the verifier bench, against golden values and linear programmes, and its counts."""
 
-import functools
 import itertools
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -38,14 +38,10 @@ def test_the_linear_programme_equals_the_closed_form_and_groups_only_raise_it():
     for _ in range(8):
         wanted, offered = chance.dirichlet([0.3] * 30, size=2)
         closed = best_acceptance(wanted, offered, 2)
-        exact, coarse = (
-            best_acceptance_of_two(wanted, offered, distinct=False, groups=groups)
-            for groups in (10_000, 6)
-        )
+        drawn = partial(best_acceptance_of_two, wanted, offered)
+        exact, coarse = (drawn(distinct=False, groups=groups) for groups in (10_000, 6))
         assert exact == pytest.approx(closed, abs=1e-9) and coarse >= closed - 1e-9
-        whole, grouped = (
-            best_acceptance_of_two(wanted, offered, groups=groups) for groups in (10_000, 6)
-        )
+        whole, grouped = (drawn(groups=groups) for groups in (10_000, 6))
         assert closed < whole <= grouped + 1e-9 and best_acceptance(wanted, offered, 1) < closed
 
 
@@ -73,11 +69,11 @@ RULES = {"iid": (draw_once, reject, k_seq, traverse), "distinct": (draw_once, re
 )
 def test_no_rule_yields_more_than_the_bound(pair, kind, widths, unchecked):
     """And without chance in the draft, the naive rule reaches it."""
-    draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
+    draft_of = partial(TreeDraft, widths=widths, siblings=kind)
     limit = mean_bound(pair, draft_of, kind)
     tokens = [expected_tokens(pair, draft_of, rule) for rule in RULES[kind]]
     assert max(tokens) <= limit + 1e-12 and limit < 1.25 * max(tokens)
-    top_of = functools.partial(TreeDraft, widths=widths, siblings="top")
+    top_of = partial(TreeDraft, widths=widths, siblings="top")
     reached = expected_tokens(pair, top_of, draw_once)
     assert reached == pytest.approx(mean_bound(pair, top_of, "top"), abs=1e-12)
 
@@ -103,26 +99,20 @@ def test_no_exact_rule_yields_more_than_block_verification_on_a_chain(seed, unch
     target, draft = table_model(3, seed), table_model(3, seed + 10, name="draft")
     chain = TreeDraft(draft, widths=(1, 1), siblings="iid")
     drawn = every_outcome(lambda chance: chain.propose(HERE, chance).tokens[1:], T1)
-    moves = [
-        (tokens, share, (*tokens[:kept], more))
-        for tokens, share in drawn.items()
-        for kept in range(3)
-        for more in range(3)
-    ]
+    moves = []
+    for (tokens, share), kept, more in itertools.product(drawn.items(), range(3), range(3)):
+        moves.append((tokens, share, (*tokens[:kept], more)))
     whole = joint_distribution(target, PROMPT, T1, 3)
     rest = {out: joint_distribution(target, PROMPT + out, T1, 3 - len(out)) for *_, out in moves}
-    exact = [
-        [
-            share * rest[out].get(text[len(out) :], 0.0) * (text[: len(out)] == out)
-            for _, share, out in moves
-        ]
-        for text in whole
-    ]
+
+    def followed(out: tuple[int, ...], text: tuple[int, ...]) -> float:
+        return rest[out].get(text[len(out) :], 0.0) * (text[: len(out)] == out)
+
+    exact = [[share * followed(out, text) for _, share, out in moves] for text in whole]
     spent = [[float(tokens == own) for own, *_ in moves] for tokens in drawn]
     gains = [-share * len(out) for _, share, out in moves]
-    best = -optimize.linprog(
-        gains, A_eq=exact + spent, b_eq=[*whole.values(), *[1.0] * len(drawn)]
-    ).fun
+    sides = [*whole.values(), *[1.0] * len(drawn)]
+    best = -optimize.linprog(gains, A_eq=exact + spent, b_eq=sides).fun
     tokens = {rule: round_tokens(target, chain, rule) for rule in (reject, traverse)}
     assert tokens[traverse] == pytest.approx(best, abs=1e-7) and tokens[reject] < best - 1e-4
 
@@ -138,16 +128,14 @@ def round_tokens(target, draft, rule) -> float:
 
 
 @pytest.mark.parametrize("kind,rule", [(kind, one) for kind in RULES for one in RULES[kind]])
-def test_the_compact_tree_has_the_very_expected_tokens(kind, rule):
-    """Of a draft that cannot propose every token: branches of the whole tree, and of the compact
-    one in which a draw has a branch per child.
-    """
+def test_the_compact_tree_has_the_very_expected_tokens(kind, rule, unchecked):
+    """Branches of the whole tree, and of the compact one in which a draw has one per child."""
     target, draft = table_model(6, 1), table_model(6, 2, support=4, name="draft")
     for seed in range(6):
         chance = Chance(seed, Sampler(1.0))
         tree = TreeDraft(draft, widths=(2, 2), siblings=kind).propose(HERE, chance)
         logits = target.score(HERE, tree)
-        outcomes = every_outcome(functools.partial(rounds._accepted, rule, tree, logits), T1)
+        outcomes = every_outcome(partial(rounds._accepted, rule, tree, logits), T1)
         wanted = sum((1 + length) * share for (length,), share in outcomes.items())
         found = rounds.verify_tree(tree, logits, chance, siblings=kind)[rule.__name__]
         assert found["tokens"] == pytest.approx(wanted, abs=1e-9)
@@ -161,7 +149,7 @@ def table(ladder) -> pd.DataFrame:
     return pd.DataFrame([row for some in rows for row in some])
 
 
-def test_the_bench_counts_every_rule_on_the_same_contexts(table, unchecked):
+def test_the_bench_counts_every_rule_on_the_same_contexts(unchecked, table):
     assert table.groupby("prompt").size().nunique() == 1
     rounds_of = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
     assert set(rounds_of) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()

@@ -154,9 +154,7 @@ def lines(*ends, **changes):
         (bars(1), lines(1), 3),
     ],
 )
-def test_a_replaced_figure_leaves_nothing_behind_in_as_few_messages_as_can_be(
-    before, after, messages, monkeypatch
-):
+def test_a_replaced_figure_leaves_nothing_in_few_messages(before, after, messages, monkeypatch):
     surface, sent = go.FigureWidget(before), []
     for name in ("update", "restyle", "relayout", "addTraces", "deleteTraces"):
         monkeypatch.setattr(surface, f"_send_{name}_msg", lambda *_, **__: sent.append(1))

@@ -30,9 +30,7 @@ ODD = replace(START, matrix=((7, 0, 0), (0, 0, 0), (0, 0, 0)))
 
 
 def recording(name: str, seed: int, length: int = 60) -> Recording:
-    """A text of four kinds of token in which the middle is right nine times in ten, the draft
-    seven, and copies four.
-    """
+    """Of four kinds of token the middle is right for .9, the draft for .7, copies for .4."""
     dice = np.random.default_rng(seed)
     text = tuple(dice.integers(0, 4, length).tolist())
 
@@ -174,9 +172,7 @@ def test_a_row_has_the_numbers_of_measured_and_the_best_drafter_alone(replays):
 
 
 def test_tried_and_accepted_are_counted_round_by_round():
-    """Of 1 2 9 the target accepts two and comes to the third; behind them its own 3; then 4, with
-    which the text ends.
-    """
+    """Of 1 2 9 two are accepted and the third tried, then its own 3; then 4, the last."""
     draft = Choices((1, 2, 9, 4), (dict.fromkeys(range(10), 1.0),) * 4)
     text = Recording("", Sampler(0.0), (1, 2, 3, 4), {"draft": draft}, ((),) * 4)
     played = replay_cascade(text, CascadeSetting(("draft",), ((3,),)))

@@ -1,6 +1,4 @@
-"""The explorer of acceptance: its numbers are those of `acceptance`, a choice without numbers is
-refused in words.
-"""
+"""The explorer of acceptance shows its numbers, and refuses a choice without any."""
 
 import pandas as pd
 import pytest
@@ -9,9 +7,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.measure import acceptance
 from specdec_lib.show.widgets import acceptance_explorer
 
-MATCH = MatchTable(
-    (0.7, 0.2), "measured", edges=(0.5, 1.0), binned=((0.5, 0.4), (0.7, 0.2), (0.9, 0.1))
-)
+MATCH = MatchTable((0.7, 0.2), "measured", (0.5, 1.0), ((0.5, 0.4), (0.7, 0.2), (0.9, 0.1)))
 REPETITION = {"a": 0.05, "b": 0.2, "c": 0.6}
 
 

@@ -72,13 +72,11 @@ def speed_ups(drawn) -> list[float]:
     return drawn.given("chain_lengths").speed_up.tolist()
 
 
-@pytest.mark.parametrize(
-    "turn, cost, verify",
-    [
-        ({}, 0.16, STEEP["steep"]),
-        ({"host": 0.2, "verify": "flat", "cost": 0.3}, 0.3, lambda rows: 1.2),
-    ],
-)
+TURN = {"host": 0.2, "verify": "flat", "cost": 0.3}
+TURNS = ({}, 0.16, STEEP["steep"]), (TURN, 0.3, lambda rows: 1.2)
+
+
+@pytest.mark.parametrize("turn, cost, verify", TURNS)
 def test_the_bars_are_chain_speed_ups_with_the_host_added(drawn, turn, cost, verify):
     panel = break_even_explorer(STEEP, POINTS, acceptance_rate=0.6, cost=0.16)
     panel.turn(**turn)

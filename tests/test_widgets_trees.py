@@ -1,6 +1,4 @@
-"""The explorers of trees, rounds and stages show what the loop does, take an own text and own
-models, and refuse what makes no sense.
-"""
+"""Explorers of trees, rounds and stages: the loop's own, own texts, and what is refused."""
 
 import json
 import re
@@ -26,10 +24,8 @@ OWN_PROMPTS = [Prompt("a", "def f(x):\n    return", "own", "held-out", "here")]
 @pytest.fixture(scope="module")
 def explorers(ladder, prompts):
     small = {"budget": 4, "depth": 2}
-    return {
-        "trees": tree_explorer(ladder, prompts[:3], start=START),
-        "steps": round_steps(ladder, prompts[:2], start=small),
-    }
+    trees = tree_explorer(ladder, prompts[:3], start=START)
+    return {"trees": trees, "steps": round_steps(ladder, prompts[:2], start=small)}
 
 
 @pytest.fixture
@@ -196,9 +192,7 @@ def test_an_own_pair_is_explored_with_the_drafts_and_scouts_that_it_has(own, lad
     assert "No speed-up" in trees.words.value, "pass times are of other models of these names"
 
 
-def test_the_hosts_seconds_count_where_they_were_fitted_for_the_kind_of_draft(
-    ladder, prompts, tmp_path, monkeypatch
-):
+def test_the_hosts_seconds_count_where_they_were_fitted(ladder, prompts, tmp_path, monkeypatch):
     """On the ladder, as if the stored pass times were those of its models."""
     (tmp_path / "ladder").mkdir()
     (tmp_path / "ladder" / "card.json").write_text(json.dumps(ladder.card))

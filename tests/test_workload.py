@@ -58,9 +58,7 @@ def measured(ladder):
         (Sampler(1.0, top_p=0.9), 0.2),
     ],
 )
-def test_the_match_table_is_that_of_the_sampler_or_of_the_nearest_temperature(
-    measured, sampler, rate
-):
+def test_the_match_table_is_of_the_sampler_or_nearest_temperature(measured, sampler, rate):
     assert measured.match("draft", sampler).rates == (rate,)
 
 

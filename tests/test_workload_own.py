@@ -128,9 +128,8 @@ def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
 
 
 def test_a_folder_that_lacks_a_weight_is_refused_in_one_line(tmp_path, folders):
-    partial, unknown, empty = (
-        shutil.copytree(folders["target"], tmp_path / name) for name in ("partial", "unknown", "e")
-    )
+    names = "partial", "unknown", "empty"
+    partial, unknown, empty = (shutil.copytree(folders["target"], tmp_path / it) for it in names)
     weights = load_file(partial / "model.safetensors")
     del weights["model.layers.0.mlp.up_proj.weight"]
     save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
@@ -177,6 +176,7 @@ def test_a_hub_that_is_out_of_reach_is_named_at_once(monkeypatch, offline, why):
         load_model("nobody/nothing-at-all", "target", device="cpu")
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, ladder, temperature):
     """What is left changes no token."""

@@ -1,6 +1,4 @@
-"""The tokenizers of models of one's own: told apart by any token, wherever its number lies, and by
-how they split a text.
-"""
+"""Tokenizers of one's own models: told apart by any token and by how they split."""
 
 import pytest
 from own_models import changed, llama, swap, tokenizer, without_tokenizer

@@ -27,10 +27,8 @@ from specdec_lib.workload import Ladder, Measured
 SHARES = (1.0, 0.3, 0.15)  # of what a layer adds: the first layers guess what all of them say
 LAYERS = {"middle": (0, 1), "draft": (0,)}
 HEAD = 500  # tokens that a draft scores beside the prompt's
-PAIRS = (
-    *(("middle", "target"), ("draft", "target"), ("n-gram", "target")),
-    *(("draft", "middle"), ("n-gram", "draft")),
-)
+PAIRS = [(name, "target") for name in ("middle", "draft", "n-gram")]
+PAIRS += [("draft", "middle"), ("n-gram", "draft")]
 BINNED = ((0.3, 0.25, 0.1), (0.4, 0.2, 0.05), (0.5, 0.1, 0.03), (0.6, 0.05, 0.02))
 BY_GAP = MatchTable((0.5, 0.2, 0.05), "by gap", (0.5, 1.5, 4.0), BINNED)
 
@@ -103,9 +101,7 @@ def frequent_tokens() -> tuple[int, ...]:
 
 
 def finished_folder(root: Path) -> Path:
-    """The ladder in files as `specdec distil finish` leaves them; its target is the prepared one
-    where SPECDEC_CACHE is `root`.
-    """
+    """The ladder as `specdec distil finish` leaves it; and its target, prepared in `root`."""
     target, prepared, drafts = target_network(), root / "smollm2", root / "drafts"
     target.save_pretrained(prepared)
     tokenizer().save_pretrained(prepared)

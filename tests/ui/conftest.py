@@ -46,9 +46,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a JupyterLab over copies, up and answering; what it said is kept beside the
-    screenshots.
-    """
+    """The address of a JupyterLab over copies; what it said is kept beside the screenshots."""
     place = tmp_path_factory.mktemp("lab")
     ignored = shutil.ignore_patterns("runs", "*.html", "*.csv", "*.js", ".ipynb_checkpoints")
     for folder in ("notebooks", "figures"):

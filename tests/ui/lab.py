@@ -15,9 +15,7 @@ REST = 0.7  # seconds without a change: nothing more is to come
 
 @dataclass
 class Lab:
-    """A window; `problems` are errors that the page itself reported, and requests that went
-    elsewhere.
-    """
+    """A window; `problems` are errors of the page, and requests that went elsewhere."""
 
     page: Page
     address: str
@@ -113,9 +111,7 @@ class Lab:
         return self.pictures(panel) == pictures
 
     def press(self, panel: ElementHandle, knob: ElementHandle, key: str) -> float | None:
-        """Seconds until the panel shows something else after a key was pressed on a knob; None if
-        it stays as it is.
-        """
+        """Seconds until the panel shows something else after a key on a knob; else None."""
         knob.focus()
         return self._until_changed(panel, lambda: self.page.keyboard.press(key))
 

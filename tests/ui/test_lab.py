@@ -1,6 +1,4 @@
-"""Every notebook in JupyterLab, in a real browser: it runs, its explorers answer the keyboard, and
-both themes show them.
-"""
+"""Every notebook in a real browser: it runs, its explorers answer keys, in both themes."""
 
 from pathlib import Path
 
@@ -13,9 +11,7 @@ SLIDER = ".noUi-handle"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_every_explorer_answers_the_keyboard(
-    lab: Lab, notebook: str, capsys: pytest.CaptureFixture
-) -> None:
+def test_every_explorer_answers_the_keyboard(lab: Lab, notebook: str, capsys) -> None:
     lab.open(notebook)
     assert lab.run_all() == []
     cells = lab.panels()
