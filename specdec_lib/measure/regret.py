@@ -51,17 +51,20 @@ COLUMNS = """pair sampling domain method setting prompts tokens_per_round foreca
 
 @dataclass(frozen=True)
 class PlannedPair:
-    """A pair of models that plans are made for, and under which samplers on which domains."""
+    """A pair of models that plans are made for, under which samplers, on which domains, and on so
+    many tokens of each text.
+    """
 
     name: str
     ladder: Ladder
     samplers: tuple[Sampler, ...] = SAMPLERS
     domains: tuple[str, ...] = DOMAINS
+    tokens: int = TOKENS
 
 
 def pairs() -> Iterator[PlannedPair]:
     """The embedded ladder; its middle model as a target of its own, with the draft; and both
-    with random weights, where nothing can be foreseen (greedily such a model repeats itself).
+    with random weights, where every token is a round (greedily such a model repeats itself).
     """
     exact = load_ladder(device="cpu", runtime="fast")
     yield PlannedPair("SmolLM2-135M and its drafts", with_int8_drafts(exact))
@@ -73,7 +76,7 @@ def pairs() -> Iterator[PlannedPair]:
         for one in (small.target, small.draft)
     ]
     nothing = replace(small, target=drawn[0], draft=drawn[1])
-    yield PlannedPair("random weights", nothing, SAMPLERS[1:], DOMAINS[:1])
+    yield PlannedPair("random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12)
 
 
 def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
@@ -92,15 +95,18 @@ def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
     }
 
 
-def texts_of(ladder: Ladder, sampler: Sampler, domain: str, split: str, limit: int) -> list[Text]:
+def texts_of(
+    pair: PlannedPair, sampler: Sampler, domain: str, split: str, limit: int
+) -> list[Text]:
     """The first so many prompts of a domain, and what the target writes after each: stored texts
     where there are some, else written now.
     """
-    prompts = load_prompts(domain, split, limit)
+    ladder, prompts = pair.ladder, load_prompts(domain, split, limit)
     known = known_texts((sampler,), prompts=prompts) if ladder.target.name == "target" else ()
-    texts = known[0] if known else Texts.written(ladder, prompts, sampler, max_new_tokens=TOKENS)
+    options = {"max_new_tokens": pair.tokens}
+    texts = known[0] if known else Texts.written(ladder, prompts, sampler, **options)
     return [
-        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[:TOKENS], seed))
+        (one, TargetText(one.name, ladder.encode(one), texts.of(one)[: pair.tokens], seed))
         for one, seed in zip(prompts, seeds(prompts, 0), strict=True)
     ]
 
@@ -180,10 +186,18 @@ def main(arguments: list[str] | None = None) -> None:
     for pair in pairs():
         ladder, passes = pair.ladder, stored_passes(machine_name(), pair.ladder.target.name)
         for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
-            same = (machine_name(), sampler, domain, given.limit, SETTINGS, ladder.models)
+            same = (
+                machine_name(),
+                sampler,
+                domain,
+                given.limit,
+                pair.tokens,
+                SETTINGS,
+                ladder.models,
+            )
             keep = cache_folder() / "regret" / fingerprint(*same)
             splits = ("development", "held-out")
-            texts = {one: texts_of(ladder, sampler, domain, one, given.limit) for one in splits}
+            texts = {one: texts_of(pair, sampler, domain, one, given.limit) for one in splits}
             own = regret_rows(ladder, sampler, texts, passes, keep=keep)
             sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
             rows.append(own.assign(pair=pair.name, sampling=sampling, domain=domain))
