@@ -12,6 +12,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
+from specdec_lib.drafts import planned as planned_module
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.planned import MATCHES, SITUATIONS, Planned, situation
@@ -40,7 +41,18 @@ def planned(*parts, tokens=None, seconds=None, price=1.0) -> Planned:
 def drawing(model, siblings: str) -> Planned:
     chain = ChainDraft(model, 2, siblings="iid" if siblings == "iid" else "top")
     tree = TreeDraft(model, widths=(2, 1), siblings=siblings)
-    return planned(chain, tree, MaxGram(None, 2), NoDraft())
+    return planned(NoDraft(), MaxGram(None, 2), chain, tree)
+
+
+FLIPS = (1.6, 1.55)  # expected tokens of two drafts: the worse of the two for now stands back
+
+
+def flipping(kind: type[Planned], siblings: str) -> Planned:
+    """Two drafts between which the outcome of earlier guesses decides."""
+    drafts = [table_model(2, seed, name=f"draft {seed}") for seed in (4, 5)]
+    parts = tuple(ChainDraft(one, 1, siblings=siblings) for one in drafts)
+    flat = tuple((one,) * len(SITUATIONS) for one in FLIPS)
+    return kind(parts, flat, ((1.0,) * len(SITUATIONS),) * 2, 1.0)
 
 
 class Peeks(Planned):
@@ -48,45 +60,47 @@ class Peeks(Planned):
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         trees = [
-            part.propose(context, chance.inner("part", (at,)))
-            for at, part in enumerate(self.parts[:2])
+            part.propose(context, chance.inner("part", (at,))) for at, part in enumerate(self.parts)
         ]
         return min(trees, key=lambda tree: tree.tokens[1])
 
 
-def off(make, sampler: Sampler) -> float:
-    """How far tokens that `reject` emits lie from the target's distribution."""
-    target, draft = table_model(3, 3), table_model(3, 4, name="draft")
-    wanted = joint_distribution(target, PROMPT, sampler, 2)
+def off(kind: type[Planned], siblings: str, sampler: Sampler) -> tuple[float, set[str]]:
+    """How far four tokens that `reject` emits lie from the target's distribution; who guessed."""
+    target, seen = table_model(2, 3), set()
+    wanted = joint_distribution(target, PROMPT[:2], sampler, 4)
 
     def run(chance):
-        return decode(target, make(draft), PROMPT, chance, max_new_tokens=2, rule=reject).tokens
+        draft = flipping(kind, siblings)
+        made = decode(target, draft, PROMPT[:2], chance, max_new_tokens=4, rule=reject)
+        seen.update(name for one in made.rounds for name in one.tree.sources[1:])
+        return made.tokens
 
-    return distance(every_outcome(run, sampler), wanted)
+    return distance(every_outcome(run, sampler), wanted), seen
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-@pytest.mark.parametrize("siblings", ["top", "iid", "distinct"])
-def test_reject_gives_the_targets_distribution(siblings, sampler):
-    assert off(lambda model: drawing(model, siblings), sampler) < 1e-12
+@pytest.mark.parametrize("sampler", list(SAMPLERS.values())[:3], ids=[*SAMPLERS][:3])
+@pytest.mark.parametrize("siblings", ["top", "iid"])
+def test_reject_gives_the_targets_distribution(siblings, sampler, monkeypatch):
+    monkeypatch.setattr(planned_module, "TRUST", 0.5)
+    far, guessed = off(Planned, siblings, sampler)
+    assert far < 1e-12 and "draft 4" in guessed
+    assert "draft 5" in guessed or sampler.temperature == 0  # outcomes really decide
 
 
 def test_the_enumeration_catches_a_choice_by_what_was_drawn():
-    def peeking(model):
-        both = (ChainDraft(model, 1, siblings="iid"),) * 2
-        return Peeks(
-            **{name: vars(planned(*both))[name] for name in ("parts", "tokens", "seconds", "price")}
-        )
-
-    assert off(peeking, Sampler(1.0)) > 1e-3
+    assert off(Peeks, "iid", Sampler(1.0))[0] > 1e-3
 
 
 def test_look_up_emits_every_possible_sequence_of_target_choices():
     target = table_model(3, 5)
-    draft = drawing(table_model(3, 6, name="draft"), "ranked")
+    draft, guessed = drawing(table_model(3, 6, name="draft"), "ranked"), 0
     for choices in itertools.product(range(3), repeat=4):
         chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))
-        assert decode(target, draft, PROMPT, chance, max_new_tokens=4).tokens == choices
+        made = decode(target, draft, PROMPT, chance, max_new_tokens=4)
+        assert made.tokens == choices
+        guessed += sum(one.proposed for one in made.rounds)
+    assert guessed
 
 
 @pytest.mark.parametrize("size", range(11))

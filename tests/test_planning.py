@@ -121,7 +121,8 @@ def test_passes_are_timed_where_the_texts_are_and_settings_of_every_method_tried
     assert {*passes} == {"target", "middle", "draft"}
     longest = max(len(text.prompt) + len(text.tokens) for _, text in written)
     assert passes["target"].contexts[-1] == longest
-    trials, tried, priced = plan_settings(ladder, SAMPLED, written, passes, most=1)
+    tried = plan_settings(ladder, SAMPLED, written, passes, most=1, keep=tmp_path)
+    trials, tried, priced = tried
     assert {method for method, _ in tried} == {AUTOREGRESSIVE, *OURS} == {*priced.outside}
     trees = {name for method, name in tried if method == "tree"}
     assert all(any(tree in name for tree in trees) for method, name in tried if method == "staged")

@@ -20,10 +20,10 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.drafts.max_gram import as_text, longest_ending
 
-MATCHES = (1, 2, 4, 8)  # tokens of the ending that stood in the text before, from which on …
-SITUATIONS = range(len(MATCHES) + 1)  # … a round is in the next situation
+MATCHES = (1, 2, 4, 8)  # situation i + 1 begins where an ending of MATCHES[i] tokens stood before
+SITUATIONS = range(len(MATCHES) + 1)
 FADING = 0.95  # weight of a round's outcome against that of the next
-TRUST = 20.0  # expected guesses that weigh as much as what development prompts told
+TRUST = 20.0  # expected guesses after which the present text counts as much as development prompts
 
 
 def situation(context: Context) -> int:
@@ -38,7 +38,7 @@ def situation(context: Context) -> int:
 
 
 @dataclass(frozen=True)
-class Play:
+class Proposal:
     """A proposal whose outcome is not known yet: by which models, and the guesses that were
     expected to be accepted.
     """
@@ -55,7 +55,7 @@ class Acceptance:
     """
 
     def __init__(self) -> None:
-        self._last: Play | None = None
+        self._last: Proposal | None = None
         self._sums: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def __reduce__(self) -> tuple[type["Acceptance"], tuple[()]]:
@@ -64,14 +64,13 @@ class Acceptance:
     @in_turn
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
         """Per models accepted ÷ expected guesses, held near 1 by `TRUST` and fading back to it;
-        nothing for a context that does not continue the last one.
+        nothing for a context that is not the last one extended by a round.
         """
         last, self._last = self._last, None
-        length = 0 if last is None else len(last.context)
-        if last is None or not _continues(context, last.context):
+        if last is None or context.begun is not last.context.tokens:
             self._sums = {}
-        elif length < len(context):
-            taken = sum(1 for _ in _walk(last.tree, context.tokens[length:]))
+        else:
+            taken = sum(1 for _ in _walk(last.tree, context.tokens[len(last.context) :]))
             self._sums.setdefault(last.models, (0.0, 0.0))
             for models, (accepted, expected) in self._sums.items():
                 now = (taken, last.expected) if models == last.models else (0.0, 0.0)
@@ -82,15 +81,9 @@ class Acceptance:
         }
 
     @in_turn
-    def keep(self, play: Play) -> None:
+    def keep(self, proposal: Proposal) -> None:
         """Remember a proposal until the next context shows what became of it."""
-        self._last = play
-
-
-def _continues(context: Context, earlier: Context) -> bool:
-    own, its = context, earlier
-    same = own.prompt_tokens == its.prompt_tokens and own.source == its.source
-    return same and own.tokens[: len(its)] == its.tokens
+        self._last = proposal
 
 
 def _walk(tree: TokenTree, tokens: tuple[int, ...]) -> Iterator[int]:
@@ -114,15 +107,15 @@ class Planned:
     price              tokens per second that a second is worth
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
-    this round's chance, so both rules stay exact; a generation is the same whatever was decoded
-    before it.
+    this round's chance, so both rules stay exact; each call of `decode` begins without knowing of
+    earlier ones.
     """
 
     parts: tuple[Draft, ...]
     tokens: tuple[tuple[float, ...], ...]
     seconds: tuple[tuple[float, ...], ...]
     price: float
-    running: Acceptance = field(default_factory=Acceptance, kw_only=True, repr=False)
+    running: Acceptance = field(default_factory=Acceptance, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.parts or not self.price > 0:
@@ -135,22 +128,22 @@ class Planned:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """The tree of the part that is worth most."""
-        here, faring = situation(context), self.running.follow(context)
-        best = self.best(here, faring)
+        here, accepted_share = situation(context), self.running.follow(context)
+        best = self.best(here, accepted_share)
         tree = self.parts[best].propose(context, chance.inner("part", (best,)))
-        play = Play(context, tree, self._models[best], self.tokens[best][here] - 1)
-        self.running.keep(play)
+        proposal = Proposal(context, tree, self._models[best], self.tokens[best][here] - 1)
+        self.running.keep(proposal)
         return tree
 
     def best(
-        self, here: int, faring: Mapping[tuple[str, ...], float] = MappingProxyType({})
+        self, here: int, accepted_share: Mapping[tuple[str, ...], float] = MappingProxyType({})
     ) -> int:
         """The place of the part that is worth most in a situation, where guesses by some models
-        fare so many times as well as expected.
+        are accepted so many times as often as expected.
         """
 
         def worth(part: int) -> float:
-            guesses = (self.tokens[part][here] - 1) * faring.get(self._models[part], 1.0)
+            guesses = (self.tokens[part][here] - 1) * accepted_share.get(self._models[part], 1.0)
             return 1 + guesses - self.price * self.seconds[part][here]
 
         return max(range(len(self.parts)), key=worth)

@@ -5,10 +5,11 @@ the time in which a race tries a few.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -24,7 +25,8 @@ from specdec_lib.measure.latency.speeds import Observation, fit_overhead
 from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import TargetText, target_texts
+from specdec_lib.measure.race.harness import WARM_UP, TargetText, target_texts
+from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt
@@ -34,6 +36,7 @@ FIRST = 2  # texts that these are chosen on
 REPEATS = 9  # of every timed pass
 PLANNED = "planned"
 Named = tuple[str, str]  # method and setting
+POLICY: Named = (PLANNED, "the policy of the plan")
 Text = tuple[Prompt, TargetText]
 
 
@@ -58,18 +61,22 @@ def written_texts(
 ) -> Iterator[Text]:
     """The prompts, and what the target writes after each; finished ones are kept in a folder."""
     for prompt in tqdm(prompts, "target's texts", mininterval=1):
-
-        def write(one: Prompt = prompt) -> list[dict[str, object]]:
-            return [asdict(text) for text in target_texts(ladder, [one], sampler, **limits)]
-
-        [row] = Kept(keep).rows(prompt, write)
+        [row] = Kept(keep).rows(prompt, partial(_text_rows, ladder, sampler, prompt, limits))
         lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
         yield prompt, TargetText(**row | lists)
 
 
+def _text_rows(
+    ladder: Ladder, sampler: Sampler, prompt: Prompt, limits: Mapping[str, int]
+) -> list[dict[str, object]]:
+    return [asdict(text) for text in target_texts(ladder, [prompt], sampler, **limits)]
+
+
 def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
-    """Seconds of the target's `score` and of the drafts' passes, after as many tokens as the texts
-    have.
+    """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
+    shortest text has and as many as the longest.
+
+    Raises ValueError if a model has too few positions for that.
     """
     lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
     most = ladder.max_positions - len(ROWS) - max(ROWS)
@@ -82,6 +89,14 @@ def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> di
     table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
+
+
+class Tried(NamedTuple):
+    """The trials of some drafts, these by method and setting, and prices."""
+
+    trials: pd.DataFrame
+    drafts: dict[Named, Draft]
+    prices: Prices
 
 
 def settings(
@@ -107,8 +122,9 @@ def trial_rows(
     Raises ValueError for drafts that learn.
     """
     own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
-    rows = []
+    rows, few = [], replace(own, tokens=own.tokens[:WARM_UP], limit=min(WARM_UP, own.limit))
     for (method, setting), draft in tried.items():
+        replay_draft(few, draft, Chance(text.seed, sampler))  # first calls take longer
         by: dict[int, list[Round]] = {}
         context = Context.of(text.prompt)
         for one in replay_draft(own, draft, Chance(text.seed, sampler)).rounds:
@@ -133,7 +149,7 @@ def try_settings(
     """`trial_rows` of every text, with the prompt's name and `work`; finished texts are kept in a
     folder.
     """
-    found = []
+    found, keep = [], keep and keep / fingerprint(tried)
     for prompt, text in tqdm(texts, "texts", mininterval=1):
         make = partial(trial_rows, ladder, sampler, text, tried)
         found += [row | {"prompt": prompt.name} for row in Kept(keep).rows(prompt, make)]
@@ -219,10 +235,8 @@ def plan_settings(
     *,
     most: int,
     keep: Path | None = None,
-) -> tuple[pd.DataFrame, dict[Named, Draft], Prices]:
-    """The trials of plain decoding and of at most so many settings of every method on these texts,
-    what was tried, and the prices.
-    """
+) -> Tried:
+    """Plain decoding and at most so many settings of every method, on these texts."""
     known = [method for method in OURS if method not in ON_TREES]
     first = settings(ladder, sampler, (AUTOREGRESSIVE, *known), most, ())
     trials = try_settings(ladder, sampler, texts, first, keep and keep / "first")
@@ -233,4 +247,20 @@ def plan_settings(
     rest = settings(ladder, sampler, ON_TREES, most, trees)
     more = try_settings(ladder, sampler, texts, rest, keep and keep / "rest")
     both = pd.concat([trials, more], ignore_index=True)
-    return both, first | rest, Prices(passes, fit_outside(both))
+    return Tried(both, first | rest, Prices(passes, fit_outside(both)))
+
+
+def with_policy(
+    ladder: Ladder,
+    sampler: Sampler,
+    texts: Sequence[Text],
+    planned: Tried,
+    keep: Path | None = None,
+) -> tuple[dict[int, Named], Tried]:
+    """The best policy over what was tried, and the same with the planned draft that follows it."""
+    policy, draft = follow_policy(planned.trials, planned.prices, planned.drafts)
+    followed = {POLICY: draft}
+    own = try_settings(ladder, sampler, texts, followed, keep)
+    prices = replace(planned.prices, outside=planned.prices.outside | fit_outside(own))
+    trials = pd.concat([planned.trials, own], ignore_index=True)
+    return policy, Tried(trials, planned.drafts | followed, prices)

@@ -23,12 +23,12 @@ from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.latency.passes import pass_tables
 from specdec_lib.measure.planning import (
     PLANNED,
+    POLICY,
     Text,
-    fit_outside,
-    follow_policy,
     forecasts,
     plan_settings,
     try_settings,
+    with_policy,
 )
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import TargetText
@@ -76,7 +76,7 @@ def pairs() -> Iterator[PlannedPair]:
         for one in (small.target, small.draft)
     ]
     nothing = replace(small, target=drawn[0], draft=drawn[1])
-    yield PlannedPair("random weights", nothing, SAMPLERS[1:], DOMAINS[:1], 12)
+    yield PlannedPair("random weights", with_int8_drafts(nothing), SAMPLERS[1:], DOMAINS[:1], 12)
 
 
 def stored_passes(machine: str, target: str) -> dict[str, PassTable]:
@@ -127,16 +127,15 @@ def regret_rows(
 
     texts    of "development" and "held-out" prompts
     """
+    if len(texts["held-out"]) < 2:
+        raise ValueError(f"regret needs 2 held-out prompts, got {len(texts['held-out'])}")
     asked = {"most": most, "keep": keep and keep / "development"}
-    trials, tried, prices = plan_settings(ladder, sampler, texts["development"], passes, **asked)
-    _, planned = follow_policy(trials, prices, tried)
-    policy = {(PLANNED, "policy"): planned}
-    own = try_settings(ladder, sampler, texts["development"], policy)
-    prices = replace(prices, outside=prices.outside | fit_outside(own))
-    foreseen = forecasts(pd.concat([trials, own], ignore_index=True), prices)
+    fixed = plan_settings(ladder, sampler, texts["development"], passes, **asked)
+    _, tried = with_policy(ladder, sampler, texts["development"], fixed)
+    foreseen, prices = forecasts(tried.trials, tried.prices), tried.prices
     found = [
-        try_settings(ladder, sampler, texts["held-out"], tried, keep and keep / "held-out"),
-        try_settings(ladder, sampler, texts["held-out"], policy),
+        try_settings(ladder, sampler, texts["held-out"], own, keep and keep / "held-out")
+        for own in (fixed.drafts, {POLICY: tried.drafts[POLICY]})
     ]
     found = pd.concat(found, ignore_index=True)
     keys, names = ["method", "setting"], [prompt.name for prompt, _ in texts["held-out"]]

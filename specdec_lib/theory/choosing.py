@@ -2,7 +2,8 @@
 
 Rounds are the cycles of a renewal process, so the speed in the long run is R = E[tokens] ÷
 E[seconds], a ratio of means. The policy with the largest R takes, in every situation, the draft
-with the largest t − λ c, where λ = R is the price of time (Dinkelbach 1967).
+with the largest t − λ c, where λ = R is the price of time (Dinkelbach 1967): as long as the
+situations come as often, whichever draft is used.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -39,7 +40,8 @@ class Margin(NamedTuple):
     tokens          per round
     needed          tokens per round from which on it pays
     dearer_drafts   how many times as long the drafts' passes may take before it pays no more; below
-                    1 they are too dear by so much; infinite without any
+                    1 they are too dear by so much, at 0 or less even free ones do not pay;
+                    infinite without any
     free_drafts     the speed-up if drafts' passes took no time
     free_rows       the speed-up if a pass of the target over many rows took no longer than over one
     """
@@ -81,10 +83,8 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
         raise ValueError(f"a policy needs drafts with a tally per situation, got {got}")
     choice, price = (), 0.0
     for _ in range(STEPS):
-        before, choice = (
-            price,
-            tuple(_worthiest(means, place, price) for place in range(len(shares))),
-        )
+        before = price
+        choice = tuple(_worthiest(means, place, price) for place in range(len(shares)))
         taken = [
             (share, means[name][place])
             for place, (share, name) in enumerate(zip(shares, choice, strict=True))

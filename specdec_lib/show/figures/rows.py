@@ -108,7 +108,7 @@ def plans(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, lying=True)
     chart.start_at_zero("x", rows, 1.05)
     chart.name_places("y", rows["domain"])
-    headline = "What a plan of ten prompts reaches on ten others, beside the best in hindsight"
+    headline = "What a plan reaches on prompts it has not seen, beside the best in hindsight"
     return chart.titled(headline, plain="x")
 
 

@@ -2,9 +2,9 @@
 says whether speculation pays at all, and writes the setting as JSON.
 
 Passes are timed, every method is counted along what the target writes on development prompts, and
-the two settings with the best forecasts race plain decoding on held-out prompts, on which nothing
-was chosen. Without --target and --draft it takes the embedded models. Run it where nothing else
-runs.
+the setting with the best forecast, and the best of another method, race plain decoding on held-out
+prompts, on which nothing was chosen. Without --target and --draft it takes the embedded models. Run
+it where nothing else runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,16 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
-from specdec_lib.measure.intervals import LEAST_FOR_WORDS, LEAST_PROMPTS
+from specdec_lib.measure.intervals import LEAST_PROMPTS
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.planning import (
-    PLANNED,
     Named,
-    Prices,
-    fit_outside,
-    follow_policy,
+    Tried,
     forecasts,
     plan_settings,
     timed_passes,
-    try_settings,
     whole,
+    with_policy,
     written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
@@ -50,7 +47,6 @@ from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 BESIDE = 2  # settings that are held against plain decoding
-FOLLOWING = (PLANNED, "the policy of the plan")
 ADVICE = {
     "yes": "Speculate",
     "no": "Do not speculate",
@@ -111,34 +107,33 @@ def make_plan(
     if len(development) < 2 or not held_out:
         got = f"{len(development)} and {len(held_out)}"
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
+    if options.settings < 1:
+        raise ValueError(f"a plan tries 1 setting of each method or more, got {options.settings}")
     device = machine_name(str(ladder.target.model.device))
-    same = (device, sampler, options, [one.text for one in development], ladder.models)
+    same = (device, sampler, options, [one.text for one in development], ladder)
     folder = keep and keep / fingerprint(*same)
     limits = {"tokens": options.tokens, "seed": options.seed}
     texts = [*written_texts(ladder, sampler, development, limits, folder and folder / "texts")]
     passes = timed_passes(ladder, texts, folder and folder / "passes")
     asked = {"most": options.settings, "keep": folder}
-    trials, tried, prices = plan_settings(ladder, sampler, texts, passes, **asked)
-    policy, tried[FOLLOWING] = follow_policy(trials, prices, tried)
-    followed = {FOLLOWING: tried[FOLLOWING]}
-    own = try_settings(ladder, sampler, texts, followed, folder and folder / "policy")
-    prices = Prices(passes, prices.outside | fit_outside(own))
-    trials = pd.concat([trials, own], ignore_index=True)
-    table = forecasts(trials, prices)
-    best, raced = _to_race(table, tried)
-    say(f"{len(tried)} settings were counted on {len(texts)} prompts; the best forecasts:")
+    fixed = plan_settings(ladder, sampler, texts, passes, **asked)
+    policy, tried = with_policy(ladder, sampler, texts, fixed, folder)
+    table = forecasts(tried.trials, tried.prices)
+    best, raced = _to_race(table, tried.drafts)
+    say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
     say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
     racing = [
         ours(ladder.target, draft, sampler, method=method, setting=setting)
         for (method, setting), draft in raced.items()
     ]
     bar = tqdm(held_out, "held-out prompts", mininterval=1)
-    timings = race_prompts(racing, ladder, bar, **limits, folder=folder and folder / "held-out")
+    kept = folder and folder / "held-out" / fingerprint(raced)
+    timings = race_prompts(racing, ladder, bar, **limits, folder=kept)
     rows = over_plain(ratio_table([one for found in timings for one in found], {}))
     pays = _pays(rows.iloc[1])
-    name, draft = (best[0], tried[best]) if pays == "yes" else ("plain", NoDraft())
-    hangs = _margin(trials, prices, best)
-    return Plan(Setting(name, draft, sampler), pays, table, policy, rows, hangs)
+    name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
+    setting = Setting(name, draft, sampler)
+    return Plan(setting, pays, table, policy, rows, _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -151,7 +146,8 @@ def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, 
     return names[0], {name: tried[name] for name in (plain, *names)}
 
 
-def _margin(trials: pd.DataFrame, prices: Prices, best: Named) -> Margin:
+def _margin(tried: Tried, best: Named) -> Margin:
+    trials, prices = tried.trials, tried.prices
     own, plain = (
         trials[(trials.method == method) & (trials.setting == setting)]
         for method, setting in (best, (AUTOREGRESSIVE, TOKEN_BY_TOKEN))
@@ -164,7 +160,7 @@ def _pays(best: pd.Series) -> str:
     """Whether a row of held-out prompts is faster than plain decoding, interval and all."""
     if best.tokens_per_round <= HARDLY or best.ratio < 1:
         return "no"
-    return "yes" if best.prompts >= LEAST_FOR_WORDS and best.ratio_low > 1 else "unclear"
+    return "yes" if best.ratio_low > 1 else "unclear"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -220,9 +216,11 @@ def told_plan(plan: Plan) -> str:
         f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
         " took no longer than one."
     )
-    if hangs.dearer_drafts < float("inf"):
-        share = max(0.0, hangs.dearer_drafts)
-        lines.append(f"It breaks even where its drafts' passes take {share:.2g} times as long.")
+    if hangs.dearer_drafts <= 0:
+        lines.append("It would not pay with free drafts either.")
+    elif hangs.dearer_drafts < float("inf"):
+        times = f"{hangs.dearer_drafts:.2g} times"
+        lines.append(f"It breaks even where its drafts' passes take {times} as long.")
     return "\n".join(lines)
 
 
