@@ -100,7 +100,7 @@ def plans(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "pair sampling domain choice", SPEED_UPS)
     named = table.assign(panel=table["pair"] + "; " + table["sampling"])
-    by = {"panel": "panel", "series": "choice", "ends": SPEED_UPS, "note": "{setting}"}
+    by = {"panel": "panel", "series": "choice", "ends": SPEED_UPS}
     rows = marks(named, "speed_up", lanes(named, "domain", "choice", 0.5), **by)
     high = 120 + 60 * table["domain"].nunique()
     x = "speed-up over plain decoding, counted and priced"
