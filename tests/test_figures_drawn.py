@@ -32,8 +32,9 @@ SWEPT = stored("05_sweeps").query("temperature == 0")
 SWEPT = SWEPT.assign(sweep="domain", value=SWEPT.domain)
 TWO = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
 SHAPES = figures.slots(TWO, [[0.6, 0.2, 0.1]])
-# with an interval, which that of fewer than ten prompts lacks
-RIVALS = stored("04_rivals").assign(texts=10)
+# with an interval, which the stored table of four texts lacks
+FOUR = stored("04_rivals")
+RIVALS = FOUR.assign(texts=10, low=0.9 * FOUR.swi, high=1.1 * FOUR.swi)
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
 MACHINE = partial(figures.roofline, **ROOF)
 DEPTH, MATRIX = {"x": "depth", "x_title": "<d>"}, {"best": (2, 1), "across": "a", "down": "b"}
@@ -164,8 +165,7 @@ def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is()
 
 
 def test_few_prompts_give_no_interval():
-    few = figures.rivals(RIVALS.assign(texts=9), title="").data[0]
-    assert not few.error_x.visible
+    assert not figures.rivals(FOUR, title="").data[0].error_x.visible
     assert figures.rivals(RIVALS, title="").data[0].error_x.visible is None
 
 
