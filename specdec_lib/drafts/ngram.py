@@ -55,7 +55,7 @@ class NgramDraft:
             table.vocabulary,
             table.window(context.tokens),
             table.order,
-            (np.array(widths), self.budget or 0),
+            (np.array(widths, np.int64), int(self.budget or 0)),  # else compiled anew
             warp,
             match_arrays(self.match),
             noise_keys(chance, len(context), len(widths))

@@ -21,8 +21,8 @@ class BestLengths(NamedTuple):
 
 
 @checked
-def phi(acceptance_rate: Rate, length: Length, x: Real) -> float:
-    """The expected value of x^n, with n the tokens that a chain's round emits.
+def phi(acceptance_rate: Rate, length: Length, x: Rate) -> float:
+    """The expected value of x^n for x in [0, 1], with n the tokens that a chain's round emits.
 
     Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
     also holds at αx = 1.

@@ -77,7 +77,7 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     ticks = sorted(set(table["lenience"]))
     words = [f"{tick:g}" for tick in ticks]
     chart.axis("x", type="log", tickvals=ticks, ticktext=words, showline=True)
-    headline = "Lenience at the inner reviews; SWI and speed are ÷ plain decoding's"
+    headline = "Lenience, each with its own K tuned on SWI; SWI and speed are ÷ plain decoding's"
     return chart.titled(headline)
 
 
