@@ -21,15 +21,18 @@ class BestLengths(NamedTuple):
 
 
 @checked
-def phi(acceptance_rate: Rate, length: Length, x: Rate) -> float:
-    """The expected value of x^n for x in [0, 1], with n the tokens that a chain's round emits.
+def phi(acceptance_rate: Rate, length: Length, x: Real) -> float:
+    """The expected value of x^n, with n the tokens that a chain's round emits; raises ValueError
+    where that is no number.
 
     Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
     also holds at αx = 1.
     """
-    return 1 + (float(x) - 1) * math.fsum(
-        (float(acceptance_rate) * float(x)) ** power for power in range(int(length) + 1)
-    )
+    rate = float(acceptance_rate) * float(x)
+    try:
+        return 1 + (float(x) - 1) * math.fsum(rate**power for power in range(int(length) + 1))
+    except OverflowError as error:
+        raise ValueError(f"x^n is too large for a number, got {x} and {length}") from error
 
 
 @checked
