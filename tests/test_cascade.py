@@ -151,7 +151,9 @@ def test_an_empty_or_uneven_relay_is_refused(unchecked):
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)
-    with pytest.raises(ValueError, match=r"width of Reviewed must be .*, got 1\.5"):
+    with pytest.raises(
+        ValueError, match=r"width of Reviewed must be a whole number from 1 .*, got 1\.5"
+    ):
         Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
 
 

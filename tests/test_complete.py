@@ -54,6 +54,7 @@ def spoiled(tensors):
     tensors[max(tensors)].view(-1)[-1] = math.nan
 
 
+THETA = "has rope_theta=0.0, allowed are finite above 0"
 STILL = {"rope_theta": 0.0, "rope_type": "default"}
 HARMS = {  # kind of model, what is done to its folder, the complaint
     "llama-less": ("llama", configured(num_hidden_layers=-1), "has -1 layers"),
@@ -69,7 +70,7 @@ HARMS = {  # kind of model, what is done to its folder, the complaint
     "heads": ("llama", configured(num_attention_heads=0), "ZeroDivisionError"),
     "nan": ("llama", stored(spoiled), "its tensor 'model.norm.weight' holds NaN or infinite"),
     "nan-t5": ("t5", stored(spoiled), "its tensor .* holds NaN or infinite"),
-    "theta": ("llama", configured(rope_parameters=STILL), "has rope_theta=0.0, allowed are finite"),
+    "theta": ("llama", configured(rope_parameters=STILL), THETA),
     "eps": ("llama", configured(rms_norm_eps=math.inf), "has rms_norm_eps=inf, allowed are"),
     "positions": ("llama", configured(max_position_embeddings=0), "0 positions, allowed are 1 "),
 }

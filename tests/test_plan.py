@@ -7,7 +7,7 @@ from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.planned import SITUATIONS
-from specdec_lib.measure import planning as measuring
+from specdec_lib.measure import trials as measuring
 from specdec_lib.measure.planning import PLANNED
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.families import OURS
@@ -29,9 +29,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     trials, race = measuring.trial_rows, harness.race
 
-    def counted(*given: object) -> object:
-        found.append("replay")
-        return trials(*given)
+    def counted(*given: object, **named: object) -> object:
+        found.append("warm replay" if named["warm_up"] else "replay")
+        return trials(*given, **named)
 
     def raced(*given: object, **named: object) -> object:
         found.append("warm race" if named["warm_up"] else "race")
@@ -56,7 +56,8 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2]]
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
     assert plan.margin.tokens >= 1 and {*plan.policy} == {*SITUATIONS}
-    first = ["replay"] * 6 + ["warm race"] + ["race"] * 3  # first, rest and policy; two texts
+    # first, rest and policy, on two texts each
+    first = ["warm replay", "replay"] * 3 + ["warm race"] + ["race"] * 3
     assert ran == first
     again = make_plan(*asked, SMALL, keep=tmp_path)
     assert ran == first and again.held_out.equals(plan.held_out)

@@ -15,14 +15,11 @@ from specdec_lib.measure.planning import (
     follow_policy,
     forecasts,
     plan_settings,
-    settings,
     timed_passes,
-    try_settings,
-    whole,
-    written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import OURS
+from specdec_lib.measure.trials import settings, try_settings, whole, written_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, load_prompts
 

@@ -83,7 +83,7 @@ def test_a_sweep_often_killed_loses_nothing(ladder, prompts, undisturbed, tmp_pa
     asked, per_prompt = (settings(ladder), prompts[:6], ladder), undisturbed.seconds.sum() / 6
     recipes = (SETTINGS, prompts[:6], LADDER)
     moments, seen = random.Random(), []
-    for after in (0, 1, 3):
+    for after in (0, 1, 2, 3):
         assert killed(after, moments.uniform(0, per_prompt), tmp_path, *recipes) == -signal.SIGKILL
         seen.append(len(files(tmp_path)))
     assert seen == sorted(seen) and 3 <= seen[-1] < 6

@@ -7,7 +7,7 @@ tokens per second that go on otherwise (`theory.choosing`).
 
 import functools
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -70,7 +70,7 @@ class Acceptance:
         if last is None or context.begun is not last.context.tokens:
             self._sums = {}
         else:
-            taken = sum(1 for _ in _walk(last.tree, context.tokens[len(last.context) :]))
+            taken = _taken(last.tree, context.tokens[len(last.context) :])
             self._sums.setdefault(last.models, (0.0, 0.0))
             for models, (accepted, expected) in self._sums.items():
                 now = (taken, last.expected) if models == last.models else (0.0, 0.0)
@@ -86,15 +86,15 @@ class Acceptance:
         self._last = proposal
 
 
-def _walk(tree: TokenTree, tokens: tuple[int, ...]) -> Iterator[int]:
-    """The nodes on the path of these tokens, as far as the tree has it."""
-    node = ROOT
+def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
+    """How many of these tokens in a row the tree guessed."""
+    node, count = ROOT, 0
     for token in tokens:
-        found = [child for child in tree.children(node) if tree.tokens[child] == token]
-        if not found:
-            return
-        node = found[0]
-        yield node
+        node = tree.child(node, token)
+        if node is None:
+            break
+        count += 1
+    return count
 
 
 @checked

@@ -1,44 +1,37 @@
-"""Forecasts: every setting of every method along the target's own text, priced by measured passes.
+"""Forecasts: what trials of drafts would take by the clock, priced by measured passes; and the
+policy that takes, in every situation, the draft that is worth most.
 
-Only the drafts run. The target's passes are counted and priced, so that many settings are tried in
-the time in which a race tries a few. What the target's own choice of a token costs is left out (a
-millisecond or so where tokens are sampled, the same for every method).
+What the target's own choice of a token costs is left out: the same for every method, and at
+temperatures above 0 up to some milliseconds a token.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial, reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-from tqdm.auto import tqdm
 
-from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
-from specdec_lib.core.decode import Round
+from specdec_lib.core.chance import Sampler
 from specdec_lib.core.protocols import Draft
-from specdec_lib.drafts.planned import SITUATIONS, Planned, situation
+from specdec_lib.drafts.planned import SITUATIONS, Planned
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.latency.passes import ROWS, curves, pass_tables, time_passes
 from specdec_lib.measure.latency.speeds import Observation, fit_overhead
-from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
-from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import WARM_UP, TargetText, target_texts
-from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.race.families import ON_TREES, OURS
 from specdec_lib.measure.sweep.kept import Kept
+from specdec_lib.measure.trials import Named, Text, settings, try_settings, whole
 from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
-from specdec_lib.workload import Ladder, Prompt
+from specdec_lib.workload import Ladder
 
 BUILT_ON = 3  # trees that staged drafts and tails are built on: those with the best forecasts
 FIRST = 2  # texts that these are chosen on
 REPEATS = 9  # of every timed pass
 PLANNED = "planned"
-Named = tuple[str, str]  # method and setting
 POLICY: Named = (PLANNED, "policy")
-Text = tuple[Prompt, TargetText]
 
 
 @dataclass(frozen=True)
@@ -53,24 +46,12 @@ class Prices:
         return work.seconds(self.passes, self.outside[method])
 
 
-def written_texts(
-    ladder: Ladder,
-    sampler: Sampler,
-    prompts: Sequence[Prompt],
-    limits: Mapping[str, int],
-    keep: Path | None,
-) -> Iterator[Text]:
-    """The prompts, and what the target writes after each; finished ones are kept in a folder."""
-    for prompt in tqdm(prompts, "target's texts", mininterval=1):
-        [row] = Kept(keep).rows(prompt, partial(_text_rows, ladder, sampler, prompt, limits))
-        lists = {name: tuple(row[name]) for name in ("prompt", "tokens")}
-        yield prompt, TargetText(**row | lists)
+class Tried(NamedTuple):
+    """The trials of some drafts, these by method and setting, and prices."""
 
-
-def _text_rows(
-    ladder: Ladder, sampler: Sampler, prompt: Prompt, limits: Mapping[str, int]
-) -> list[dict[str, object]]:
-    return [asdict(text) for text in target_texts(ladder, [prompt], sampler, **limits)]
+    trials: pd.DataFrame
+    drafts: dict[Named, Draft]
+    prices: Prices
 
 
 def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
@@ -92,78 +73,6 @@ def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> di
     return pass_tables(table) | {ladder.target.name: target}
 
 
-class Tried(NamedTuple):
-    """The trials of some drafts, these by method and setting, and prices."""
-
-    trials: pd.DataFrame
-    drafts: dict[Named, Draft]
-    prices: Prices
-
-
-def settings(
-    ladder: Ladder, sampler: Sampler, methods: Sequence[str], most: int, built_on: Sequence[str]
-) -> dict[Named, Draft]:
-    """At most so many settings of each method, spread over its grid."""
-    found: dict[Named, Draft] = {}
-    for method in methods:
-        grid = list(drafts(ladder, sampler, method, built_on).items())
-        size = min(most, len(grid))
-        picked = [grid[at * len(grid) // size] for at in range(size)]
-        found |= {(method, name): one for name, one in picked}
-    return found
-
-
-def trial_rows(
-    ladder: Ladder, sampler: Sampler, text: TargetText, tried: Mapping[Named, Draft]
-) -> list[dict[str, object]]:
-    """The rounds of each draft along a text, a row per draft and situation in which some began:
-    method, setting, situation, tokens, rounds, guesses, passes (model, rows, context tokens, count)
-    and outside, seconds outside the drafts' passes and the target.
-
-    Raises ValueError for drafts that learn.
-    """
-    own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
-    rows, few = [], replace(own, tokens=own.tokens[:WARM_UP], limit=min(WARM_UP, own.limit))
-    for (method, setting), draft in tried.items():
-        replay_draft(few, draft, Chance(text.seed, sampler))  # first calls take longer
-        by: dict[int, list[Round]] = {}
-        context = Context.of(text.prompt)
-        for one in replay_draft(own, draft, Chance(text.seed, sampler)).rounds:
-            by.setdefault(situation(context), []).append(one)
-            context = context.extended(one.emitted)
-        for place, rounds in by.items():
-            work = work_of(rounds, ladder.target.name)
-            row = {"method": method, "setting": setting, "situation": place}
-            row |= {name: getattr(work, name) for name in ("tokens", "rounds", "guesses")}
-            row["passes"] = [[*pass_, count] for pass_, count in work.passes.items()]
-            rows.append(row | {"outside": sum(one.overhead_seconds for one in rounds)})
-    return rows
-
-
-def try_settings(
-    ladder: Ladder,
-    sampler: Sampler,
-    texts: Sequence[Text],
-    tried: Mapping[Named, Draft],
-    keep: Path | None = None,
-) -> pd.DataFrame:
-    """`trial_rows` of every text, with the prompt's name and `work`; finished texts are kept in a
-    folder.
-    """
-    found, keep = [], keep and keep / fingerprint(tried)
-    for prompt, text in tqdm(texts, "texts", mininterval=1):
-        make = partial(trial_rows, ladder, sampler, text, tried)
-        found += [row | {"prompt": prompt.name} for row in Kept(keep).rows(prompt, make)]
-    table = pd.DataFrame(found)
-    table["work"] = [_work(row, ladder.target.name) for row in found]
-    return table.drop(columns="passes")
-
-
-def _work(row: Mapping[str, object], target: str) -> Work:
-    passes = {(model, rows, context): count for model, rows, context, count in row["passes"]}
-    return Work(row["tokens"], row["rounds"], row["guesses"], passes, target)
-
-
 def fit_outside(trials: pd.DataFrame) -> dict[str, Overhead]:
     """Per method the seconds outside the models, fitted to all its settings."""
     return {
@@ -172,11 +81,6 @@ def fit_outside(trials: pd.DataFrame) -> dict[str, Overhead]:
         )
         for method, its in trials.groupby("method", sort=False)
     }
-
-
-def whole(trials: pd.DataFrame) -> Work:
-    """The work of all rows together."""
-    return reduce(add, trials.work)
 
 
 def forecasts(

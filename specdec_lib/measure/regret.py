@@ -21,20 +21,13 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.latency.passes import pass_tables
-from specdec_lib.measure.planning import (
-    PLANNED,
-    POLICY,
-    Text,
-    forecasts,
-    plan_settings,
-    try_settings,
-    with_policy,
-)
+from specdec_lib.measure.planning import PLANNED, POLICY, forecasts, plan_settings, with_policy
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import TargetText
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import Texts, known_texts
+from specdec_lib.measure.trials import Text, try_settings
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model
 from specdec_lib.theory import PassTable
@@ -185,15 +178,7 @@ def main(arguments: list[str] | None = None) -> None:
     for pair in pairs():
         ladder, passes = pair.ladder, stored_passes(machine_name(), pair.ladder.target.name)
         for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
-            same = (
-                machine_name(),
-                sampler,
-                domain,
-                given.limit,
-                pair.tokens,
-                SETTINGS,
-                ladder.models,
-            )
+            same = (machine_name(), sampler, domain, given.limit, pair.tokens, ladder)
             keep = cache_folder() / "regret" / fingerprint(*same)
             splits = ("development", "held-out")
             texts = {one: texts_of(pair, sampler, domain, one, given.limit) for one in splits}

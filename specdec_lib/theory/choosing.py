@@ -14,9 +14,7 @@ from specdec_lib.theory.work import NO_OVERHEAD, Overhead, PassTable, Work
 
 STEPS = 50  # the price rises in every step but the last, among finitely many policies
 SAME = 1e-12
-# rounds after which a mean is told from another: tokens per round vary by about 1.5, and the drafts
-# that a policy chooses among differ by a fifth of a token
-PRIOR = 60.0
+PRIOR = 60.0  # rounds in a situation after which its own mean counts as much as that of all
 
 
 class Tally(NamedTuple):

@@ -4,8 +4,12 @@ import math
 
 import pandas as pd
 
-from specdec_lib.measure.intervals import LEAST_FOR_WORDS as LEAST
-from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
+from specdec_lib.measure.intervals import (
+    LEAST_FOR_WORDS,
+    LEAST_PROMPTS,
+    bootstrap,
+    named_interval,
+)
 
 PLAIN, HUGGING_PLAIN = "plain", "Hugging Face, plain"
 # tokens per round up to which a method guesses nothing that helps, whatever the clock says
@@ -53,7 +57,7 @@ def _per_token(rows: pd.DataFrame) -> float:
 
 def _ratio(name: str, plain: pd.DataFrame, own: pd.DataFrame, seed: int) -> dict[str, float]:
     columns = (plain.seconds, plain.timed_tokens, own.seconds, own.timed_tokens)
-    return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST))
+    return named_interval(name, bootstrap(*columns, seed=seed, least=LEAST_FOR_WORDS))
 
 
 def _same(rows: pd.DataFrame) -> str:
@@ -82,8 +86,8 @@ def verdict(table: pd.DataFrame) -> str:
         best = fair.loc[fair.gain.idxmax()]
         said = [_advice(best)]
         said.append(
-            f"Too few prompts to rely on ({best.prompts}): ask for {LEAST} or more."
-            if best.prompts < LEAST
+            f"Too few prompts to rely on ({best.prompts}): ask for {LEAST_FOR_WORDS} or more."
+            if best.prompts < LEAST_FOR_WORDS
             else "The winner was picked on the prompts it is judged on, so expect a little less."
         )
         if best.looping:

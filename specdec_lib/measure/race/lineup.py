@@ -110,8 +110,8 @@ def tune_lineup(
     return lineup
 
 
-def spread(grid: Sequence[Contender], most: int | None) -> list[Contender]:
-    """At most so many contenders, evenly over their grid; None is all."""
+def spread(grid: Sequence, most: int | None) -> list:
+    """At most so many of a grid, evenly over it; None is all."""
     size = min(most or len(grid), len(grid))
     return [grid[at * len(grid) // size] for at in range(size)]
 

@@ -124,7 +124,7 @@ def _chapter(
 ) -> dict[str, object]:
     """A notebook and its figures, as page.html reads them; `link` leads from the page to it.
 
-    cut_short    its last run, if that was interrupted: nobody knows which figures it wrote
+    cut_short    its last run, if that was interrupted: which figures it wrote is not known
     """
     declared = read_parameters(notebook)
     own = "the notebook’s own"

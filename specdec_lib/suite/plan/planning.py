@@ -22,17 +22,14 @@ from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare.command import add_models
 from specdec_lib.measure.compare.verdict import HARDLY
-from specdec_lib.measure.intervals import LEAST_PROMPTS
+from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.planning import (
-    Named,
     Tried,
     forecasts,
     plan_settings,
     timed_passes,
-    whole,
     with_policy,
-    written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
@@ -41,6 +38,8 @@ from specdec_lib.measure.race.lineup import Say
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.ratios import without_few
+from specdec_lib.measure.trials import Named, whole, written_texts
 from specdec_lib.models.loading import RUNTIMES
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.theory import Margin, margin
@@ -122,18 +121,12 @@ def make_plan(
     best, raced = _to_race(table, tried.drafts)
     say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
     say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
-    racing = [
-        ours(ladder.target, draft, sampler, method=method, setting=setting)
-        for (method, setting), draft in raced.items()
-    ]
-    bar = tqdm(held_out, "held-out prompts", mininterval=1)
     kept = folder and folder / "held-out" / fingerprint(raced)
-    timings = race_prompts(racing, ladder, bar, **limits, folder=kept)
-    rows = over_plain(ratio_table([one for found in timings for one in found], {}))
+    rows = _race(ladder, sampler, raced, held_out, limits, kept)
     pays = _pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if pays == "yes" else ("plain", NoDraft())
     setting = Setting(name, draft, sampler)
-    return Plan(setting, pays, table, policy, rows, _margin(tried, best))
+    return Plan(setting, pays, table, policy, without_few(rows), _margin(tried, best))
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
@@ -144,6 +137,24 @@ def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, 
     names = [(one.method, one.setting) for one in guessing.itertuples()]
     plain = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
     return names[0], {name: tried[name] for name in (plain, *names)}
+
+
+def _race(
+    ladder: Ladder,
+    sampler: Sampler,
+    raced: Mapping[Named, Draft],
+    prompts: Sequence[Prompt],
+    limits: Mapping[str, int],
+    keep: Path | None,
+) -> pd.DataFrame:
+    """The rows of `ratio_table` over plain decoding of these drafts on held-out prompts."""
+    racing = [
+        ours(ladder.target, draft, sampler, method=method, setting=setting)
+        for (method, setting), draft in raced.items()
+    ]
+    bar = tqdm(prompts, "held-out prompts", mininterval=1)
+    timings = race_prompts(racing, ladder, bar, **limits, folder=keep)
+    return over_plain(ratio_table([one for found in timings for one in found], {}))
 
 
 def _margin(tried: Tried, best: Named) -> Margin:
@@ -225,7 +236,5 @@ def told_plan(plan: Plan) -> str:
 
 
 def _told(row: tuple) -> str:
-    gain = f"{row.ratio:.2f}"
-    if row.prompts >= LEAST_PROMPTS:
-        gain += f" ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
+    gain = with_interval(row.ratio, row.ratio_low, row.ratio_high)
     return f"{row.method} ({row.setting}) is {gain} times as fast"
