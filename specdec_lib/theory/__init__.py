@@ -27,6 +27,7 @@ from specdec_lib.theory.planner import (
     chain_break_even,
     chain_map,
     tree_gains,
+    tree_work,
 )
 from specdec_lib.theory.trees import (
     Rates,

@@ -103,8 +103,12 @@ class Lab:
         return panel.evaluate("panel => seen.refused(panel)")
 
     def reset(self, panel: ElementHandle, pictures: str) -> bool:
-        """Whether the reset button brings these pictures back."""
-        panel.query_selector("button:has-text('reset')").click()
+        """Whether the reset button brings these pictures back; it is pressed by keyboard, as a page
+        that still moves can lose a click.
+        """
+        self.at_rest(panel)
+        panel.query_selector("button:has-text('reset')").focus()
+        self.page.keyboard.press("Enter")
         deadline = time.monotonic() + PATIENCE
         while self.pictures(panel) != pictures and time.monotonic() < deadline:
             time.sleep(0.05)
