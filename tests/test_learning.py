@@ -257,3 +257,30 @@ def test_a_table_of_another_vocabulary_is_begun_anew():
     kept.keep((1,), torch.zeros(1, 4))
     kept.keep((8,), torch.zeros(1, 9))
     assert kept.after(1) == ([], []) and len(kept.after(8)[0]) == KEPT
+
+
+def test_an_interrupted_race_of_learning_drafts_goes_on_with_the_domain_it_was_at(
+    tmp_path, monkeypatch
+):
+    ladder, asked = tiny_ladder(runtime="fast"), []
+
+    def timed(ladder, sampler, prompts):
+        asked.append(prompts[0].domain)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return learning.time_learning(ladder, sampler, prompts, tokens=4)
+
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
+    changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one}
+    changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
+    changed |= {"timing_rows": lambda *given: [vars(one) for one in timed(*given)]}
+    for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
+        monkeypatch.setattr(learning, name, value)
+    with pytest.raises(KeyboardInterrupt):
+        learning.main(["--limit", "1"])
+    assert not learning.PLACE.exists()
+    learning.main(["--limit", "1"])
+    assert asked == ["chat", "math", "math"], "the finished domain is not timed again"
+    found = pd.read_csv(learning.PLACE)
+    assert found.domain.unique().tolist() == ["chat", "math"]
+    assert list(found.columns) == learning.COLUMNS

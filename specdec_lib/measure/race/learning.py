@@ -3,10 +3,13 @@ the clock, into data/measured/learning.csv: a row per held-out prompt, sampler a
 where nothing else runs.
 
 Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
-prompt, and reads the held-out prompts in one order: it knows the answers before, and no other.
+prompt, and reads the held-out prompts in one order: it knows the answers before, and no other. So
+an interrupted run goes on with the domain that it was at, from its first prompt.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from itertools import product
 
 import pandas as pd
@@ -15,7 +18,7 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
-from specdec_lib.core.files import DATA
+from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
@@ -23,10 +26,13 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.recycling import TokenRecycling
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import with_int8_drafts
 from specdec_lib.measure.race.harness import Timing, race_prompts, warm_up_text
 from specdec_lib.measure.race.table import ALL
+from specdec_lib.measure.sweep.identity import fingerprint
+from specdec_lib.measure.sweep.kept import Kept, Row
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts
 
@@ -76,6 +82,11 @@ def time_learning(
     return [one for timings in raced for one in timings]
 
 
+def timing_rows(ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt]) -> list[Row]:
+    """The same, as rows of a table."""
+    return [asdict(one) for one in time_learning(ladder, sampler, prompts)]
+
+
 def summarise_learning(table: pd.DataFrame) -> pd.DataFrame:
     """Per sampler, domain (and all together) and draft: tokens per round, milliseconds per token,
     and the speed-up over plain decoding of the same prompts, with 95 % intervals over prompts.
@@ -105,9 +116,11 @@ def main(arguments: list[str] | None = None) -> None:
     ladder, rows = with_int8_drafts(load_ladder(device="cpu", runtime="fast")), []
     for sampler, domain in tqdm([*product(SAMPLERS, DOMAINS)], "samplers and domains"):
         prompts = load_prompts(domain, "held-out", given.limit)
-        timings = time_learning(ladder, sampler, prompts)
+        same = fingerprint(machine_name(), sampler, prompts, TOKENS, ladder)
+        kept = Kept(cache_folder() / "learning" / same)
+        timings = kept.rows(prompts[0], partial(timing_rows, ladder, sampler, prompts))
         sampling = sampling_of(sampler.temperature, sampler.top_k, sampler.top_p)
-        rows.append(pd.DataFrame(map(vars, timings)).assign(domain=domain, sampling=sampling))
+        rows.append(pd.DataFrame(timings).assign(domain=domain, sampling=sampling))
     table = pd.concat(rows).drop(columns="loops").rename(columns={"setting": "draft"})
     write_csv(table[COLUMNS], PLACE, 6)
     print(summarise_learning(table).round(3).to_string(index=False))

@@ -14,7 +14,7 @@ from specdec_lib.show.figures.lines import budget_curves, budget_speed_ups, late
 from specdec_lib.show.figures.lines import pass_at, position, relative_performance, sensitivity
 from specdec_lib.show.figures.pieces import cascade_ablation, rivals, round_ledger, yields
 from specdec_lib.show.figures.pictures import origins, shapes
-from specdec_lib.show.figures.rows import passes, plans, setting_speed_ups, stages
+from specdec_lib.show.figures.rows import free_drafts, passes, plans, setting_speed_ups, stages
 from specdec_lib.show.figures.rows import swi_by_drafters, verifiers, versus
 from specdec_lib.show.figures.saving import save, still
 from specdec_lib.show.figures.steps import step

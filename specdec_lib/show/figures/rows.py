@@ -112,6 +112,24 @@ def plans(table: pd.DataFrame) -> go.Figure:
     return chart.titled(headline, plain="x")
 
 
+def free_drafts(table: pd.DataFrame) -> go.Figure:
+    """Speed-up over plain decoding of drafts that cost next to nothing: a row per draft, in it a
+    lane per domain; a panel per sampling.
+
+    table    `draft`, `domain`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
+    """
+    check(table, "draft domain sampling", SPEED_UPS)
+    by = {"series": "domain", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
+    rows = marks(table, "speed_up", lanes(table, "draft", "domain"), **by)
+    drafts, domains = table[["draft", "domain"]].nunique()
+    high = 80 + drafts * (24 + 12 * domains)
+    chart = Chart(rows["panel"], wide=380, high=high, x="measured speed-up over plain decoding")
+    add_dots(chart, rows, lying=True)
+    chart.start_at_zero("x", rows, 1.05)
+    chart.name_places("y", rows["draft"], longest=40)
+    return chart.titled("What copied, recycled and remembered tokens bring by the clock", plain="x")
+
+
 def verifiers(table: pd.DataFrame) -> go.Figure:
     """Tokens per round of each verification rule: a panel per sampling, a row per shape and rule
     and one for the bound, a dot per kind of siblings, that of the bound hollow.
