@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
 from specdec_lib.show.figures.forms import COUNTED, MEASURED, PREDICTED, add_dots
-from specdec_lib.show.figures.marks import check, marks, names_of, span_of
+from specdec_lib.show.figures.marks import check, lanes, marks, names_of
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, SYMBOLS, Look, looks, short
 
 LINES = {"joined": 2, "size": 0, "bands": True}
@@ -50,17 +50,18 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
              measured"), `value` ÷ that at K00 = 1, `low`, `high`, `paper_relative`; NaN: none
     """
     check(table, "domain k00 variant by", "low value high paper_relative")
-    table = table.assign(panel=table["variant"] + ": " + table["by"])
-    ours = marks(table, "k00", "value", series="domain", panel="panel", ends="low value high")
+    table = table.assign(panel=table["variant"] + ": " + table["by"]).sort_values("k00")
+    place = lanes(table, "k00", "domain", 0.44, names_of(table.sort_index()["domain"]))
+    ours = marks(table, place, "value", series="domain", panel="panel", ends="low value high")
     x, y = "K00, tokens wanted of the first drafter", "÷ that at K00 = 1 (dotted)"
-    chart = Chart(table["panel"], wide=380, high=330, x=x, y=y)
-    add_dots(chart, ours, **DOTTED)
-    theirs = table.dropna(subset=["paper_relative"]).drop_duplicates(["panel", "k00"])
+    chart = Chart(names_of(table.sort_index()["panel"]), wide=380, high=330, x=x, y=y)
+    add_dots(chart, ours.sort_index(), joined=2)
+    theirs = table.assign(x=lanes(table, "k00")).dropna(subset=["paper_relative"])
     if len(theirs):
-        papers = marks(theirs, "k00", "paper_relative", panel="panel").assign(series="paper")
+        theirs = theirs.drop_duplicates(["panel", "k00"])
+        papers = marks(theirs, "x", "paper_relative", panel="panel").assign(series="paper")
         add_dots(chart, papers, {"paper": PAPERS[0]}, size=12, by=MEASURED)
-    ticks, ends = sorted(set(table["k00"])), span_of(table["k00"], 0.08, 0.08)
-    chart.axis("x", tickvals=ticks, range=ends, showline=True)
+    chart.name_places("x", table["k00"])
     return chart.titled("What more tokens of the first drafter (K00) change", plain="y")
 
 
@@ -70,13 +71,13 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     table    `domain`, `lenience`, `metric` (such as "SWI, counted"), `value`, `low`, `high`
     """
     check(table, "domain lenience metric", "low value high")
-    names = {"series": "domain", "panel": "metric", "ends": "low value high"}
-    rows = marks(table, "lenience", "value", **names)
+    table = table.assign(named=table["lenience"].map("{:g}".format)).sort_values("lenience")
+    place = lanes(table, "named", "domain", 0.3, names_of(table.sort_index()["domain"]))
+    by = {"series": "domain", "panel": "metric", "ends": "low value high"}
+    rows = marks(table, place, "value", **by).sort_index()
     chart = Chart(rows["panel"], wide=370, x="lenience (1: none)", shared_y=False, gap=0.07)
-    add_dots(chart, rows, **DOTTED)
-    ticks = sorted(set(table["lenience"]))
-    words = [f"{tick:g}" for tick in ticks]
-    chart.axis("x", type="log", tickvals=ticks, ticktext=words, showline=True)
+    add_dots(chart, rows, joined=2)
+    chart.name_places("x", table["named"])
     headline = "Lenience, each with its own K tuned on SWI; SWI and speed are ÷ plain decoding's"
     return chart.titled(headline)
 

@@ -84,7 +84,7 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
         add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by=MEASURED)
     everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
-    chart.axis("x", range=span_of(everything, 0.34, 0.34))
+    chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
     chart.name_places("y", table["variant"], longest=18)
     said = "What leaving a part out changes, by SWI and by the clock (left of 0: slower)"
     return chart.titled(said)
