@@ -66,6 +66,7 @@ CASES = {
     "sensitivity": ("04_sensitivity", {}),
     "cascade_ablation": ("04_ablation", {}),
     "lenience": ("04_lenience", {}),
+    "free_drafts": ("04_free", {}),
     "surface": ("04_surface", MATRIX),
     "rivals": (RIVALS, {"title": ""}),
     "latency": ("05_latency", {}),

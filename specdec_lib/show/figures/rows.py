@@ -119,7 +119,7 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
     table    `draft`, `domain`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
     """
     check(table, "draft domain sampling", SPEED_UPS)
-    by = {"series": "domain", "panel": "sampling", "ends": SPEED_UPS, "note": "{draft}"}
+    by = {"series": "domain", "panel": "sampling", "ends": SPEED_UPS}
     rows = marks(table, "speed_up", lanes(table, "draft", "domain"), **by)
     drafts, domains = table[["draft", "domain"]].nunique()
     high = 80 + drafts * (24 + 12 * domains)
