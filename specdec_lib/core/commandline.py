@@ -27,9 +27,10 @@ FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to wr
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one verb of `specdec`; a wrong command line raises ValueError.
+    """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError.
 
-    writes    the files that the verb writes in any case; None if it checks its places itself
+    writes    files that it always writes, checked before it starts; None leaves all checks of paths
+              to the subcommand
     """
 
     def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:
@@ -38,8 +39,8 @@ class Parser(argparse.ArgumentParser):
         self.writes = writes
 
     def parse_args(self, *arguments: object) -> argparse.Namespace:
-        """The options; raises ValueError for a count below 1, or a place to write to that cannot be
-        written to, or is read too. Missing folders are made.
+        """The options; raises ValueError for a count below 1, or an output path that cannot be
+        written to or is an input too. Missing folders are made.
         """
         given = super().parse_args(*arguments)
         _check_counts(given)

@@ -128,8 +128,8 @@ def check_writable(folder: Path) -> None:
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """A folder's card.  Raises ValueError naming the file unless it lists the `needed` ones, and
-    each listed file exists and has its SHA-256.
+    """The manifest `card.json` of a folder.  Raises ValueError naming the file unless it lists all
+    `needed` files, and each listed file exists and has its SHA-256.
     """
     path = folder / "card.json"
     if not path.is_file():

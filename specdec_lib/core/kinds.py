@@ -36,8 +36,8 @@ class Within(NamedTuple):
 
 
 def checked(public: Public) -> Public:
-    """The same function or class, which raises ValueError for a value of another kind than its
-    annotation names. Lists and arrays do for tuples; annotations that are strings are not checked.
+    """The same function or class, whose calls raise ValueError if an argument does not match its
+    annotation. Lists and arrays pass for tuples; annotations that are strings are not checked.
     """
     function = public.__init__ if isinstance(public, type) else public
     parameters = inspect.signature(function).parameters.values()

@@ -1,4 +1,6 @@
-"""Threads that share a memory take turns; processes that write to one folder refuse each other."""
+"""Locks: threads take turns at an object's state; a second process that would write to the same
+folder is refused.
+"""
 
 import contextlib
 import datetime
@@ -15,7 +17,9 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """A method that one thread at a time runs: of all objects with the same `model`, or itself."""
+    """The method under a lock: one thread at a time runs it, per `self.model` if there is one, else
+    per object.
+    """
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:

@@ -15,7 +15,7 @@ from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 @dataclass(frozen=True)
 class Usage:
-    """What a model has computed: forward passes, their rows (tokens run through it), seconds."""
+    """What a model has computed: forward passes, tokens run through them (rows), and seconds."""
 
     passes: int = 0
     rows: int = 0
@@ -39,8 +39,8 @@ class LanguageModel(Protocol):
     name             in records and figures; unique within one generation
     vocabulary       number of tokens; they are 0…vocabulary − 1
     max_positions    every token's absolute position must be below it
-    runtime          what computes its passes, such as "reference: …"; empty for a table
-    usage            what it has computed since it was made; None for a table
+    runtime          what computes its passes, such as "reference: …"; empty for an n-gram table
+    usage            what it has computed since it was made; None for an n-gram table
     """
 
     name: str
@@ -54,12 +54,12 @@ class LanguageModel(Protocol):
     def usage(self) -> Usage | None: ...
 
     def forget(self) -> None:
-        """Free what the model remembers of earlier contexts; no result changes."""
+        """Clear the KV cache and other state of earlier contexts; no result changes."""
         ...
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
         """Row i: the logits of the token after node i, given the context and the path to the node.
-        What a model remembers never changes a result.
+        A cache never changes a result.
 
         Raises ValueError if the tree is not rooted at the context's end, or a token or position is
         out of range.
@@ -80,7 +80,7 @@ class SourceReader(Protocol):
     """A language model with an encoder, which can read a context's source before any token."""
 
     def read_source(self, context: Context) -> None:
-        """Run the encoder on `context.source`, unless its result is known already."""
+        """Run the encoder on `context.source`, unless its output is cached."""
         ...
 
 
@@ -104,8 +104,8 @@ class TreeGrower(Protocol):
         match: MatchTable,
     ) -> TokenTree | None:
         """The tree of "ranked" siblings that a `TreeDraft` of these settings would grow from
-        `score`, up to rounding of scores; with a budget each width is the budget. None where the
-        model cannot.
+        `score`, up to rounding of scores; with a budget, the caller sets every width to it. None
+        for settings that the model does not support, for which `score` is used.
         """
         ...
 
@@ -113,7 +113,7 @@ class TreeGrower(Protocol):
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
         """Read a tree as `score` does; returns a function that gives the first `width` "ranked"
-        children of a node, up to rounding of factors; None where the model cannot.
+        children of a node, up to rounding of factors; None as of `grow`.
         """
         ...
 
@@ -135,7 +135,9 @@ class Draft(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """A draft that learns from every verified tree, whichever draft it stands in."""
+    """A draft that learns from every verified tree, whichever draft guessed it, also when it is
+    nested in another draft.
+    """
 
     def learn(
         self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]

@@ -1,5 +1,6 @@
 """Three more rules, to compare with `look_up` and `reject`. Like `reject` they keep the target's
-distribution, not its tokens for a seed; all but `draw_once` need the rows of drawn tokens.
+distribution, not its tokens for a seed. `traverse` and `k_seq` read `tree.rows`, and `k_seq` needs
+one for every guess.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,7 @@ def traverse(
     is normalised; with its mass m, kept becomes m ÷ (m + 1 − kept).
 
     Raises ValueError as `reject` does. Source: Weng et al. 2025, traversal verification; for a
-    chain Sun et al. 2024, block verification, which no rule that is exact there exceeds.
+    chain Sun et al. 2024, block verification, which is optimal among exact rules there.
     """
     check_rows(tree, target_logits)
     path = [_Open.of(ROOT, 1.0, tree, chance.sampler.probs(target_logits[ROOT]))]
@@ -105,8 +106,8 @@ class _Open:
 
 def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance) -> Verdict:
     """Test the children of each node in order, all against the target's whole distribution: each
-    is accepted with probability min(1, wanted ÷ (slack · offered)) at its token, where the slack
-    is the least one that leaves a distribution to draw from when all of them fail.
+    is accepted with probability min(1, wanted ÷ (ρ · offered)) at its token, where the slack ρ is
+    the least factor for which the residual distribution is nowhere negative.
 
     Raises ValueError as `reject` does, and for siblings that were not drawn independently from one
     distribution. Source: Sun et al. 2023 (SpecTr), Algorithm 2, K-SEQ.
@@ -135,7 +136,7 @@ def least_slack(
     wanted: Float[Tensor, " vocab"], offered: Float[Tensor, " vocab"], draws: int
 ) -> float:
     """The least slack ρ in 1…draws with 1 − (1 − β)^draws ≤ ρβ, where β = Σ min(wanted ÷ ρ,
-    offered) is the probability that one draw is accepted; found from above, by halving.
+    offered) is the probability that one draw is accepted; found by bisection, rounded up.
     """
     if draws < 2:
         return 1.0

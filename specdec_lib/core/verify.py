@@ -31,9 +31,10 @@ class Lenience:
     def accepted(
         self, tree: TokenTree, node: int, logits: Float[Tensor, " vocab"], chance: Chance
     ) -> int | None:
-        """The best-scored child of `node` within its lenience l > 1 (the first of a tie), or None.
+        """The best-scored child of `node` that its lenience l allows (the first of a tie), or None;
+        l = 1 allows none.
 
-        At temperature 0 that is offered ≤ l · the reviewer's unwarped probability; above it, a
+        At temperature 0 it allows offered ≤ l · the reviewer's unwarped probability; above it, a
         noisy log-probability at most log l below that of the reviewer's choice.
         """
         children = [child for child in tree.children(node) if self.factors[child] > 1]
@@ -64,10 +65,11 @@ def look_up(
     lenience: Lenience | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Accept guesses while each equals the token that the target itself chooses for this seed and
-    position, and add its next choice: the target's own output, whatever the drafts propose.
+    """Gumbel-coupled verification: follow the child that equals the target's own choice for this
+    seed and position until no child does, and add that choice: the target's own output, whatever
+    the drafts propose.
 
-    lenience    in a review: where the choice is not among the children, go on at one it allows
+    lenience    in a review: where no child is the choice, follow one that it allows
     trace       receives one `Choice` per node on the path
 
     Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
@@ -97,7 +99,8 @@ def reject(
 ) -> Verdict:
     """Go down from the root: at each node test the children in order, and follow the first that is
     accepted; where none is, end with a token drawn from what they left of the target's
-    distribution. The output has the target's distribution, if the rows of the tree are honest.
+    distribution. The output has the target's distribution if each of `tree.rows` is the exact
+    distribution that its token was drawn from.
 
     leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered)
     trace        receives one `Trial` per child tried, and the `FinalDraw`
@@ -107,9 +110,9 @@ def reject(
     wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
     for tokens that were not drawn (a point mass).
 
-    Raises ValueError unless there is one row of logits per node, and a row gives its own token a
-    probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in Miao et al. 2024 and
-    Chen et al. 2024 (Sequoia).
+    Raises ValueError unless `target_logits` has one row per node, and each of `tree.rows` gives its
+    node's token a positive probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in
+    Miao et al. 2024 and Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -149,7 +152,9 @@ def remaining(
 
 
 def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabulary: int) -> float:
-    """The probability that the draft gave to `token`: 1 if it was chosen without chance (None)."""
+    """The probability that the draft gave to `token`: 1 for a point mass (None).  Raises ValueError
+    if `offered` has another shape or gives the token none.
+    """
     if offered is None:
         return 1.0
     if offered.shape != (vocabulary,):

@@ -28,7 +28,8 @@ class AnswerMemory:
     """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
     of it start empty.
 
-    The answers to the last few prompts are still open: a context may go back by a few tokens.
+    The answers to the last `OPEN` prompts may still change: each `follow` replaces that of its
+    prompt, and archives the old one only if they differ before its last `WINDOW` tokens.
     """
 
     def __init__(self) -> None:
@@ -50,8 +51,9 @@ class AnswerMemory:
 
     @in_turn
     def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
-        """At most `length` tokens after the first place in an earlier answer where the longest
-        ending of this context stood; none where fewer than `least` tokens match.
+        """At most `length` tokens that followed the first occurrence, in answers to other prompts
+        or archived ones, of the longest suffix of this context found there; none if that suffix is
+        shorter than `least`.
         """
         own, text = (context.prompt, context.source), self._closed
         text += "".join(one + END for asked, one in self._open.items() if one and asked != own)
@@ -73,8 +75,8 @@ class EarlierAnswers:
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
 
-    It learns in every round of `decode`, so its guesses depend on what was decoded before, and no
-    output does: rounds are counted on one order of prompts.
+    It learns in every round of `decode`, so guesses and counts of rounds depend on the order of
+    prompts; under `look_up` the output does not, under `reject` its distribution does not.
     """
 
     length: Count = 8

@@ -32,6 +32,9 @@ class MaxGram:
     bigrams          per token its most likely continuation, −1 for none (`Katz.bigrams`), or None
     length           tokens in the chain, at most
     window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
+
+    Raises ValueError for such limits or a table that do not fit; `propose` does for a token that
+    the table does not know.
     """
 
     bigrams: np.ndarray | None = None
@@ -99,15 +102,15 @@ class MaxGram:
 
 
 def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
-    """Where in `region` the longest ending of `text` that stands there, of `least` to `window`
-    characters, ends for the first time; None if none of them does.
+    """The index just after the first occurrence in `region` of the longest suffix of `text` found
+    there, of at most `window` characters; None if it is shorter than `least`.
     """
     size = longest_ending(text, region, window)
     return region.index(text[-size:]) + size if size >= least else None
 
 
 def longest_ending(text: str, region: str, window: int | None = None) -> int:
-    """The length of the longest ending of `text`, of at most `window` characters, in `region`."""
+    """The length of the longest suffix of `text`, of at most `window` characters, in `region`."""
     most = min(len(text), len(region), window or len(text))
     size, step = 0, 1
     while step:  # an ending stands there only if every shorter one does

@@ -2,7 +2,7 @@
 gave on development prompts and how they fare in the text so far.
 
 A round of t expected tokens and c seconds is worth t − λ c, where λ is the price of time: the
-tokens per second that go on otherwise (`theory.choosing`).
+tokens per second of the whole policy (`theory.choosing`).
 """
 
 import functools
@@ -50,8 +50,8 @@ class Proposal:
 
 
 class Acceptance:
-    """What was accepted in this generation of what was expected, by the models that guessed; copies
-    and pickles of it start empty.
+    """Accepted and expected guesses of this generation, summed per set of models; copies and
+    pickles of it start empty.
     """
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class Acceptance:
 
     @in_turn
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
-        """Per models accepted ÷ expected guesses, held near 1 by `TRUST` and fading back to it;
-        nothing for a context that is not the last one extended by a round.
+        """Accepted ÷ expected guesses per set of models, shrunk towards 1 by `TRUST`, where past
+        rounds lose weight; empty unless this context extends that of the last proposal.
         """
         last, self._last = self._last, None
         if last is None or context.begun is not last.context.tokens:
@@ -104,7 +104,7 @@ class Planned:
 
     parts              the first of equals is taken; `NoDraft` among them may decline to guess
     tokens, seconds    expected in a round, per part and situation
-    price              tokens per second that a second is worth
+    price              λ, in tokens per second: how many tokens one second is worth
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
     this round's chance, so both rules stay exact; each call of `decode` begins without knowing of
@@ -138,8 +138,8 @@ class Planned:
     def best(
         self, here: int, accepted_share: Mapping[tuple[str, ...], float] = MappingProxyType({})
     ) -> int:
-        """The place of the part that is worth most in a situation, where guesses by some models
-        are accepted so many times as often as expected.
+        """The index of the part that is worth most in situation `here`; `accepted_share` has
+        accepted ÷ expected guesses per set of models, 1 where it has none.
         """
 
         def worth(part: int) -> float:

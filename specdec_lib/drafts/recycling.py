@@ -76,8 +76,8 @@ class TokenRecycling:
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; copies made by `dataclasses.replace` share it
 
-    It learns in every round of `decode`, so its trees depend on what was decoded before, and no
-    output does: rounds are counted on one order of prompts.
+    It learns in every round of `decode`, so trees and counts of rounds depend on the order of
+    prompts; under `look_up` the output does not, under `reject` its distribution does not.
     """
 
     budget: Count = 16

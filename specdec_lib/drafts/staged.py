@@ -1,4 +1,5 @@
-"""Staged drafts: a cheaper scout, which may be staged itself, feeds the passes of the draft model.
+"""Staged drafts: a cheaper draft (the scout), such as an n-gram model, speculates for the draft
+model, which then needs fewer passes. A scout may be staged itself.
 
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
@@ -24,11 +25,11 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many of the draft's passes; nodes that the
-    scout guessed too bear its source's name.
+    """The tree of `draft`, node for node, in at most as many of its passes. A node that the scout
+    guessed too has the scout's source.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
-    guided    number of unread nodes per pass, best-scored first, below which the scout guesses
+    guided    how many nodes without logits the scout extends per pass, best-scored first
     """
 
     draft: TreeDraft | ChainDraft

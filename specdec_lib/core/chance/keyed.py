@@ -28,11 +28,12 @@ Nesting = tuple[tuple[str, Slots], ...]
 @checked
 @dataclass(frozen=True)
 class Chance:
-    """A seed and a sampler, and every random decision that follows from them.
+    """The random numbers of a generation: a seed, a sampler, and every random decision, each a pure
+    function of its arguments.
 
     seed       any whole number, NumPy's included; two prompts need two seeds, or they share noise
-    nesting    path of (part, slots) names through nested drafts, outermost first, which separates
-               their coins and draws; empty for the outermost draft and the target
+    nesting    names and numbers of the nested drafts, outermost first; different nestings have
+               independent coins and draws; empty for the outermost draft and the target
     """
 
     seed: Integral
@@ -44,8 +45,9 @@ class Chance:
         object.__setattr__(self, "seed", int(self.seed))
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
-        """The token for `position`, one more than that of the token after which `logits` stand: at
-        temperature 0 the argmax, else a sample, the same for all models of this distribution.
+        """The token at `position`, which `logits` predict: at temperature 0 the argmax, else a
+        Gumbel-max sample whose noise depends on seed and position alone, so that models of one
+        distribution choose the same token.
         """
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
@@ -80,8 +82,8 @@ class Chance:
         return [highest - value for value in values]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Whether a test of this probability succeeds, for the child at `slots` in the tree whose
-        root is at position `committed`; the same arguments give the same answer.
+        """Whether a test of this probability succeeds, for the node that these child ranks lead to
+        in the tree whose root is at position `committed`; the same arguments give the same answer.
         """
         return self.uniform("coin", committed, slots) < probability
 
@@ -101,8 +103,8 @@ class Chance:
         """A Chance for a part of a composite draft: the same noise, but independent coins and
         draws.
 
-        part, slots    any name and numbers that no other call of this generation uses; a part that
-                       is asked in every round adds the root's position
+        part, slots    what tells this part from others of the same nesting; a draft that asks it at
+                       several roots in one round adds the root's position
         """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
@@ -115,7 +117,9 @@ class Chance:
         return _noise(self.noise_key(position), np.array(tokens, dtype=np.int64)).tolist()
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
+        """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit".  Raises
+        ValueError for any other.
+        """
         if use not in ("coin", "sibling", "emit"):
             raise ValueError(f'a number is behind a "coin", a "sibling" or to "emit", got {use!r}')
         key = _key("uniform", self.seed, use, self.nesting, int(committed), slots)

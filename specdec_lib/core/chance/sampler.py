@@ -1,5 +1,5 @@
-"""Temperature, top-k and top-p: how logits become the distribution that is sampled, on any device
-computed in NumPy on the CPU: PyTorch wakes threads for each call.
+"""Temperature, top-k and top-p turn logits into the distribution that is sampled. Logits of any
+device are processed in NumPy on the CPU, because PyTorch wakes threads for each call.
 """
 
 import math
@@ -36,6 +36,8 @@ class Sampler:
     temperature    0 is the point mass at the argmax (the lowest of a tie), whatever follows
     top_k          keep the k largest logits and ties with the last of them; None keeps all
     top_p          keep the smallest set of most likely tokens of at least this mass, in (0, 1]
+
+    Raises ValueError for a temperature that is neither 0 nor at least 1e-6, or wrong limits.
     """
 
     temperature: float = 0.0

@@ -25,12 +25,12 @@ NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context h
 class Round:
     """The record of one round.
 
-    tree       what was proposed, without rows
+    tree       the verified tree, without rows: what was proposed, cut to the room that was left
     path       the accepted nodes, from below the root down; none after a stop token
-    emitted    the accepted tokens and one more, fewer where a stop token or a limit cuts
+    emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
-    tried      depths whose guesses were tested: the accepted ones, and one where all failed
-    usage      per model
+    tried      number of depths with tested guesses: the accepted ones, and one where all failed
+    usage      of this round, by model name
     """
 
     tree: TokenTree
@@ -48,7 +48,7 @@ class Round:
 
     @property
     def accepted(self) -> int:
-        """The number of accepted guesses, a stop token among them, and none after it."""
+        """The number of accepted guesses, up to and including a stop token."""
         return len(self.path)
 
     @property
@@ -94,7 +94,7 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`), in at most as many target passes as tokens.
+    distribution (`reject`), after the prompt in at most one target pass per new token.
 
     Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
     is done. Models first forget what they read before, so that counts do not depend on it.

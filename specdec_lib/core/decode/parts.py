@@ -54,7 +54,7 @@ def refuse_learners(where: str, *drafts: Draft) -> None:
 
 
 def vocabularies_in(*parts: object) -> list[tuple[str, int]]:
-    """Name (or type) and number of tokens of each part that does not fit any vocabulary."""
+    """The name (or type) and vocabulary size of each part that has a fixed vocabulary size."""
     return [
         (part.name if isinstance(part, LanguageModel) else type(part).__name__, part.vocabulary)
         for part in parts_of(*parts)

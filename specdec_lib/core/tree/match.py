@@ -11,8 +11,8 @@ from specdec_lib.core.kinds import checked
 @checked
 @dataclass(frozen=True)
 class MatchTable:
-    """The probability that a child of a rank, and optionally gap, is accepted if its parent is,
-    whatever its siblings do.
+    """Acceptance rates: P(child accepted | parent accepted) by the child's rank and optionally its
+    gap (see below), not given that earlier siblings were rejected.
 
     rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
     name     shown in records and figures
@@ -21,6 +21,7 @@ class MatchTable:
 
     A gap on an edge belongs to the bin above it. The gap of a later sibling is how far its noisy
     log-probability lies below the first's; that of the first is how far the second lies below it.
+    Raises ValueError for rates that rise or are no probabilities, or bins that do not fit edges.
     """
 
     rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)

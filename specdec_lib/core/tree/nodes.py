@@ -20,11 +20,14 @@ class TokenTree:
     root_position    absolute position of the root: len(context) − 1
     tokens           one per node
     parents          the number of each node's parent, which precedes it, and −1 for the root;
-                     siblings stand in the order in which they were drawn
+                     siblings stand in the order proposed: the best first, or as drawn
     sources          which drafter guessed it, "context" for the root
-    scores           estimates that the whole path is accepted: 1 at the root, never rising
+    scores           estimated probability that the path down to the node is accepted: 1 at the
+                     root, never above the parent's
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
+
+    Raises ValueError unless there is one of each per node, and a parent before each child.
     """
 
     root_position: int
@@ -136,7 +139,7 @@ class TokenTree:
         return depths_of(self.parents)
 
     def children(self, node: int) -> tuple[int, ...]:
-        """The children of a node, in the order in which they were drawn."""
+        """The children of a node, in the order proposed."""
         return self._children[node]
 
     def child(self, node: int, token: int) -> int | None:
@@ -160,7 +163,7 @@ class TokenTree:
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
-        """The child rank at each step from the root to `node`."""
+        """The child ranks that lead from the root to `node`."""
         return tuple(self._children[self.parents[at]].index(at) for at in self.path(node))
 
     def ancestry(self) -> Bool[Tensor, "nodes nodes"]:

@@ -29,6 +29,8 @@ class Shape:
 
     parents    the number of each node's parent, root first with −1; a parent precedes its children,
                siblings stand in the order of their ranks
+
+    Raises ValueError unless each parent precedes its children.
     """
 
     parents: tuple[int, ...]

@@ -2,7 +2,8 @@
 target's own rule keeps the output exact, under `reject` because the row handed up is the
 distribution that the review really gives the token (the paper hands up the reviewer's own).
 
-Source: Leviathan et al. 2023, appendix; Chen et al. 2024 (cascade speculative drafting), 3.1.
+Source: Chen et al. 2024 (cascade speculative drafting), 3.1, with l ≥ 1; Leviathan et al. 2023,
+appendix, has its reciprocal.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ drafter r − 1 reviews; column c belongs to drafter c, strongest first. If row 
 drafter c reviews nothing and generates token by token. The paper counts along a row what is there
 so far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14
 of the second are (5, 19) and (5, 14).
-Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, where a tail of 10
-copied tokens is always understood.
+Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, which leaves out
+the last column, always 10 tokens of Max-Gram.
 """
 
 from collections.abc import Sequence
@@ -40,17 +40,18 @@ def from_matrix(
     width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The cascade that a K matrix describes, as a nesting of drafts. An entry says how far the path
-    is to grow: where a review hands up more, the next drafters add less.
+    """The cascade that a K matrix describes, as a nesting of drafts. Entries are lengths of the
+    path: where one drafter overshoots, the next ones add fewer tokens.
 
     drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
                   its length from the matrix, any other keeps its own
     convention    "increments" or "cumulative", see the module
     lenience, exempt_max_gram, siblings, match    of every review
-    width         of the outermost reviews: the combs that the target verifies
+    width         children per node in what the target verifies, see `Reviewed`
 
     Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
-    its first row is 0, a drafter that is not the last is no model, or a comb has no review.
+    its first row is all zeros, a drafter that is not the last is no model, or a width above 1 has
+    no review.
     """
     check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")

@@ -30,12 +30,12 @@ VIA = " via "
 @checked
 @dataclass(frozen=True)
 class Reviewed:
-    """A draft whose guesses a model reviews in one pass: those it keeps, named "<their drafter> via
-    <reviewer>", and one more token of the reviewer's own, are handed up.
+    """A draft whose guesses a model (the reviewer) verifies in one pass. It proposes the accepted
+    tokens, whose source is "<drafter> via <reviewer>", and one more token of the reviewer's own.
 
     lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
-    exempt_max_gram    no lenience towards copies that no model has reviewed yet
+    exempt_max_gram    Max-Gram's copies that no model has reviewed yet get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
@@ -171,8 +171,8 @@ class Relay:
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError unless these parts have one vocabulary and no model is called like
-    Max-Gram's guesses, by which a review knows them.
+    """Raise ValueError unless these parts have one vocabulary and no model is named "prompt",
+    "generation" or "bigram": by these sources a review recognises Max-Gram's guesses.
     """
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:

@@ -47,8 +47,9 @@ class TreeDraft:
                 score is the product of probabilities
 
     A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
-    edges; else the shape is the same everywhere. Source: Spector and Ré 2023, section 3.1;
-    best-first as in Wang et al. 2024 (OPT-Tree).
+    edges; else the shape is the same everywhere. Raises ValueError unless one of widths, shape and
+    budget is given. Source: Spector and Ré 2023, section 3.1; best-first as in Wang et al. 2024
+    (OPT-Tree).
     """
 
     model: LanguageModel

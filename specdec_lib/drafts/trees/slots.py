@@ -15,7 +15,9 @@ SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its nu
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """How many children each node of a fixed shape gets, by level and ranks; not to be changed."""
+    """The number of children of each node of a fixed shape, by level and child ranks; it is cached,
+    so do not change it.
+    """
     places: list[Slots] = [()]
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))
@@ -67,8 +69,8 @@ class Child(NamedTuple):
 
 
 ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
-"""A function that gives each of some nodes up to so many children; a node that it leaves out is not
-known yet and stays a leaf.
+"""A function from a tree and {node: width} to {node: at most so many children}; a node that it
+leaves out stays a leaf.
 """
 
 
@@ -79,7 +81,9 @@ def add_children(
     floor: float = 0.0,
     above: float = -1.0,
 ) -> TokenTree:
-    """The tree with those children at its end that score at least `floor` and more than `above`."""
+    """The tree with these children appended, but those that score below `floor`, or not above
+    `above`.
+    """
     found, scores = [], []
     for node, its in children.items():
         for child in its:
