@@ -53,7 +53,7 @@ def test_a_plan_is_made_on_one_split_judged_on_the_other_and_kept(ladder, tmp_pa
     assert {*plan.forecasts.method} == {"autoregressive", *OURS, PLANNED}
     assert plan.forecasts.ms_per_token.is_monotonic_increasing and len(told) == 2
     guessing = plan.forecasts[plan.forecasts.method != "autoregressive"]
-    assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2]]
+    assert [*plan.held_out.method] == ["autoregressive", *guessing.method[:2], planning.FREE[0]]
     assert (plan.held_out.prompts == 4).all() and plan.held_out.ratio[0] == 1
     assert plan.margin.tokens >= 1 and {*plan.policy} == {*SITUATIONS}
     # first, rest and policy, on two texts each
@@ -108,7 +108,8 @@ def test_the_command_advises_and_writes_a_setting(ladder, tmp_path, monkeypatch,
     line = ["--limit", "2", "--settings", "1", "--max-new-tokens", "4", "--json", str(place)]
     planning.main(line)
     said = capsys.readouterr().out
-    assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said and "Runner-up: " in said
+    assert f"\n{planning.ADVICE[pays]}: on 2 held-out prompts " in said
+    assert "\nRunner-up: " in said and "\nWithout a draft model: copies and recycled" in said
     setting = import_setting(place.read_text(), ladder)
     assert isinstance(setting.draft, NoDraft) == (pays != "yes")
     made = decode(ladder.target, setting.draft, (5, 7), Chance(0), max_new_tokens=5)

@@ -20,6 +20,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
+from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
@@ -39,6 +40,7 @@ from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prom
 PLACE = DATA / "measured" / "learning.csv"
 SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
 TOKENS = 128  # new ones per prompt, at most
+RECYCLED, HALF = {"budget": 6, "depth": 4, "floor": 0.02}, {"budget": 3}
 COLUMNS = "sampling domain prompt draft tokens rounds seconds repetition load".split()
 
 
@@ -49,7 +51,7 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
     copies, earlier = MaxGram(None, 8, least=2), EarlierAnswers(8, least=3)
     match = ladder.match("draft", sampler)
     tree = TreeDraft(ladder.draft, budget=6, depth=4, floor=0.05, match=match)
-    options = {"budget": 6, "depth": 4, "floor": 0.02, "match": match}
+    options = RECYCLED | {"match": match}
     return {
         AUTOREGRESSIVE: NoDraft(),
         "Max-Gram": copies,
@@ -57,15 +59,17 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
         "earlier answers": earlier,
         "Max-Gram, else earlier answers": FirstDraft((copies, EarlierAnswers(8, least=3))),
         "Max-Gram, else recycled": FirstDraft((copies, TokenRecycling(**options))),
-        "Max-Gram beside recycled": MergedDraft((MaxGram(None, 4, least=2), _half(options))),
+        "Max-Gram beside recycled": without_network(match),
         "draft model's tree": tree,
         "Max-Gram, else the tree": FirstDraft((copies, tree), 2),
-        "tree beside recycled": MergedDraft((tree, _half(options))),
+        "tree beside recycled": MergedDraft((tree, TokenRecycling(**options | HALF))),
     }
 
 
-def _half(options: dict) -> TokenRecycling:
-    return TokenRecycling(**options | {"budget": 3})
+def without_network(match: MatchTable = MatchTable()) -> MergedDraft:
+    """Copies beside recycled tokens: the fastest of these drafts that need no draft model."""
+    recycled = TokenRecycling(**RECYCLED | HALF, match=match)
+    return MergedDraft((MaxGram(None, 4, least=2), recycled))
 
 
 def time_learning(

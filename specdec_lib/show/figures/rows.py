@@ -167,7 +167,7 @@ def versus(table: pd.DataFrame) -> go.Figure:
     table    as `make bench` writes it, of one edition
     """
     ends = "ratio_low ratio ratio_high"
-    check(table, "", f"method baseline temperature top_k domain runtime {ends}")
+    check(table, "", f"method baseline temperature top_k domain runtime baseline_runtime {ends}")
     named = _named(table[(table["domain"] == "all") & ~table["method"].str.startswith("hf_")])
     by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}
     place = lanes(named, "name", "baseline", 0.8)
@@ -186,12 +186,16 @@ def versus(table: pd.DataFrame) -> go.Figure:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Methods, baselines and samplers in words; a method in several runtimes says which."""
+    """Methods, baselines and samplers in words; a method in several runtimes says which, a baseline
+    of Hugging Face in which number format it was fastest.
+    """
     several = table.groupby("method")["runtime"].transform("nunique") > 1
     called = table["method"].replace(NAMES)
     sampling = list(map(sampling_of, table["temperature"], table["top_k"].replace(0, math.nan)))
     name = called.where(~several, called + ", " + table["runtime"])
-    return table.assign(name=name, sampling=sampling, baseline=table["baseline"].replace(NAMES))
+    dtype = ", " + table["baseline_runtime"].str.extract("^Hugging Face (.+)", expand=False)
+    baseline = table["baseline"].replace(NAMES) + dtype.fillna("")
+    return table.assign(name=name, sampling=sampling, baseline=baseline)
 
 
 def swi_by_drafters(table: pd.DataFrame) -> go.Figure:

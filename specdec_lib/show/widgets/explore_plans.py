@@ -38,7 +38,7 @@ class Source(NamedTuple):
     passes: PassTable
 
 
-class Prices(NamedTuple):
+class _Prices(NamedTuple):
     """Seconds of passes of "target" and "draft", and outside them of a tree's round and a plain."""
 
     tables: Mapping[str, PassTable]
@@ -71,7 +71,7 @@ def plan_explorer(
         left = (1 - first) * others / sum(rest)
         rates = monotone([[first, *(left * rate for rate in rest)]])
         tables = {"target": _with_rows(target, rows), "draft": passes.faster(measured / cost)}
-        return _draw(rates, Prices(tables, _times(tree, host), _times(plain, host)))
+        return _draw(rates, _Prices(tables, _times(tree, host), _times(plain, host)))
 
     return Panel(make_knobs(_knobs(starts)), draw, presets=starts, heights=HEIGHTS)
 
@@ -116,7 +116,7 @@ def _times(overhead: Overhead, factor: float) -> Overhead:
     return Overhead(factor * overhead.round, factor * overhead.guess, factor * overhead.draft_pass)
 
 
-def _draw(rates: Rates, prices: Prices) -> Shown:
+def _draw(rates: Rates, prices: _Prices) -> Shown:
     options = {"depths": DEPTHS, "overhead": prices.tree, "plain": prices.plain, "context": CONTEXT}
     trees, chains = (
         pd.DataFrame(tree_gains(rates, prices.tables, **limits, **options))
@@ -142,7 +142,7 @@ def _guesses(count: float) -> str:
     return "1 guess" if count == 1 else f"{count:.0f} guesses"
 
 
-def _words(rates: Rates, prices: Prices, shape: Shape, best: Gain, chain: Gain) -> str:
+def _words(rates: Rates, prices: _Prices, shape: Shape, best: Gain, chain: Gain) -> str:
     """The verdict, the best chain beside it and what the gain hangs on, as HTML."""
     work, plain = tree_work(shape, rates, context=CONTEXT), plain_work(context=CONTEXT)
     taken = {"speculating": (work, prices.tree), "plain": (plain, prices.plain)}

@@ -2,9 +2,9 @@
 says whether speculation pays at all, and writes the setting as JSON.
 
 Passes are timed, every method is counted along what the target writes on development prompts, and
-the setting with the best forecast, and the best of another method, race plain decoding on held-out
-prompts, on which nothing was chosen. Without --target and --draft it takes the embedded models. Run
-it where nothing else runs.
+the setting with the best forecast, the best of another method, and a draft that needs no draft
+model race plain decoding on held-out prompts, on which nothing was chosen. Without --target and
+--draft it takes the embedded models. Run it where nothing else runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,6 +34,7 @@ from specdec_lib.measure.planning import (
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_prompts
+from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.lineup import Say
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
@@ -46,6 +47,7 @@ from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_ladder, load_prompts
 
 BESIDE = 2  # settings that are held against plain decoding
+FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 ADVICE = {
     "yes": "Speculate",
     "no": "Do not speculate",
@@ -73,7 +75,7 @@ class Plan:
     forecasts    `measure.planning.forecasts` of every setting on development prompts
     policy       per situation (`drafts.planned.situation`) the setting that is worth most
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
-                 best forecast, the third the best of another method
+                 best forecast, the third the best of another method; the last is FREE
     margin       what the forecast gain of the second hangs on
     """
 
@@ -130,13 +132,13 @@ def make_plan(
 
 
 def _to_race(table: pd.DataFrame, tried: Mapping[Named, Draft]) -> tuple[Named, dict[Named, Draft]]:
-    """The setting with the best forecast but for plain decoding, and with plain decoding and the
-    best of another method the drafts that race.
+    """The setting with the best forecast but for plain decoding, and with plain decoding, the best
+    of another method and FREE the drafts that race.
     """
     guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
     names = [(one.method, one.setting) for one in guessing.itertuples()]
     plain = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
-    return names[0], {name: tried[name] for name in (plain, *names)}
+    return names[0], {name: tried[name] for name in (plain, *names)} | {FREE: without_network()}
 
 
 def _race(
@@ -212,7 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def told_plan(plan: Plan) -> str:
     """The plan in words: the verdict, the runner-up, and what the verdict hangs on."""
-    _, best, *others = plan.held_out.itertuples(index=False)
+    _, best, *others, free = plan.held_out.itertuples(index=False)
     foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
     hangs = plan.margin
     lines = [
@@ -221,6 +223,7 @@ def told_plan(plan: Plan) -> str:
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
     ]
     lines += [f"Runner-up: {_told(one)}." for one in others]
+    lines.append(f"Without a draft model: {_told(free)}.")
     lines.append(
         f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
         f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
