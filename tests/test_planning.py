@@ -146,7 +146,7 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     )
     found = regret.summarise_regret(table).set_index("choice")
     assert found.setting["the plan"] == "chain: steady" and (found.settings == 3).all()
-    assert found.setting["best in hindsight"] == "tree: lucky in the first"
+    assert found.setting[regret.BEST] == "tree: lucky in the first"
     # best of the first half is the tree, of the second the chain
     assert found.regret["the plan"] == pytest.approx((6.0 / 7.0 + 6.4 / 6.4) / 2 - 1)
     assert found.regret["planned draft"] == pytest.approx((6.0 / 7.0 + 6.6 / 6.4) / 2 - 1)

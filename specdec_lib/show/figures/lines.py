@@ -38,7 +38,7 @@ def position(table: pd.DataFrame) -> go.Figure:
     last = int(rows["x"].max())
     ticks = [1, *range(5, last + 1, 5)] if last > 12 else list(range(1, last + 1))
     chart.axis("x", tickvals=ticks, range=[0.5, last + 0.5], showline=True)
-    chart.axis("y", range=[0, 1.02])
+    chart.show_rates(rows)
     return chart.titled("How much of a long draft is accepted, by drafter")
 
 
@@ -54,7 +54,8 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
     place = lanes(table, "k00", "domain", 0.44, names_of(table.sort_index()["domain"]))
     ours = marks(table, place, "value", series="domain", panel="panel", ends="low value high")
     x, y = "K00, tokens wanted of the first drafter", "÷ that at K00 = 1 (dotted)"
-    chart = Chart(names_of(table.sort_index()["panel"]), wide=380, high=330, x=x, y=y)
+    panels = names_of(table.sort_index()["panel"])
+    chart = Chart(panels, wide=380, high=330, x=x, y=y, shared_y=False, gap=0.07)
     add_dots(chart, ours.sort_index(), joined=2)
     theirs = table.assign(x=lanes(table, "k00")).dropna(subset=["paper_relative"])
     if len(theirs):
@@ -68,18 +69,21 @@ def sensitivity(table: pd.DataFrame) -> go.Figure:
 def lenience(table: pd.DataFrame) -> go.Figure:
     """What lenience changes: a panel per metric, a line per domain.
 
-    table    `domain`, `lenience`, `metric` (such as "SWI, counted"), `value`, `low`, `high`
+    table    `domain`, `lenience`, `metric` (such as "SWI, counted"), `value`, `low`, `high`, and
+             `tail`, copied tokens in a draft at most (beside the mark; NaN: not shown)
     """
-    check(table, "domain lenience metric", "low value high")
+    check(table, "domain lenience metric", "low value high tail")
     table = table.assign(named=table["lenience"].map("{:g}".format)).sort_values("lenience")
     place = lanes(table, "named", "domain", 0.3, names_of(table.sort_index()["domain"]))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
     rows = marks(table, place, "value", **by).sort_index()
-    chart = Chart(rows["panel"], wide=370, x="lenience (1: none)", shared_y=False, gap=0.07)
+    rows["text"] = rows["tail"].map(lambda tail: "" if math.isnan(tail) else f"{tail:g}")
+    x, y = "lenience (1: none)", "÷ plain decoding's (dotted)"
+    chart = Chart(rows["panel"], wide=370, x=x, y=y, shared_y=False, gap=0.07)
     add_dots(chart, rows, joined=2)
     chart.name_places("x", table["named"])
-    headline = "Lenience, each with its own K tuned on SWI; SWI and speed are ÷ plain decoding's"
-    return chart.titled(headline)
+    headline = "Lenience, each with its own K tuned on SWI; beside a mark, the tail: copies at most"
+    return chart.titled(headline, plain="y")
 
 
 def budget_curves(table: pd.DataFrame) -> go.Figure:
@@ -204,7 +208,7 @@ def pass_at(measured: pd.DataFrame, line: pd.DataFrame, *, rows: int, title: str
     return chart.titled(title)
 
 
-def relative_performance(table: pd.DataFrame) -> go.Figure:
+def relative_performance(table: pd.DataFrame, *, title: str) -> go.Figure:
     """Each prompt's relative performance per method, a panel per sampling and way of finding it;
     prompts are sorted by that of "staged", or else of the last method.
 
@@ -221,7 +225,7 @@ def relative_performance(table: pd.DataFrame) -> go.Figure:
     add_dots(chart, rows, looks(table["method"]), joined=1.2, size=8 if most <= 40 else 5)
     chart.axis("x", range=[0.5 - 0.02 * most, 0.5 + 1.02 * most])
     chart.axis("y", rangemode="tozero")
-    return chart.titled("Each prompt against plain decoding of the same prompt", plain="y")
+    return chart.titled(title, plain="y")
 
 
 def _rank(rows: pd.DataFrame, sampling: str) -> pd.DataFrame:

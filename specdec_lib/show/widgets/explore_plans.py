@@ -7,6 +7,7 @@ import pandas as pd
 
 from specdec_lib.core.tree import Shape
 from specdec_lib.show import figures
+from specdec_lib.show.widgets.explore_trees import distinct_budgets
 from specdec_lib.show.widgets.knobs import Knob, make_knobs, slider
 from specdec_lib.show.widgets.panel import Panel, Shown, bullets
 from specdec_lib.theory import (
@@ -129,7 +130,7 @@ def _draw(rates: Rates, prices: _Prices) -> Shown:
     shape = best_tree(rates, int(best.budget), int(best.depth))
     name = "the best tree" if best.speed_up > 1 else "the best tree, which does not pay"
     picture = figures.shapes(figures.slots({name: shape}, rates), title=_named(shape))
-    lines = figures.budget_speed_ups(trees.drop(columns="width"))
+    lines = figures.budget_speed_ups(distinct_budgets(trees))
     return Shown((picture, lines), _words(rates, prices, shape, best, chain))
 
 

@@ -161,6 +161,11 @@ def best_shape(rates: Rates, *, budget: int, depth: int, width: int) -> go.Figur
     return figures.shapes(figures.slots({"best static": tree}, allowed), title=title)
 
 
+def distinct_budgets(gains: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `theory.tree_gains` of one width, up to the budget that a depth can spend."""
+    return gains.drop(columns="width").drop_duplicates(["depth", "speed_up"])
+
+
 def faster_draft(
     gains: Callable[[Mapping[str, PassTable], Overhead, Overhead], Sequence[Gain]],
     tables: Mapping[str, PassTable],
@@ -179,7 +184,7 @@ def faster_draft(
     hosts = [
         Overhead(one.round / host, one.guess / host, one.draft_pass / host) for one in overheads
     ]
-    found = pd.DataFrame(gains(faster, *hosts)).drop(columns="width")
+    found = distinct_budgets(pd.DataFrame(gains(faster, *hosts)))
     best = f"{max(found.speed_up):.2f} times plain decoding"
     title = {"text": f"Predicted: draft {draft:g} × as fast, host {host:g} ×: {best}"}
     return figures.budget_speed_ups(found).update_layout(title=title)
