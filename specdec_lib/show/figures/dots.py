@@ -162,9 +162,10 @@ def speed_sweep(table: pd.DataFrame) -> go.Figure:
 
 def _swept(table: pd.DataFrame, sweep: str) -> str:
     """A panel's name: what is swept, and the one domain or temperature that the rest stands at."""
-    own, other = table[table["sweep"] == sweep], {"temperature": "domain", "domain": "sampling"}
-    fixed = own[other[sweep]].map(str).unique() if other[sweep] in own else []
-    return f"by {sweep}" + (f" ({fixed[0]})" if len(fixed) == 1 else "")
+    other = {"temperature": ("domain", "{}"), "domain": ("temperature", "T = {:g}")}
+    (column, said), own = other[sweep], table[table["sweep"] == sweep]
+    fixed = own[column].unique() if column in own else []
+    return f"by {sweep}" + (f" ({said.format(fixed[0])})" if len(fixed) == 1 else "")
 
 
 def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
@@ -226,7 +227,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     ends = 0.9 * float(values.min().min()), 1.1 * float(values.max().max())
     x, y = "printed in the paper (× the other method)", "found here (× the other method)"
     chart, styles = Chart(rows["panel"], wide=430, high=440, x=x, y=y), looks(rows["series"])
-    add_diagonal(chart, ends, name="as printed")
+    add_diagonal(chart, ends, name="as printed; below it, smaller here")
     for name, own in rows.groupby("series", sort=False):
         add_dots(chart, own, {name: styles[name]}, by=SAID[own["by"].iloc[0]])
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
@@ -237,5 +238,5 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     found = some["verdict"].value_counts()
     said = "; ".join(f"{found[one]} {one}" for one in VERDICTS if one in found)
     formulas = (some["by"] == "predicted").sum()
-    headline = f"{len(some)} printed speed-ups, {formulas} of them formulas: {said}; below: smaller"
+    headline = f"{len(some)} printed speed-ups, {formulas} of them formulas: {said}"
     return chart.titled(headline, plain="y")
