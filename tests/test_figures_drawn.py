@@ -182,3 +182,10 @@ def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():
 def test_a_step_of_a_draft_that_tells_no_numbers_is_drawn_by_its_scores():
     row = {"text": "a", "after": "b", "score": 0.75}  # explorers draw the other kinds
     assert list(figures.step(pd.DataFrame([row]), title="<chosen>").data[0].x) == [0.75]
+
+
+def test_speed_ups_without_intervals_are_drawn_beside_one():
+    table = stored("04_free").query("speed_up > 1")
+    bare = table.assign(speed_up_low=float("nan"), speed_up_high=float("nan"), prompts=2)
+    low, high = figures.free_drafts(bare).layout.xaxis.range
+    assert low < 1 and high > table.speed_up.max()

@@ -74,7 +74,9 @@ def test_where_nothing_pays_the_verdict_is_not_to_speculate(drawn, panel, turn, 
     assert "Do not speculate" in panel.words.value and said in panel.words.value
 
 
-@pytest.mark.parametrize("sources", [{}, {"draft": Source([0.5], DRAFT)}])
+@pytest.mark.parametrize(
+    "sources", [{}, {"draft": Source([0.5], DRAFT)}, {"draft": Source([0.5, 0.0], DRAFT)}]
+)
 def test_a_plan_without_a_second_rank_is_refused(sources):
     with pytest.raises(ValueError, match="two ranks or more"):
         plan_explorer(sources, TARGET, TREE, PLAIN)

@@ -120,7 +120,8 @@ def _horizontal(clock: pd.DataFrame, domain: str, vicuna: str) -> Iterator[Claim
     for item, claim, variant, value, more in rows:
         reason = f"{vicuna}. By SWI, of the same rounds, {swi[variant]:.2f}.{more}"
         given = value, Finding.of(found.loc[variant]), 1, reason
-        unit = f"tokens per second ÷ those of {'K00 = 1' if item == 'Table 4' else 'the full one'}"
+        whole = "K00 = 1" if item == "Table 4" else "the full cascade"
+        unit = f"tokens per second ÷ those of {whole}"
         yield _claim(item, claim, unit, "clock", *given, domain=domain)
 
 

@@ -91,6 +91,12 @@ class Chart:
         """An axis from 0 to `room` times the marks' greatest upper end, or `least`."""
         self.axis(axis, range=[0, room * (max(least, float(ends_of(rows, axis).max())) or 1.0)])
 
+    def hold_one(self, axis: str, rows: pd.DataFrame) -> None:
+        """An axis that holds 1 and the marks with their intervals, where they have some."""
+        values = rows[[axis, "low", "high"]].astype(float)
+        least, most = min(1.0, values.min().min()), max(1.0, values.max().max())
+        self.axis(axis, range=[0.9 * least, 1.05 * most])
+
     def show_rates(self, rows: pd.DataFrame) -> None:
         """A y axis from 0 to 1, or less far where no interval comes near."""
         self.axis("y", range=[0, min(1.08, 1.15 * float(ends_of(rows, "y").max()) or 1.08)])

@@ -108,17 +108,15 @@ def plans(table: pd.DataFrame) -> go.Figure:
     x = "speed-up over plain decoding, counted and priced"
     chart = Chart(rows["panel"], wide=330, high=high, x=x, columns=3)
     add_dots(chart, rows, lying=True)
-    chart.axis(
-        "x", range=[0.9 * min(1, float(rows["low"].min())), 1.05 * float(rows["high"].max())]
-    )
+    chart.hold_one("x", rows)
     chart.name_places("y", rows["domain"])
     headline = "What a plan reaches on prompts it has not seen, beside the best fixed setting"
     return chart.titled(headline, plain="x")
 
 
 def free_drafts(table: pd.DataFrame) -> go.Figure:
-    """Speed-up over plain decoding of drafts that cost next to nothing: a row per draft, in it a
-    lane per domain; a panel per sampling.
+    """Speed-up over plain decoding of drafts without a network, beside a draft model's tree: a row
+    per draft, in it a lane per domain; a panel per sampling.
 
     table    `draft`, `domain`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
     """
@@ -129,9 +127,7 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
     high = 80 + drafts * (24 + 12 * domains)
     chart = Chart(rows["panel"], wide=380, high=high, x="measured speed-up over plain decoding")
     add_dots(chart, rows, lying=True)
-    chart.axis(
-        "x", range=[0.9 * min(1, float(rows["low"].min())), 1.05 * float(rows["high"].max())]
-    )
+    chart.hold_one("x", rows)
     chart.name_places("y", rows["draft"], longest=40)
     return chart.titled("What copied, recycled and remembered tokens bring by the clock", plain="x")
 

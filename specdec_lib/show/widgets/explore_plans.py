@@ -59,11 +59,11 @@ def plan_explorer(
     tree       seconds outside the models of a round with a tree, `plain` of one of plain decoding
 
     The knobs are first, others, cost, rows and host.  Raises ValueError if there is no source, or
-    one of fewer than two ranks.
+    one whose guesses beyond the likeliest are never accepted.
     """
-    if not sources or min(len(one.rates) for one in sources.values()) < 2:
+    if not (sources and min(sum(one.rates[1:]) for one in sources.values()) > 0):
         got = {name: list(one.rates) for name, one in sources.items()}
-        raise ValueError(f"a plan needs sources with rates of two ranks or more, got {got}")
+        raise ValueError(f"a plan needs sources with rates above 0 of two ranks or more, got {got}")
     starts = {name: _start(one, target) for name, one in sources.items()}
     (_, *rest), passes = next(iter(sources.values()))
     measured = next(iter(starts.values()))["cost"]
@@ -82,7 +82,8 @@ def _start(source: Source, target: PassTable) -> dict[str, float]:
     likeliest, *rest = source.rates
     cost = source.passes.at(1, CONTEXT) / target.at(1, CONTEXT)
     others = sum(rest) / (1 - likeliest) if likeliest < 1 else 0.0
-    return {"first": round(likeliest, 2), "others": round(others, 2), "cost": round(cost, 3)}
+    cost = max(min(COSTS), round(cost, 3))  # no pass is free
+    return {"first": round(likeliest, 2), "others": round(others, 2), "cost": cost}
 
 
 def _knobs(starts: Mapping[str, Mapping[str, float]]) -> dict[str, Knob]:
