@@ -22,7 +22,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder, write_whole
 from specdec_lib.measure.cascades.tables import SAMPLERS, check_replays, domain_tables, price_lists
-from specdec_lib.measure.latency import prices, time_passes
+from specdec_lib.measure.latency import machine_name, prices, time_passes
 from specdec_lib.measure.replay import Recording, record
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import DOMAINS, SPLITS, load_ladder, load_prompts
@@ -51,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = cache_folder() / "cascade" / hashlib.sha256(asked.encode()).hexdigest()[:12]
     found = {name: [] for name in TABLES}
     passes = partial(time_passes, ladder.models, repeats=51)
-    found["prices"] = [*keep(kept / "prices.json", lambda: {"prices": prices(passes())}).values()]
+
+    def timed() -> dict[str, pd.DataFrame]:
+        return {"prices": prices(passes()).assign(machine=machine_name())}
+
+    found["prices"] = [*keep(kept / "prices.json", timed).values()]
     lists = price_lists(ladder, found["prices"][0])
     for sampling, domain in tqdm(list(product(SAMPLERS, DOMAINS)), desc="domains"):
 
@@ -59,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sets = zip(SPLITS, given.limit, strict=True)
             development, held_out = (recorded(domain, *one, SAMPLERS[sampling]) for one in sets)
             # the paper's own lists are for its greedy runs
-            charged = lists if sampling == "greedy" else {"measured": lists["measured"]}
-            return domain_tables(held_out, development, charged)
+            allowed = lists if sampling == "greedy" else {"measured": lists["measured"]}
+            return domain_tables(held_out, development, allowed)
 
         for name, table in keep(kept / f"{sampling}-{domain}.json", measured).items():
             named = table.assign(domain=domain, sampling=sampling)

@@ -39,7 +39,7 @@ class Ranges:
     """What to measure over.
 
     rows, contexts    of the curves, and `repeats` passes per place
-    temperatures      of the sweeps
+    temperatures      of the first domain's sweep; the other domains are swept at the first one
     domains           of the sweeps; all else is on prompts of the first
     prompts           of each split, for the speeds; half of them for the sweeps, a quarter for the
                       ledger
@@ -112,10 +112,13 @@ def time_speeds(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -
 
 
 def time_sweeps(ladders: Mapping[str, Ladder], ranges: Ranges, progress: bool) -> pd.DataFrame:
-    """Speed-ups of `few` by temperature and domain, on held-out prompts, in the last runtime."""
+    """Speed-ups of `few` on held-out prompts of the first domain at every temperature, and of every
+    other domain at the first one, in the last runtime.
+    """
     runtime, ladder = list(ladders.items())[-1]
-    found = []
-    for domain, temperature in product(ranges.domains, ranges.temperatures):
+    found, (first, *others) = [], ranges.domains
+    places = [(first, temperature) for temperature in ranges.temperatures]
+    for domain, temperature in places + [(domain, ranges.temperatures[0]) for domain in others]:
         prompts = load_prompts(domain, "held-out", max(1, ranges.prompts // 2))
         bar = tqdm(prompts, "clock", disable=not progress, mininterval=1)
         sampler = Sampler(temperature)

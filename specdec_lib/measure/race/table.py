@@ -82,6 +82,13 @@ def stored_race(
     return without_few(found[found.edition == edition])
 
 
+def timed_machine(*, folder: Path = MEASURED) -> str:
+    """The machine whose pass times are stored, the first where there are several: what is timed is
+    told of one machine.
+    """
+    return min(folder.glob("latency_*.csv")).stem.removeprefix("latency_")
+
+
 def stored_ledger(machine: str, *, edition: str = "exact", folder: Path = MEASURED) -> pd.DataFrame:
     """Where the seconds of the tuned methods of a machine's race go; empty where it did not say."""
     path = folder / f"race_{machine}_ledger.csv"

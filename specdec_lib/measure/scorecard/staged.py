@@ -8,7 +8,7 @@ import pandas as pd
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.measure.intervals import bootstrap
-from specdec_lib.measure.race.table import stored_race
+from specdec_lib.measure.race.table import stored_race, timed_machine
 from specdec_lib.measure.scorecard.claims import (
     NO_SIGN,
     NONE,
@@ -39,7 +39,7 @@ def staged_claims(ladder: Ladder) -> list[Claim]:
     names = "oracle parameters, nominal", "draft parameters"
     theirs = " : ".join(f"{number('staged.text.setup', name):.0f}" for name in names)
     others = OTHERS.format(**millions(ladder), paper=f"{theirs} M")
-    machine = stored_race().machine.iloc[0]
+    machine = timed_machine()
     timings = read_measured(f"race_{machine}_prompts")
     timings = timings.query("edition == 'exact' and runtime == 'fast'")
     parts = _bytes(ladder, others), _speeds(timings, f"{others}; {RACE.format(runtime=machine)}")
@@ -125,7 +125,7 @@ def _setup() -> Iterator[Claim]:
 
 def _setting(method: str, sampler: Sampler) -> str:
     """The setting at which the stored race timed a method."""
-    table = stored_race().query("domain == 'all' and baseline == 'autoregressive'")
+    table = stored_race(timed_machine()).query("domain == 'all' and baseline == 'autoregressive'")
     own = _under(table, sampler).set_index("method").setting
     return own[[method]].iloc[0].partition(" [")[0]
 

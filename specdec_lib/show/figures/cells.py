@@ -34,12 +34,15 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
     return chart.titled("How often a guess matches the target, by its rank and gap")
 
 
-def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str) -> go.Figure:
+def surface(
+    table: pd.DataFrame, *, best: Sequence[int], across: str, down: str, prompts: int = 0
+) -> go.Figure:
     """SWI over two entries of the K matrix, a cell per pair; a frame marks the optimum.
 
     table           the full grid: `k1`, `k2`, `swi` (NaN: an empty cell)
     best            the optimum's k1 and k2; ValueError if it is no cell with a value
     across, down    what k1 and k2 count, for the axes
+    prompts         that it is counted on, for the headline; 0 where it does not say
     """
     check_grid(table, "k1 k2", "swi")
     values = table.set_index(["k1", "k2"])["swi"].astype(float)
@@ -52,7 +55,8 @@ def surface(table: pd.DataFrame, *, best: Sequence[int], across: str, down: str)
     wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
     add_cells(chart, grid, name="SWI", framed=best)
-    return chart.titled(f"Counted SWI over K: {value:.2f} in the frame, at ({best[0]}, {best[1]})")
+    count = f" ({prompts} prompts)" if prompts else ""
+    return chart.titled(f"Counted SWI over K{count}: {value:.2f} in the frame, at {tuple(best)}")
 
 
 def speed_surface(table: pd.DataFrame) -> go.Figure:

@@ -48,7 +48,7 @@ def acceptance(
     return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}")
 
 
-def kinds(table: pd.DataFrame, *, x_title: str) -> go.Figure:
+def kinds(table: pd.DataFrame, *, x_title: str, title: str = "") -> go.Figure:
     """Acceptance rates as dots with intervals and their values, a place on the axis per kind.
 
     table    `kind`, `rate` (NaN draws nothing), `low`, `high`, `at_risk`, `series`
@@ -58,33 +58,34 @@ def kinds(table: pd.DataFrame, *, x_title: str) -> go.Figure:
     add_dots(chart, rows, size=11)
     chart.name_places("x", table["kind"])
     chart.show_rates(rows)
-    return chart.titled(f"{ACCEPTED} {x_title.split(',')[0]}")
+    return chart.titled(title or f"{ACCEPTED} {x_title.split(',')[0]}")
 
 
 def calibration_curve(table: pd.DataFrame) -> go.Figure:
     """Acceptance rate against the draft's confidence, a dot with an interval per bin; the larger
-    its area, the more tokens are in it.
+    its area, the more tokens are in it. A panel per way to a confidence.
 
-    table    `confidence` (mean of the bin), `rate`, `low`, `high`, `at_risk`, `series`
+    table    `confidence` (mean of the bin), `rate`, `low`, `high`, `at_risk`, `series` (its panel)
     """
-    rows = marks(table, "confidence", "rate", **RATES)
+    rows = marks(table, "confidence", "rate", panel="series", **RATES | {"series": ""})
     share = rows["at_risk"] / max(1.0, float(rows["at_risk"].max()))
-    chart = Chart(wide=480, high=540, x="confidence of the draft", y=RATE)
+    chart = Chart(rows["panel"], wide=450, high=470, x="confidence of the draft", y=RATE)
     add_diagonal(chart, (-0.02, 1.02), name="perfectly calibrated")
-    add_dots(chart, rows.assign(size=(WIDEST * np.sqrt(share)).clip(lower=3)), joined=1)
-    chart.figure.update_layout(legend={"itemsizing": "constant"})
+    sized = rows.assign(size=(WIDEST * np.sqrt(share)).clip(lower=7))
+    add_dots(chart, sized, {"": Look(SOURCES["draft"])}, joined=1)
     return chart.titled("Is the draft's confidence right? Areas are numbers of tokens")
 
 
 def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     """Measured tokens per round against predicted ones; in the band they agree to 5 %.
 
-    table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`
+    table    `name`, `predicted`, `measured`, `low` and `high` (interval of the measured), `series`,
+             `sampling` (a panel each)
     """
-    rows = marks(table, "predicted", "measured", **PREDICTIONS)
+    rows = marks(table, "predicted", "measured", panel="sampling", **PREDICTIONS)
     low, high = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     x, y = (f"{how} tokens per round" for how in ("predicted", "counted"))
-    chart = Chart(wide=480, high=540, x=x, y=y)
+    chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
     add_diagonal(chart, (low, high), name="as predicted", near=0.05)
     add_dots(chart, rows)
     return chart.titled("Counted against predicted tokens per round: on the line they agree")
@@ -94,7 +95,7 @@ def predicted_speeds(table: pd.DataFrame) -> go.Figure:
     """Measured against predicted tokens per second; in the band they agree to 10 %. The headline
     has the median error, the largest median of one kind, and the largest error.
 
-    table    as of `predicted_tokens`, and `sampling` (a panel each)
+    table    as of `predicted_tokens`
     """
     rows = marks(table, "predicted", "measured", panel="sampling", **PREDICTIONS)
     values = rows[["x", "y", "low", "high"]].astype(float)
@@ -125,7 +126,7 @@ def ablation(table: pd.DataFrame, *, value_title: str) -> go.Figure:
     by = {"series": "shape", "panel": "sampling", "ends": "low value high", "text": "value"}
     rows = marks(table, place, "value", **by)
     chart = Chart(rows["panel"], wide=320, y=value_title)
-    add_dots(chart, rows, looks(shapes), joined=2, size=11)
+    add_dots(chart, rows, looks(shapes), size=11)
     counts = table["stages"].unique()
     chart.name_places("x", [f"{count} stage{'s' if count != 1 else ''}" for count in counts])
     chart.start_at_zero("y", rows, 1.1)
@@ -177,7 +178,7 @@ def ewif_by_drafters(table: pd.DataFrame) -> go.Figure:
     """
     check(table, "data drafters", "lengths paper ours best best_lengths")
     rows, sets = _ewif_marks(table), names_of(table["drafters"])
-    x, y = "drafters, with the printed k", "EWIF, predicted (plain decoding is 1)"
+    x, y = "drafters, with the printed k", "EWIF, predicted (1: plain)"
     chart = Chart(rows["panel"], wide=390, x=x, y=y)
     add_dots(chart, rows, EWIF_LOOKS, size=10)
     chart.name_places("x", sets, longest=14)

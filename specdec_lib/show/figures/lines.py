@@ -157,9 +157,15 @@ def latency(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], **look, x="rows of a pass", y="milliseconds of a pass")
     add_dots(chart, rows, styles, **DOTTED)
     roofs = rows[rows["context_tokens"] == contexts[-1]].drop(columns=["low", "high"])
-    named = "roofline, " + roofs["runtime"].map(str)
-    dotted = {f"roofline, {name}": Look(look.colour, "dot") for name, look in hues.items()}
-    roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"], series=named)
+    alike: dict[tuple[float, ...], list[str]] = {}  # runtimes of one roofline, as of one format
+    for name, own in roofs.groupby(roofs["runtime"].map(str), sort=False):
+        alike.setdefault(tuple(own["roofline_seconds"]), []).append(name)
+    called = {
+        name: f"roofline, {' and '.join(names)}" for names in alike.values() for name in names
+    }
+    dotted = {called[name]: Look(hues[name].colour, "dot") for name in called}
+    roofs = roofs[roofs["runtime"].map(str).isin([names[0] for names in alike.values()])]
+    roofs = roofs.assign(y=1e3 * roofs["roofline_seconds"], series=roofs["runtime"].map(called))
     add_dots(chart, roofs, dotted, **LINES)
     chart.count_in_powers(table["rows"])
     chart.axis("y", rangemode="tozero")

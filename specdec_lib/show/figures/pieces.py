@@ -7,13 +7,23 @@ from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart
 from specdec_lib.show.figures.forms import MEASURED, add_bars, add_dots, words_beside
 from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, marks, span_of
-from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks, short
+from specdec_lib.show.figures.theme import (
+    HATCHES,
+    INK,
+    METHODS,
+    PAPERS,
+    SOURCES,
+    Look,
+    looks,
+    short,
+)
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
-SWI, PRICE, RATE = "SWI, counted: yield ÷ price", "price of a round", "acceptance rate"
+SWI, PRICE = "SWI, counted: yield ÷ price", "round, in target passes"
+RATE = "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
-RIVALS = {"": Look(SOURCES["context"]), "this one": Look(SOURCES["draft"], full=True)}
+RIVALS = {"": Look(SOURCES["context"]), "this one": Look(METHODS["cascade"], full=True)}
 PRICE_HATCHES = {"target": "", "middle": "/", "one-layer draft": "."}
 PARTS = {
     "verify": SOURCES["target"],
@@ -37,8 +47,8 @@ WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round: a lying bar per series of accepted guesses and, hatched behind it unless
-    `bonus` is False, the token that the target adds to every round.
+    """Tokens per round: a lying bar per series of the token that the target adds to every round,
+    hatched, unless `bonus` is False, and behind it the accepted guesses.
 
     table    as of `acceptance.tokens`
     """
@@ -50,10 +60,10 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
     guessed = marks(table, both[1], range(len(table)), note="over {rounds:,} rounds")
     words = "tokens per round" if bonus else "accepted guesses per round"
     chart, never = Chart(high=84 + 34 * len(table), x=words), int(bonus)
-    add_bars(chart, guessed.assign(series=GUESSED), YIELDS, lying=True)
+    own = whole["x"] - guessed["x"]
     if bonus:
-        own = guessed.assign(x=whole["x"] - guessed["x"], base=guessed["x"], series=OWN)
-        add_bars(chart, own, YIELDS, lying=True)
+        add_bars(chart, guessed.assign(x=own, series=OWN), YIELDS, lying=True)
+    add_bars(chart, guessed.assign(base=own, series=GUESSED), YIELDS, lying=True)
     add_dots(chart, whole.assign(series=""), YIELDS, lying=True, size=5)
     chart.figure.add_vline(x=never, **PLAIN)
     chart.start_at_zero("x", whole, 1.15, least=1.0)

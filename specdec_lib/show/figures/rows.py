@@ -35,23 +35,23 @@ KINDS = ("ranked", "top", "iid", "distinct")  # of siblings
 SPEED_UPS = "speed_up_low speed_up speed_up_high"
 
 
-def stages(table: pd.DataFrame) -> go.Figure:
+def stages(table: pd.DataFrame, *, sampling: str = "") -> go.Figure:
     """What each stack of models reaches, a panel per metric; the stack of fewest levels on top.
 
-    table    `levels` (models, the target among them), `stack`, `metric`, `value`, `low`, `high`
+    table       `levels` (models, the target among them), `stack`, `metric`, `value`, `low`, `high`
+    sampling    for the headline
     """
     check(table, "stack metric", "levels")
     table = table.sort_values("levels", kind="stable")
     by = {"panel": "metric", "ends": "low value high", "text": "value"}
     rows = marks(table, "value", lanes(table, "stack"), **by)
-    count = table["stack"].nunique()
-    chart = Chart(rows["panel"], wide=360, high=40 * count + 80, columns=2)
+    chart = Chart(rows["panel"], wide=360, high=40 * table["stack"].nunique() + 80, columns=2)
     add_dots(chart, rows, {"": Look(SOURCES["draft"])}, lying=True, size=10)
     for metric, own in rows.groupby("panel", sort=False):
         end = ROOM * (float(own["high"].fillna(own["x"]).max()) or 1.0)
         chart.axis("x", metric, range=[0, end], nticks=5)
     chart.name_places("y", rows["stack"], longest=36)
-    return chart.titled("What each level of the stack adds, counted")
+    return chart.titled(f"What each level of the stack adds, counted{sampling and f', {sampling}'}")
 
 
 def passes(table: pd.DataFrame) -> go.Figure:
@@ -96,22 +96,14 @@ def setting_speed_ups(table: pd.DataFrame) -> go.Figure:
 
 def plans(table: pd.DataFrame) -> go.Figure:
     """Speed-up over plain decoding of what a plan chose, of the planned draft, and of the setting
-    that was the best fixed one in hindsight: a row per domain, a panel per pair and sampling.
+    that was the best fixed one in hindsight: a row per pair and domain, a panel per sampling.
 
     table    as of `measure.regret.summarise_regret`
     """
     check(table, "pair sampling domain choice", SPEED_UPS)
-    named = table.assign(panel=table["pair"] + "; " + table["sampling"])
-    by = {"panel": "panel", "series": "choice", "ends": SPEED_UPS}
-    rows = marks(named, "speed_up", lanes(named, "domain", "choice", 0.5), **by)
-    high = 120 + 60 * table["domain"].nunique()
-    x = "speed-up over plain decoding, counted and priced"
-    chart = Chart(rows["panel"], wide=330, high=high, x=x, columns=3)
-    add_dots(chart, rows, lying=True)
-    chart.hold_one("x", rows)
-    chart.name_places("y", rows["domain"])
+    named = table.assign(name=table["pair"] + ": " + table["domain"])
     headline = "What a plan reaches on prompts it has not seen, beside the best fixed setting"
-    return chart.titled(headline, plain="x")
+    return _speed_ups(named, "name", "choice", "counted and priced", headline)
 
 
 def free_drafts(table: pd.DataFrame) -> go.Figure:
@@ -121,15 +113,21 @@ def free_drafts(table: pd.DataFrame) -> go.Figure:
     table    `draft`, `domain`, `sampling`, `speed_up`, `speed_up_low`, `speed_up_high`
     """
     check(table, "draft domain sampling", SPEED_UPS)
-    by = {"series": "domain", "panel": "sampling", "ends": SPEED_UPS}
-    rows = marks(table, "speed_up", lanes(table, "draft", "domain"), **by)
-    drafts, domains = table[["draft", "domain"]].nunique()
-    high = 80 + drafts * (24 + 12 * domains)
-    chart = Chart(rows["panel"], wide=380, high=high, x="measured speed-up over plain decoding")
+    headline = "What copied, recycled and remembered tokens bring by the clock"
+    return _speed_ups(table, "draft", "domain", "measured", headline)
+
+
+def _speed_ups(table: pd.DataFrame, row: str, lane: str, how: str, headline: str) -> go.Figure:
+    """A row per value of one column, in it a lane per value of another; a panel per sampling."""
+    by = {"series": lane, "panel": "sampling", "ends": SPEED_UPS}
+    rows = marks(table, "speed_up", lanes(table, row, lane), **by)
+    count, beside = table[[row, lane]].nunique()
+    x = f"speed-up over plain decoding (dotted), {how}"
+    chart = Chart(rows["panel"], wide=400, high=80 + count * (24 + 12 * beside), x=x)
     add_dots(chart, rows, lying=True)
     chart.hold_one("x", rows)
-    chart.name_places("y", rows["draft"], longest=40)
-    return chart.titled("What copied, recycled and remembered tokens bring by the clock", plain="x")
+    chart.name_places("y", rows[row], longest=32)
+    return chart.titled(headline, plain="x")
 
 
 def verifiers(table: pd.DataFrame) -> go.Figure:
@@ -158,6 +156,9 @@ def verifiers(table: pd.DataFrame) -> go.Figure:
     chart = Chart(rows["panel"], wide=330, high=high, x="tokens per round", gap=0.03)
     add_dots(chart, rows, kinds | hollow, lying=True, size=8)
     chart.name_places("y", rows["name"], longest=30)
+    for shapes in range(1, named["first"].nunique()):
+        edge = named[named["first"] < shapes]["name"].nunique()
+        chart.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
     chart.axis("x", range=span_of(rows[["x", "low", "high"]], 0.06, 0.06), showline=True)
     return chart.titled("Tokens per round by verification rule, beside the bound of each draft")
 
@@ -169,7 +170,8 @@ def versus(table: pd.DataFrame) -> go.Figure:
     table    as `make bench` writes it, of one edition
     """
     ends = "ratio_low ratio ratio_high"
-    check(table, "", f"method baseline temperature top_k domain runtime baseline_runtime {ends}")
+    columns = "method baseline temperature top_k domain runtime baseline_runtime machine"
+    check(table, "", f"{columns} {ends}")
     named = _named(table[(table["domain"] == "all") & ~table["method"].str.startswith("hf_")])
     by = {"series": "baseline", "panel": "sampling", "ends": ends, "text": "ratio"}
     place = lanes(named, "name", "baseline", 0.8)
@@ -183,7 +185,8 @@ def versus(table: pd.DataFrame) -> go.Figure:
     span = 0.85 * min(1.0, float(values.min().min())), 1.5 * max(1.0, float(values.max().max()))
     ticks = {"tickvals": TICKS, "ticktext": [f"{tick:g}" for tick in TICKS]}
     chart.axis("x", **ticks, type="log", range=list(map(math.log10, span)), showline=True)
-    headline = "Measured speed against each baseline, all domains"
+    machines = ", ".join(sorted(set(table["machine"])))
+    headline = f"Measured speed against each baseline, all domains ({machines})"
     return chart.titled(headline, plain="x")
 
 

@@ -5,6 +5,7 @@ The colours are those of Okabe and Ito 2008, with a grey in place of their black
 """
 
 import html
+import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +36,13 @@ MEANINGS = SOURCES | {
     "math": SOURCES["target"],
     "ours": SOURCES["draft"],
     "paper": INK,
+}
+METHODS = {  # by the words before a setting's numbers
+    "chain": "#8A6D3B",
+    "tree": "#2F8F8F",
+    "staged": "#6A4FB3",
+    "staged tree": "#6A4FB3",
+    "cascade": "#B8325C",
 }
 MODEL_NAMES = {"draft": "one-layer draft"}  # of a model, where "draft" might be read as a role
 MEANINGS |= {called: SOURCES[name] for name, called in MODEL_NAMES.items()}
@@ -82,17 +90,24 @@ PAPERS = tuple(
 def looks(names: Iterable[object]) -> dict[str, Look]:
     """A look per name: words with a meaning keep their colour, others share what is left."""
     words = list(dict.fromkeys(map(str, names)))
-    free = [colour for colour in STRANGERS if colour not in {MEANINGS.get(word) for word in words}]
-    strangers = [word for word in words if word not in MEANINGS]
+    known = {word: colour for word in words if (colour := _meaning(word))}
+    free = [colour for colour in STRANGERS if colour not in known.values()]
+    strangers = [word for word in words if word not in known]
     return {
         word: Look(
-            MEANINGS.get(word) or free[strangers.index(word) % len(free)],
+            known.get(word) or free[strangers.index(word) % len(free)],
             DASHES[number % len(DASHES)],
             SYMBOLS[number % len(SYMBOLS)],
             HATCHES[number % len(HATCHES)],
         )
         for number, word in enumerate(words)
     }
+
+
+def _meaning(word: str) -> str | None:
+    """The colour of a model, source or domain, or of the method of a setting, "tree of 8"."""
+    method = re.split(r" (?=of \d|\d)", word, maxsplit=1)[0]
+    return MEANINGS.get(word) or METHODS.get(method)
 
 
 def tint(colour: str) -> str:
