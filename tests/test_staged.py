@@ -159,7 +159,7 @@ def test_inner_rounds_that_share_their_keys_are_caught(monkeypatch):
 
 
 @pytest.mark.parametrize("bug", ["scout's distribution as row", "no correction"])
-def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
+def test_a_wrong_inner_rule_is_caught(bug, monkeypatch, unchecked):
     target, draft = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.2, 0.5, 0.3), "draft")
     scout = fixed_model((0.6, 0.2, 0.2), "scout")
     if bug == "no correction":
@@ -183,7 +183,7 @@ def _with_row_of(scout: TableModel):
     return longer
 
 
-def test_any_number_of_stages_writes_the_targets_own_tokens():
+def test_any_number_of_stages_writes_the_targets_own_tokens(unchecked):
     target = table_model(6, 1, name="target")
     models = {f"stage {seed}": table_model(6, seed, name=f"stage {seed}") for seed in (2, 3, 4)}
     for sampler in SAMPLERS.values():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fakes import PROMPT, deviation, distance, one_round_distribution, table_model
 from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
-from test_verify import KINDS, PAIRS, T1, expected_tokens
+from test_verify import KINDS, PAIRS, T1, TOKENS_PER_ROUND, expected_tokens
 
 from specdec_lib.core import verifiers
 from specdec_lib.core.chance import Chance, Sampler
@@ -56,12 +56,12 @@ ROW_BUGS = {name: bug for name, bug in DRAFTS.items() if "two drafts" not in nam
 
 
 @pytest.mark.parametrize("draft", ROW_BUGS.values(), ids=ROW_BUGS)
-def test_enumeration_catches_dishonest_rows_under_traverse(draft):
+def test_enumeration_catches_dishonest_rows_under_traverse(draft, unchecked):
     assert deviation(TARGET, draft, T1, traverse, length=2) > 1e-3
 
 
 @pytest.mark.parametrize("name", ["duplicates merged", "drawn tokens pruned"])
-def test_the_naive_rule_reads_no_row_and_so_allows_both(name):
+def test_the_naive_rule_reads_no_row_and_so_allows_both(name, unchecked):
     """Merging and pruning by the draft alone change what is guessed, not what is drawn."""
     assert deviation(TARGET, ROW_BUGS[name], T1, draw_once, length=2) < 1e-12
 
@@ -137,7 +137,7 @@ def test_enumeration_catches_a_changed_step(rule, place, name, bug, draft, monke
     assert distance(one_round_distribution(TARGET, draft, T1, 3, rule), wanted) > 1e-3
 
 
-def test_enumeration_catches_a_draw_per_twin():
+def test_enumeration_catches_a_draw_per_twin(unchecked):
     assert deviation(TARGET, IID, T1, draw_once, length=2) < 1e-12
     assert deviation(TARGET, IID, T1, drawing_twice, length=2) > 1e-3
 
@@ -154,12 +154,13 @@ TRAVERSED = {
 
 @pytest.mark.parametrize("kind,widths", TRAVERSED)
 def test_traverse_yields_the_golden_tokens_and_more_than_reject(kind, widths, unchecked):
+    """Those of `reject` are found by enumeration in test_verify.py."""
     draft_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-    for pair, golden in zip(("three", "four"), TRAVERSED[kind, widths], strict=True):
+    goldens = TRAVERSED[kind, widths], TOKENS_PER_ROUND[kind, widths]
+    for pair, golden, rejecting in zip(("three", "four"), *goldens, strict=True):
         if golden is not None:
-            found = expected_tokens(pair, draft_of, traverse)
-            assert found == pytest.approx(golden, abs=1e-6)
-            assert found > expected_tokens(pair, draft_of, reject)
+            assert expected_tokens(pair, draft_of, traverse) == pytest.approx(golden, abs=1e-6)
+            assert golden > rejecting + 0.01
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
