@@ -33,10 +33,11 @@ METHODS = {
 ROLES = {"BASE": "middle", "SMALL": "draft", "MaG": "Max-Gram"}
 OTHERS = (
     "Word problems for GSM8K, chat for MMLU; target and drafters of {target}, {middle} and {draft}"
-    " parameters ({paper})"
+    " parameters without embeddings ({paper}, whole)"
 )
 VICUNA = (
-    "Ours: a target of {target} on one core, {domain} prompts for {data}; Vicuna-7B on an A40 there"
+    "Ours: a target of {target} on one core, drafts distilled from it and in int8, {domain} prompts"
+    " for {data}; Vicuna-7B on an A40 there"
 )
 
 
@@ -98,7 +99,9 @@ def _walltime(
             reason = "Medusa's heads are trained for one target; there are none for this one."
             if method in METHODS:
                 way, ours = "clock", Finding.of(found.loc[METHODS[method]])
-                reason = f"{vicuna[data]}. Copies that are wrong cost rows, which a core pays for."
+                setting = own[own.draft == METHODS[method]].iloc[0]
+                asked = f"{setting.drafters}, K {setting.matrix}"
+                reason = f"{vicuna[data]}. {asked}. Wrong copies cost rows, which a core pays for."
             claim = f"{data}, {method}"
             yield _claim("Table 3", claim, unit, way, value, ours, 1, reason, domain=domain)
 

@@ -228,7 +228,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
     ends = 0.9 * float(values.min().min()), 1.1 * float(values.max().max())
     x, y = "printed in the paper (× the other method)", "found here (× the other method)"
     chart, styles = Chart(rows["panel"], wide=430, high=440, x=x, y=y), looks(rows["series"])
-    add_diagonal(chart, ends, name="as printed; below it, smaller here")
+    add_diagonal(chart, ends, name="as printed; below it: a smaller ratio here")
     for name, own in rows.groupby("series", sort=False):
         add_dots(chart, own, {name: styles[name]}, by=SAID[own["by"].iloc[0]])
     ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
@@ -238,6 +238,7 @@ def scorecard(table: pd.DataFrame) -> go.Figure:
         chart.axis(name, **axis, ticktext=[f"{tick:g}" for tick in ticks])
     found = some["verdict"].value_counts()
     said = "; ".join(f"{found[one]} {one}" for one in VERDICTS if one in found)
-    formulas = (some["by"] == "predicted").sum()
-    headline = f"{len(some)} printed speed-ups, {formulas} of them formulas: {said}"
+    formulas, swi = ((some["by"] == way).sum() for way in ("predicted", "SWI"))
+    kinds = f"{formulas} formulas, {swi} of SWI, {len(some) - formulas - swi} by the clock"
+    headline = f"{len(some)} printed speed-ups, {kinds}: {said}"
     return chart.titled(headline, plain="y")

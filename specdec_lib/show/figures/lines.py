@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import COUNTED, MEASURED, PREDICTED, add_dots
+from specdec_lib.show.figures.forms import COUNTED, MEASURED, PREDICTED, add_dots, words_beside
 from specdec_lib.show.figures.marks import check, lanes, marks, names_of
 from specdec_lib.show.figures.theme import DASHES, INK, PAPERS, SOURCES, SYMBOLS, Look, looks, short
 
@@ -77,10 +77,16 @@ def lenience(table: pd.DataFrame) -> go.Figure:
     place = lanes(table, "named", "domain", 0.3, names_of(table.sort_index()["domain"]))
     by = {"series": "domain", "panel": "metric", "ends": "low value high"}
     rows = marks(table, place, "value", **by).sort_index()
-    rows["text"] = rows["tail"].map(lambda tail: "" if math.isnan(tail) else f"{tail:g}")
+    tails = rows["tail"].map(lambda tail: "" if math.isnan(tail) else f"{tail:g}")
     x, y = "lenience (1: none)", "÷ plain decoding's (dotted)"
     chart = Chart(rows["panel"], wide=370, x=x, y=y, shared_y=False, gap=0.07)
-    add_dots(chart, rows, joined=2)
+    styles = looks(rows["series"])
+    add_dots(chart, rows, styles, joined=2)
+    words = rows.assign(text=tails).drop(columns=["low", "high"])
+    for (_, name), own in words.groupby(["panel", "series"], sort=False):
+        words_beside(chart, own, lying=False, away=9)
+        font = {"color": styles[name].colour, "size": 11}
+        chart.figure.data[-1].update(textposition="middle right", textfont=font)
     chart.name_places("x", table["named"])
     headline = "Lenience, each with its own K tuned on SWI; beside a mark, the tail: copies at most"
     return chart.titled(headline, plain="y")
