@@ -1,10 +1,9 @@
 """Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
 
 import functools
-import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from huggingface_hub import constants
 from huggingface_hub.utils import get_session
@@ -16,41 +15,34 @@ TIMEOUT_SECONDS = 5  # the hub's client would retry for most of a minute, for ea
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-@dataclass(frozen=True)
-class Location:
-    """A model's place: its name, whether it is a folder, and why the hub cannot be asked, or ""."""
+class Location(NamedTuple):
+    """A model's name, why the hub cannot be asked, or "", and whether only files on this machine
+    are read: the folder, or earlier downloads.
+    """
 
     name: str
-    local: bool
     offline: str
-
-    @property
-    def files_only(self) -> bool:
-        """Whether only files on this machine are read: the folder, or earlier downloads."""
-        return self.local or bool(self.offline)
+    files_only: bool
 
 
 def locate(source: Source) -> Location:
     """Where a model lies.  Raises ValueError if it is no folder and cannot be a name on the hub."""
     if Path(source).is_dir():
-        return Location(f"folder {source}", True, "")
+        return Location(f"folder {source}", "", True)
     if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
         wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
         raise ValueError(f"a model is {wanted}; {source!s} is neither")
-    return Location(f"hub model {source} (no such local folder)", False, why_offline())
+    offline = why_offline()
+    return Location(f"hub model {source} (no such local folder)", offline, bool(offline))
 
 
-def why_offline(address: str | None = None) -> str:
-    """Why the hub (or another address) cannot be reached, in words; "" if it can."""
+def why_offline() -> str:
+    """Why the hub cannot be reached, in words; "" if it can."""
     if constants.is_offline_mode():
-        names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-        name = next((name for name in names if os.environ.get(name)), names[0])
-        return f"{name}=1 is set (unset it, or set it to 0, and start Python anew for a download)"
-    address = address or constants.ENDPOINT
-    if _answers(address):
-        return ""
+        return "HF_HUB_OFFLINE=1 or TRANSFORMERS_OFFLINE=1 is set (unset it for a download)"
     remedy = "HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 reads what is here"
-    return f"{address} cannot be reached ({remedy})"
+    reached = _answers(constants.ENDPOINT)
+    return "" if reached else f"{constants.ENDPOINT} cannot be reached ({remedy})"
 
 
 @functools.lru_cache(maxsize=4)

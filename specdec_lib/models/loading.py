@@ -14,11 +14,9 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from specdec_lib.core.files import cache_folder
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.complete import AutoModel, read_network
 from specdec_lib.models.hub import Source, locate
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
@@ -26,8 +24,9 @@ if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
-READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 RUNTIMES = ("reference", "fast", "int8", "auto")
+AutoModel = type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM]
+READERS = {AutoModelForCausalLM: "load_seq2seq", AutoModelForSeq2SeqLM: "load_model"}  # of others
 
 
 @checked
@@ -48,19 +47,19 @@ def load_model(
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
                   models in float32 on the CPU; "int8" with rows and weights of eight bits, which is
-                  another model, see `FastModel`; "auto" measures once per machine whether the
-                  reference or "fast", and on how many threads, is faster
+                  another model, see `FastModel`; "auto" is "fast" where that knows the model, else
+                  the reference
 
     Raises ValueError if the model cannot be read or lacks weights or tokens, or device, dtype or
     runtime are unknown or do not go together.
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
-    suits_fast = device in ("auto", "cpu") and dtype == "float32"
-    if runtime in ("fast", "int8") and not suits_fast:
-        got = f"device={device!r} and dtype={dtype!r}"
-        raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
-    device = "cpu" if runtime in ("fast", "int8") else device
+    if runtime in ("fast", "int8"):
+        if device not in ("auto", "cpu") or dtype != "float32":
+            got = f"device={device!r} and dtype={dtype!r}"
+            raise ValueError(f"the fast runtime computes in float32 on the CPU, got {got}")
+        device = "cpu"
     network = _load(AutoModelForCausalLM, source, device, dtype)
     rows = len(network.get_input_embeddings().weight)
     if rows < tokens:
@@ -73,11 +72,14 @@ def load_model(
 
 def on_runtime(model: CachedModel, runtime: str) -> "CachedModel | FastModel":
     """The same model on a runtime, see `load_model`."""
-    if runtime in ("fast", "int8"):
-        return fast_model(model, edition="exact" if runtime == "fast" else "int8")
-    network = model.model
-    suits_fast = network.device.type == "cpu" and network.dtype == torch.float32
-    return choose_runtime(model) if runtime == "auto" and suits_fast else model
+    if runtime == "reference" or (runtime == "auto" and model.model.dtype != torch.float32):
+        return model
+    try:
+        return fast_model(model, edition="int8" if runtime == "int8" else "exact")
+    except ValueError:
+        if runtime != "auto":
+            raise
+        return model
 
 
 def load_seq2seq(
@@ -96,37 +98,14 @@ def load_seq2seq(
 
 
 def fast_model(
-    model: "CachedModel | FastModel",
-    *,
-    name: str | None = None,
-    edition: str = "exact",
-    threads: int | None = None,
+    model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
     """The same model on the fast CPU runtime; `edition="int8"` is another model, and needs a name
     of its own as its draft.  Raises ValueError if the fast runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 
-    return FastModel(model.model, name or model.name, edition=edition, threads=threads)
-
-
-def choose_runtime(model: CachedModel, *, cache: Path | None = None) -> "CachedModel | FastModel":
-    """The same model on the runtime that is fastest here: the reference, or the fast one on one or
-    all threads; the file `cache` keeps the choice.
-    """
-    from specdec_lib.models.fast.calibration import fastest
-    from specdec_lib.models.fast.tiles import DIGEST
-
-    candidates: dict[str, CachedModel | FastModel] = {"reference": model}
-    try:
-        for threads in sorted({1, torch.get_num_threads()}):
-            name = f"fast, {threads} thread{'s' if threads > 1 else ''}"
-            candidates[name] = fast_model(model, threads=threads)
-    except ValueError:
-        return model  # the fast runtime does not know it
-    identity = (DIGEST, repr(model.model.config))
-    cache = cache or cache_folder() / "runtime.json"
-    return candidates[fastest(candidates, identity=identity, cache=cache)]
+    return FastModel(model.model, name or model.name, edition=edition)
 
 
 def resize_vocabulary(network: PreTrainedModel, vocabulary: int) -> None:
@@ -163,25 +142,28 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
     options = {"local_files_only": where.files_only, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(str(source), **options)
-        encodes, reader = config.is_encoder_decoder, READERS[kind]
-        if encodes == (kind is AutoModelForCausalLM):
-            found = f"{'an' if encodes else 'no'} encoder-decoder model ({config.model_type})"
-            raise ValueError(f"it is {found}, which `{reader}` reads")
-        network = read_network(kind, str(source), config, DTYPES[dtype], options)
-        return network.to(device)
+        if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
+            found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
+            raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
+        return _read_network(kind, source, dtype=DTYPES[dtype], config=config, **options).to(device)
     except Exception as error:  # of whichever part of transformers the files upset
-        reason = _pickled(Path(source)) if where.local else ""
+        reason = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
         if where.offline and isinstance(error, OSError):
             reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
-        kind_of = "" if isinstance(error, OSError | ValueError) else f"{type(error).__name__}: "
-        told = reason or shorten(f"{kind_of}{error}", 400)
-        raise ValueError(f"{where.name} cannot be read as a model on {device}: {told}") from error
+        raise ValueError(f"{where.name} cannot be read as a model on {device}: {reason}") from error
 
 
-def _pickled(folder: Path) -> str:
-    """What to do about a folder whose weights are pickled, in words; "" for any other."""
-    pickled = sorted(path.name for path in folder.glob("*.bin"))
-    if not pickled or any(folder.glob("*.safetensors")):
-        return ""
-    remedy = "store it anew with `model.save_pretrained` as safetensors"
-    return f"its weights are pickled ({pickled[0]}), and reading those can run any code; {remedy}"
+def _read_network(kind: AutoModel, source: Source, **options: object) -> PreTrainedModel:
+    """The network of safetensors files, with `options` of `from_pretrained`, which would fill in
+    and leave out; raises ValueError unless they hold the tensors of the configuration, all finite.
+    """
+    options |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    network, found = kind.from_pretrained(str(source), use_safetensors=True, **options)
+    for what in ("missing", "unexpected", "mismatched"):
+        if names := sorted(map(str, found[f"{what}_keys"])):
+            wrong = f"{len(names)} tensors are {what} in its files, the first {names[0]}"
+            raise ValueError(f"{wrong}: they do not fit its configuration")
+    for name, tensor in network.named_parameters():
+        if not torch.isfinite(tensor.sum(dtype=torch.float64)):  # a sum is the quickest look
+            raise ValueError(f"its tensor {name!r} holds NaN or infinite numbers")
+    return network

@@ -16,14 +16,10 @@ from specdec_lib.core.locking import in_turn
 from specdec_lib.core.protocols import Usage, check_root
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.models.cached.key_values import KeyValues
-from specdec_lib.models.cached.model import SLACK, reference_runtime, refuse
+from specdec_lib.models.cached.model import SLACK, reference_runtime
 from specdec_lib.models.cached.path_memory import BranchMemory
 
 CAPACITY = CHUNK_ROWS = 256  # cache entries allocated at first; tokens of a text read at a time
-PROBE = 24  # tokens of the text on which a new model is checked
-TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3}  # relative error of the logits
-COARSE_TOLERANCE = 0.05  # of all other types
-
 KINDS = ("t5", "mt5")
 
 
@@ -32,13 +28,15 @@ class Seq2SeqModel:
 
     max_positions    of the decoder; T5 has no limit of its own, and was trained on at most 512
     usage            passes and rows of the decoder; seconds of both halves
-    encoder_passes   how often the encoder ran
 
-    Raises ValueError for a model that is no T5, or whose own forward has other logits.
+    Raises ValueError for a model that is no T5.
     """
 
     def __init__(self, model: PreTrainedModel, name: str, *, max_positions: int = 512) -> None:
-        check_t5(model)
+        kind = model.config.model_type
+        if kind not in KINDS or model.get_output_embeddings() is None:
+            wanted = f"{' or '.join(KINDS)} with a head for text"
+            raise ValueError(f"an encoder-decoder model is a {wanted}, got {kind}")
         if max_positions < 1:
             raise ValueError(f"max_positions must be at least 1, got {max_positions}")
         self.model = model.eval()
@@ -46,12 +44,12 @@ class Seq2SeqModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.max_positions = max_positions
         self.usage = Usage()
-        self.encoder_passes = 0
         self._source: tuple[int, ...] | None = None
         self._cache, self._memory = KeyValues(CAPACITY), BranchMemory(CHUNK_ROWS, SLACK)
         # an entry that is not seen may have a distance one larger than any position
-        self._buckets = distance_buckets(model, max(max_positions, PROBE) + 1)
-        self._scale = self._head_scale()
+        self._buckets = distance_buckets(model, max_positions + 1)
+        scaled = getattr(model.config, "scale_decoder_outputs", False)
+        self._scale = model.config.d_model**-0.5 if scaled else 1.0
 
     @property
     def runtime(self) -> str:
@@ -93,7 +91,6 @@ class Seq2SeqModel:
         ).last_hidden_state
         self._crossed = EncoderDecoderCache(DynamicCache(), DynamicCache())
         self._count(started)
-        self.encoder_passes += 1
         self._source = source
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
@@ -110,9 +107,7 @@ class Seq2SeqModel:
         started = time.perf_counter()
         decoder, bias = self.model.decoder, self._bias(sees)
         hidden = decoder.embed_tokens(torch.tensor([tokens], device=self.model.device))
-        mask = torch.zeros_like(
-            bias
-        )  # what is seen stands in the bias; without a mask: the causal one
+        mask = torch.zeros_like(bias)  # what is seen stands in the bias; None would be causal
         for block in decoder.block:
             own, across, feed_forward = block.layer
             hidden = own(hidden, mask, bias, past_key_values=self._cache)[0]
@@ -137,30 +132,6 @@ class Seq2SeqModel:
             torch.cuda.synchronize(self.model.device)
         self.usage += Usage(passes, rows, time.perf_counter() - started)
 
-    @torch.no_grad()
-    def _head_scale(self) -> float:
-        """The factor before the head that gives the model's own logits on a short text."""
-        text = tuple((7 * at + 1) % self.vocabulary for at in range(PROBE))
-        given = torch.tensor([text], device=self.model.device)
-        wanted = self.model(input_ids=given, decoder_input_ids=given, use_cache=False).logits[0]
-        self._scale = 1.0
-        self.read_source(Context.of(text, text))
-        paths = [[*range(at + 1)] for at in range(PROBE)]
-        found = self.run_rows(text, range(PROBE), paths, PROBE)
-        self.forget()
-        self.usage, self.encoder_passes = Usage(), 0
-        errors = {
-            scale: float((scale * found - wanted).norm() / wanted.norm())
-            for scale in (1.0, self.model.config.d_model**-0.5)
-        }
-        scale = min(errors, key=lambda one: errors[one])
-        if not errors[scale] <= TOLERANCES.get(self.model.dtype, COARSE_TOLERANCE):
-            kind, error = self.model.config.model_type, errors[scale]
-            raise ValueError(
-                f"{kind} does not work as a T5 does: its logits differ from ours by {error:.1%}"
-            )
-        return scale
-
 
 def distances(sees: Bool[np.ndarray, "rows entries"]) -> Int[np.ndarray, "rows entries"]:
     """How many tokens each visible cache entry lies before its row."""
@@ -176,16 +147,3 @@ def distance_buckets(model: PreTrainedModel, positions: int) -> Int[Tensor, " po
         num_buckets=config.relative_attention_num_buckets,
         max_distance=config.relative_attention_max_distance,
     )
-
-
-def check_t5(model: PreTrainedModel) -> None:
-    """Raises ValueError for a model that is not of the T5 family with one relative bias."""
-    kind = model.config.model_type
-    reasons = {
-        "is no encoder-decoder model": not model.config.is_encoder_decoder,
-        "has a bias of its own in every layer": kind == "umt5",
-        "has another attention": kind not in KINDS,
-        "has no head for text": model.get_output_embeddings() is None,
-    }
-    wanted = f"of the T5 family ({', '.join(KINDS)}) with one relative bias"
-    refuse(model, reasons, f"an encoder-decoder model must be {wanted}")

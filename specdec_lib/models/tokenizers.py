@@ -1,6 +1,6 @@
 """The tokenizer of a model, and whether two models share one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
@@ -32,10 +32,9 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
         kind = PreTrainedTokenizerFast if plain else AutoTokenizer
         found = kind.from_pretrained(str(source), trust_remote_code=False, **options)
     except Exception as error:  # of whichever parser the files need
-        found_none = where.local and not any(Path(source).glob("*token*"))
-        reason = "no such file there" if found_none else str(error).partition("\n")[0]
-        why = f"{remedy} ({where.offline or reason})"
-        raise ValueError(f"{where.name} has no tokenizer that can be read; {why}") from error
+        why = where.offline or str(error).partition("\n")[0]
+        message = f"{where.name} has no tokenizer that can be read; {remedy} ({why})"
+        raise ValueError(message) from error
     # from a configuration alone, an empty tokenizer is made
     if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:
         raise ValueError(f"{where.name} has no tokenizer, or none of the fast kind; {remedy}")
@@ -69,32 +68,20 @@ def check_tokenizers(
     target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str = "draft"
 ) -> None:
     """Raises ValueError, naming the first difference, unless both encode alike by equal tokens."""
-    for difference in _differences(target, other, name):
-        raise ValueError(f"the {name} must share the target's tokenizer: {difference}")
-
-
-def _differences(
-    target: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast, name: str
-) -> Iterator[str]:
+    problem = f"the {name} must share the target's tokenizer:"
     own, theirs = (
         {number: token for token, number in one.get_vocab().items()} for one in (target, other)
     )  # numbers may have holes
-    both = own.keys() & theirs.keys()
-    wrong = sorted(number for number in both if own[number] != theirs[number])
-    for first in wrong:
-        to = f"is {own[first]!r} to the target and {theirs[first]!r} to the {name}"
-        yield f"token {first} {to}; {len(wrong):,} of {len(both):,} tokens differ"
-    for least in sorted(own.keys() ^ theirs.keys()):
-        longer, more = ("target", own) if least in own else (name, theirs)
-        sizes = f"the target has {len(own):,} tokens and the {name} {len(theirs):,}"
-        yield f"{sizes}; {more[least]!r}, token {least}, is the first that only the {longer} knows"
+    if own != theirs:
+        numbers = sorted(own.keys() | theirs.keys())
+        first = next(number for number in numbers if own.get(number) != theirs.get(number))
+        known = f"is {own.get(first)!r} to the target and {theirs.get(first)!r} to the {name}"
+        raise ValueError(f"{problem} of {len(numbers):,} tokens, number {first} {known}")
     # padding and the unknown are not used; a special token that one alone names contradicts nothing
     for special in ("bos_token_id", "eos_token_id"):
         ids = getattr(target, special), getattr(other, special)
         if None not in ids and ids[0] != ids[1]:
-            yield f"{special} is {ids[0]} to the target and {ids[1]} to the {name}"
+            raise ValueError(f"{problem} {special} is {ids[0]} to the target, {ids[1]} to the {name}")
     for text in PROBES:
-        ids = target.encode(text), other.encode(text)
-        if ids[0] != ids[1]:
-            encoded = f"the target encodes {text!r} as {ids[0]} and the {name} as {ids[1]}"
-            yield f"both know the same tokens, but {encoded}"
+        if target.encode(text) != other.encode(text):
+            raise ValueError(f"{problem} both know the same tokens, and encode {text!r} otherwise")

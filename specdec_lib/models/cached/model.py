@@ -2,8 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -122,12 +121,7 @@ def check_attention(model: PreTrainedModel) -> None:
         in ("longrope", "dynamic", "su"),
         f"runs {attention} attention, not sdpa or eager": attention not in ("sdpa", "eager", None),
     }
-    wanted = "a decoder with full causal attention and explicit positions"
-    refuse(model, reasons, f"a token tree needs {wanted}")
-
-
-def refuse(model: PreTrainedModel, reasons: Mapping[str, Any], wanted: str) -> None:
-    """Raises ValueError, which says what is wanted and the first of the reasons that hold."""
     for reason, holds in reasons.items():
         if holds:
-            raise ValueError(f"{wanted}; {model.config.model_type} {reason}")
+            wanted = "a decoder with full causal attention and explicit positions"
+            raise ValueError(f"a token tree needs {wanted}; {kind} {reason}")

@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
     usual, parser = PlanOptions(), Parser("plan", __doc__.partition(": ")[2], writes=None)
     add_models(parser, "float32", limit=10, max_new_tokens=usual.tokens)
     add = parser.add_argument
-    add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: the faster)")
+    add("--runtime", default="auto", choices=RUNTIMES, help="of our loop (default: fast if it can)")
     add("--threads", type=int, help="of torch; by default torch's own choice")
     told = f"of each method, counted on development prompts (default: {usual.settings})"
     add("--settings", type=int, default=usual.settings, help=told)
