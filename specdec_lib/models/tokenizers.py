@@ -81,7 +81,9 @@ def check_tokenizers(
     for special in ("bos_token_id", "eos_token_id"):
         ids = getattr(target, special), getattr(other, special)
         if None not in ids and ids[0] != ids[1]:
-            raise ValueError(f"{problem} {special} is {ids[0]} to the target, {ids[1]} to the {name}")
+            raise ValueError(
+                f"{problem} {special} is {ids[0]} to the target, {ids[1]} to the {name}"
+            )
     for text in PROBES:
         if target.encode(text) != other.encode(text):
             raise ValueError(f"{problem} both know the same tokens, and encode {text!r} otherwise")

@@ -93,17 +93,13 @@ def counted_speed_up(
     Raises ValueError if one that ran has no price, or a number is out of range. Source: section
     5.1, standardized walltime improvement.
     """
-    missing = sorted(passes.keys() - prices.keys())
-    if missing:
+    if missing := sorted(passes.keys() - prices.keys()):
         known = ", ".join(prices) or "none"
         named = ", ".join(missing)
         raise ValueError(f"a model that ran needs a price: {named} has none; there are {known}")
     paid = [prices[model] for model in passes]
-    if not (
-        passes.get(target, 0) > 0
-        and prices[target] > 0
-        and all(value >= 0 for value in (tokens, *passes.values(), *paid))
-    ):
+    least = min((tokens, *passes.values(), *paid))
+    if not (least >= 0 and passes.get(target, 0) > 0 and prices[target] > 0):
         got = f"{target!r}, tokens={tokens}, passes {dict(passes)}, prices {dict(prices)}"
         raise ValueError(f"the target's passes and price are above 0, others not below; got {got}")
     cost = math.fsum(count * price for count, price in zip(passes.values(), paid, strict=True))

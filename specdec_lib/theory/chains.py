@@ -22,8 +22,7 @@ Verify = Callable[[int], float]
 def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
     """Expected tokens per round of a chain of `length` guesses: (1 − α^(γ+1)) / (1 − α).
 
-    Raises ValueError if the rate is outside [0, 1], the length negative or above `LONGEST`. Source:
-    Leviathan et al. 2023, equation 1.
+    Source: Leviathan et al. 2023, equation 1.
     """
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
 
@@ -61,9 +60,6 @@ def chain_speed_up(
 
     Source: Leviathan et al. 2023, theorem 3.8, where the pass that verifies is flat.
     """
-    return speed_up(
-        chain_tokens(acceptance_rate, length),
-        draft_passes=length,
-        draft_cost=draft_cost,
-        verify=1.0 if verify is None else verify(int(length) + 1),
-    )
+    cost = 1.0 if verify is None else verify(int(length) + 1)
+    tokens = chain_tokens(acceptance_rate, length)
+    return speed_up(tokens, draft_passes=length, draft_cost=draft_cost, verify=cost)

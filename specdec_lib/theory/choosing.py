@@ -56,12 +56,15 @@ def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
     total = Tally(*map(sum, zip(*tallies, strict=True)))
     if not total.rounds > 0:
         raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
-    tokens, seconds = total.tokens / total.rounds, total.seconds / total.rounds
+
+    def mean(its: float, every: float, own: float) -> float:
+        return (its + rounds * (every / total.rounds)) / (own + rounds)
+
     return [
         Tally(
             1.0,
-            (one.tokens + rounds * tokens) / (one.rounds + rounds),
-            (one.seconds + rounds * seconds) / (one.rounds + rounds),
+            mean(one.tokens, total.tokens, one.rounds),
+            mean(one.seconds, total.seconds, one.rounds),
         )
         for one in tallies
     ]
@@ -79,28 +82,24 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
     if not means or {len(its) for its in means.values()} != {len(shares)}:
         got = f"{len(means)} and {len(shares)}"
         raise ValueError(f"a policy needs drafts with a tally per situation, got {got}")
+
+    def worthiest(place: int, price: float) -> Hashable:
+        """The draft with the largest t − λ c in a situation."""
+        worth = {
+            name: its[place].tokens - price * its[place].seconds for name, its in means.items()
+        }
+        return max(worth, key=worth.get)
+
     choice, price = (), 0.0
     for _ in range(STEPS):
-        before = price
-        choice = tuple(_worthiest(means, place, price) for place in range(len(shares)))
-        taken = [
-            (share, means[name][place])
-            for place, (share, name) in enumerate(zip(shares, choice, strict=True))
-        ]
-        tokens = sum(share * one.tokens for share, one in taken)
-        price = tokens / sum(share * one.seconds for share, one in taken)
+        before, choice = price, tuple(worthiest(place, price) for place in range(len(shares)))
+        taken = [means[name][place] for place, name in enumerate(choice)]
+        tokens = sum(share * one.tokens for share, one in zip(shares, taken, strict=True))
+        seconds = sum(share * one.seconds for share, one in zip(shares, taken, strict=True))
+        price = tokens / seconds
         if price - before <= SAME * price:
             break
     return Policy(choice, price)
-
-
-def _worthiest(means: Mapping[Hashable, Sequence[Tally]], place: int, price: float) -> Hashable:
-    """The draft with the largest t − λ c in a situation."""
-
-    def worth(name: Hashable) -> float:
-        return means[name][place].tokens - price * means[name][place].seconds
-
-    return max(means, key=worth)
 
 
 def margin(
@@ -112,16 +111,13 @@ def margin(
 ) -> Margin:
     """What the gain of `work` over `plain`, on the same text, hangs on."""
     alone = plain.seconds(tables, plain_overhead) / plain.tokens  # seconds per token
-    whole, target = work.seconds(tables, overhead), work.target
-    passes = {place: count for place, count in work.passes.items() if place[0] != target}
-    drafts = sum(
-        count * tables[model].at(rows, context) for (model, rows, context), count in passes.items()
-    )
-    saved = sum(
-        count * (tables[model].at(rows, context) - tables[model].at(1, context))
-        for (model, rows, context), count in work.passes.items()
-        if model == target
-    )
+    whole, drafts, saved = work.seconds(tables, overhead), 0.0, 0.0
+    for (model, rows, context), count in work.passes.items():
+        seconds = tables[model].at(rows, context)
+        if model != work.target:
+            drafts += count * seconds
+        else:
+            saved += count * (seconds - tables[model].at(1, context))
     budget = alone * work.tokens - (whole - drafts)
     return Margin(
         work.tokens_per_round,

@@ -9,6 +9,9 @@ from typing import Annotated
 from specdec_lib.core.kinds import Within, checked
 
 
+Positive = Annotated[float, Within(2.0**-50)]
+
+
 @checked
 @dataclass(frozen=True)
 class ModelShape:
@@ -20,23 +23,19 @@ class ModelShape:
     inner_width, matrices    of the MLP, 3 matrices where it has a gate; None is four times `width`
     """
 
-    layers: int
-    width: int
-    vocabulary: int
-    bytes_per_number: float = 2.0
+    layers: Annotated[int, Within(1)]
+    width: Annotated[int, Within(1)]
+    vocabulary: Annotated[int, Within(0)]
+    bytes_per_number: Positive = 2.0
     query_width: int | None = None
     key_width: int | None = None
     inner_width: int | None = None
     matrices: int = 2
 
     def __post_init__(self) -> None:
-        usual = {"query_width": 1, "key_width": 1, "inner_width": 4}
-        for name, times in usual.items():
+        for name, times in {"query_width": 1, "key_width": 1, "inner_width": 4}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, times * self.width)
-        if min(self.layers, self.width) < 1 or self.vocabulary < 0 or not self.bytes_per_number > 0:
-            least = "layers and width are at least 1, vocabulary 0, bytes_per_number above 0"
-            raise ValueError(f"{least}, got {self}")
 
     @property
     def weights(self) -> int:
@@ -64,13 +63,9 @@ class Machine:
     """The peak rates of a machine, and the fixed time of a pass: launches and interpreter."""
 
     name: str
-    bytes_per_second: float
-    flops_per_second: float
-    pass_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (self.bytes_per_second > 0 and self.flops_per_second > 0 and self.pass_seconds >= 0):
-            raise ValueError(f"peaks are above 0 and pass_seconds is 0 or more, got {self}")
+    bytes_per_second: Positive
+    flops_per_second: Positive
+    pass_seconds: Annotated[float, Within(0)] = 0.0
 
     @property
     def ridge(self) -> float:

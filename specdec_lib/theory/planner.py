@@ -71,24 +71,19 @@ def chain_map(
     overhead    seconds per round outside the models beyond those of plain decoding, in target
                 passes: added to `verify` of `chain_speed_up`
     """
-    if not lengths or min(lengths) < 1 or not min(costs, default=0) >= 0 or not overhead >= 0:
+    if min(lengths, default=0) < 1 or not min((*costs, overhead)) >= 0:
         got = f"{list(lengths)}, {list(costs)}, {overhead}"
         wanted = "a map needs lengths of at least 1, and costs and an overhead of 0 or more"
         raise ValueError(f"{wanted}, got {got}")
     tokens = np.array([[chain_tokens(rate, length) for length in lengths] for rate in rates])
-    fixed = np.array([_round_cost(length, verify, overhead) for length in lengths], dtype=float)
-    price = np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed
-    speed = tokens[:, None, :] / price
+    fixed = np.array(_round_costs(lengths, verify, overhead), dtype=float)
+    speed = tokens[:, None, :] / (np.array(costs, dtype=float)[:, None] * np.array(lengths) + fixed)
     best = speed.argmax(axis=2)
     return [
-        MapCell(
-            float(rate),
-            float(cost),
-            float(speed[row, column, best[row, column]]),
-            int(lengths[best[row, column]]),
-        )
+        MapCell(float(rate), float(cost), float(speed[row, column, at]), int(lengths[at]))
         for row, rate in enumerate(rates)
         for column, cost in enumerate(costs)
+        for at in [best[row, column]]
     ]
 
 
@@ -103,23 +98,20 @@ def chain_break_even(
 ) -> BreakEven:
     """Where the best chain begins to be faster than plain decoding; arguments as of `chain_map`."""
 
-    def best(rate: float) -> float:
+    def pays(rate: float) -> bool:
         [cell] = chain_map([rate], [cost], verify, lengths=lengths, overhead=overhead)
-        return cell.speed_up
+        return cell.speed_up > 1
 
-    pays = best(1.0) > 1
+    fixed = _round_costs(lengths, verify, overhead)
     most = max(
-        (chain_tokens(acceptance_rate, length) - _round_cost(length, verify, overhead)) / length
-        for length in lengths
+        (chain_tokens(acceptance_rate, length) - outside) / length
+        for length, outside in zip(lengths, fixed, strict=True)
     )
-    affordable = most if most >= 0 else None
-    if not pays:
-        return BreakEven(None, affordable)
     low, high = 0.0, 1.0
     while high - low > CLOSE:
         middle = (low + high) / 2
-        low, high = (low, middle) if best(middle) > 1 else (middle, high)
-    return BreakEven(high, affordable)
+        low, high = (low, middle) if pays(middle) else (middle, high)
+    return BreakEven(high if pays(1.0) else None, most if most >= 0 else None)
 
 
 def tree_work(shape: Shape, rates: Rates, *, context: Integral = 256) -> Work:
@@ -154,8 +146,7 @@ def tree_gains(
     overhead    of a round with a tree, `plain` of one of plain decoding
     """
     if not (budgets and depths and widths):
-        got = f"{list(budgets)}, {list(depths)} and {list(widths)}"
-        raise ValueError(f"give at least one budget, depth and width to try, got {got}")
+        raise ValueError("give at least one budget, depth and width to try")
     alone = plain_work(context=context).tokens_per_second(tables, plain)
     vectors, found = [list(vector) for vector in rates], []
     for width in map(int, widths):
@@ -171,5 +162,7 @@ def tree_gains(
     return found
 
 
-def _round_cost(length: Integral, verify: Verify | None, overhead: Real) -> float:
-    return (1.0 if verify is None else verify(int(length) + 1)) + float(overhead)
+def _round_costs(lengths: Sequence[Integral], verify: Verify | None, overhead: Real) -> list[float]:
+    """What a round costs by its guesses, beside the draft's passes."""
+    passes = [1.0 if verify is None else verify(int(length) + 1) for length in lengths]
+    return [one + float(overhead) for one in passes]

@@ -3,8 +3,8 @@ plus the sum over guesses of P(the target takes the whole path to the guess).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from numbers import Integral, Real
 from typing import Annotated, NamedTuple
 
@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.tree import NO_PARENT, Shape
-from specdec_lib.core.tree.growth import Slot, grow_best_first
+from specdec_lib.core.tree.growth import grow_best_first
 from specdec_lib.theory.chains import Verify, speed_up
 
 Budget = Annotated[Integral, Within(1, 2**16)]
@@ -101,15 +101,21 @@ def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape
     best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
     of Chen et al. 2024 (Sequoia), as no child or later sibling is worth more.
     """
-    return Shape((NO_PARENT, *(slot.parent for slot in _best_first(rates, budget, depth))))
+    vectors = checked_rates(rates, falling=True)
+    slots = grow_best_first(
+        lambda slot: at_depth(vectors, len(slot.ranks) + 1),
+        int(budget),
+        depth=None if depth is None else int(depth),
+        floor=math.ulp(0.0),
+    )
+    return Shape((NO_PARENT, *(slot.parent for slot in slots)))
 
 
 @checked
 def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -> list[float]:
     """Expected tokens of the best trees of 0, 1, … `budget` guesses."""
-    tokens = [1.0]
-    for slot in _best_first(rates, budget, depth):
-        tokens.append(tokens[-1] + slot.score)
+    vectors = checked_rates(rates)
+    tokens = [*accumulate(path_probabilities(best_tree(vectors, budget, depth), vectors))]
     return tokens + tokens[-1:] * (int(budget) + 1 - len(tokens))
 
 
@@ -150,27 +156,16 @@ def best_budget(
         raise ValueError(f"give a budget and a depth to try, got {budgets} and {depths}")
     best = TreePlan(0, 0, 1.0)
     for limit in depths:
-        grown = [(1.0, 0)]  # tokens and depth by guesses
-        for slot in _best_first(vectors, budgets[-1], limit):
-            grown.append((grown[-1][0] + slot.score, max(grown[-1][1], len(slot.ranks))))
-        for guesses in sorted({min(budget, len(grown) - 1) for budget in budgets} - {0}):
-            tokens, deepest = grown[guesses]
+        shape = best_tree(vectors, budgets[-1], limit)
+        tokens = [*accumulate(path_probabilities(shape, vectors))]
+        deepest = [*accumulate(shape.depths, max)]
+        for guesses in sorted({min(budget, shape.guesses) for budget in budgets} - {0}):
             cost = 1.0 if verify is None else verify(guesses + 1)
-            found = speed_up(tokens, draft_passes=deepest, draft_cost=draft_cost, verify=cost)
+            passes = {"draft_passes": deepest[guesses], "draft_cost": draft_cost}
+            found = speed_up(tokens[guesses], **passes, verify=cost)
             if found > best.speed_up:
-                best = TreePlan(guesses, deepest, found)
+                best = TreePlan(guesses, deepest[guesses], found)
     return best
-
-
-def _best_first(rates: Rates, budget: Integral, depth: Integral | None) -> Iterator[Slot]:
-    """The guesses of the best tree, until the budget is spent or all others have rate 0."""
-    vectors = checked_rates(rates, falling=True)
-    return grow_best_first(
-        lambda slot: at_depth(vectors, len(slot.ranks) + 1),
-        int(budget),
-        depth=None if depth is None else int(depth),
-        floor=math.ulp(0.0),
-    )
 
 
 def _one_level_up(vector: Sequence[float], under: Sequence[float]) -> list[float]:

@@ -26,16 +26,13 @@ class PassTable:
     seconds: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        for name, grid in (("rows", self.rows), ("contexts", self.contexts)):
-            if not grid or list(grid) != sorted(set(grid)):
-                raise ValueError(f"{name} rise, and there is at least one, got {grid}")
         sizes = [len(line) for line in self.seconds]
-        if sizes != [len(self.rows)] * len(self.contexts):
-            wanted = f"{len(self.contexts)} contexts and {len(self.rows)} rows"
-            raise ValueError(f"{wanted} need as many seconds, got {sizes}")
-        for value in (value for line in self.seconds for value in line):
-            if not 0 < value < math.inf:
-                raise ValueError(f"a pass takes more than 0 seconds and ends, got {value}")
+        rising = all([*grid] == sorted(set(grid)) for grid in (self.rows, self.contexts))
+        if not (rising and self.rows and sizes == [len(self.rows)] * len(self.contexts) != []):
+            wanted = "rows and contexts that rise, and a number of seconds for every pair of them"
+            raise ValueError(f"a table of passes has {wanted}, got {self}")
+        if not all(0 < value < math.inf for line in self.seconds for value in line):
+            raise ValueError(f"a pass takes more than 0 seconds and ends, got {self.seconds}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass over so many rows after so many tokens of context: linear between
@@ -49,9 +46,7 @@ class PassTable:
         return max(found, min(map(min, self.seconds)) / 2)  # a noisy slope must not give 0
 
     def faster(self, times: Real) -> "PassTable":
-        """The same table with every value divided by `times`."""
-        if not times > 0:
-            raise ValueError(f"a model is more than 0 times as fast, got {times}")
+        """The same table with every value divided by `times`, above 0."""
         scaled = tuple(tuple(value / float(times) for value in line) for line in self.seconds)
         return PassTable(self.rows, self.contexts, scaled)
 
@@ -97,13 +92,8 @@ class Work:
         passes = dict(self.passes)
         for place, count in other.passes.items():
             passes[place] = passes.get(place, 0.0) + count
-        return Work(
-            self.tokens + other.tokens,
-            self.rounds + other.rounds,
-            self.guesses + other.guesses,
-            passes,
-            self.target,
-        )
+        tokens, rounds = self.tokens + other.tokens, self.rounds + other.rounds
+        return Work(tokens, rounds, self.guesses + other.guesses, passes, self.target)
 
     @property
     def tokens_per_round(self) -> float:

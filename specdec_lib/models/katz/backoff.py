@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float64, Int
 
-from specdec_lib.models.katz.counts import Level, suffixes, summed
+from specdec_lib.models.katz.counts import Level, suffixes
 
 DISCOUNTED = 5  # the largest count that Good–Turing discounts
 SMOOTHING = 1  # added to every unigram count
@@ -59,16 +59,15 @@ def back_off(
     held, scale, left = np.array([mass.sum()]), np.array([mass.sum()]), np.zeros(1)
     probabilities, weights = [mass / mass.sum()], []
     for depth, (level, longer) in enumerate(pairwise(levels)):
-        link, fans, shorter_mass = links[depth], np.diff(level.offsets), mass
+        link, continued, shorter_mass = links[depth], level.fans(longer) > 0, mass
         mass = longer.counts - taken[depth][np.minimum(longer.counts, DISCOUNTED + 1)]
-        unseen = (held[link] - summed(shorter_mass[links[depth + 1]], level)) / scale[link] + left[
-            link
-        ]
-        held = summed(mass, level)
-        scale = np.where(unseen > 0, level.totals, held)
-        scale[fans == 0] = 1.0
-        left = np.where(unseen > 0, level.totals - held, 0.0) / scale
+        seen = level.summed(shorter_mass[links[depth + 1]], longer)
+        unseen = (held[link] - seen) / scale[link] + left[link]
+        held, total = level.summed(mass, longer), level.counts - level.ends
+        scale = np.where(unseen > 0, total, held)
+        scale[~continued] = 1.0
+        left = np.where(unseen > 0, total - held, 0.0) / scale
         weights.append(np.divide(left, unseen, out=np.zeros_like(left), where=unseen > 0))
-        weights[-1][fans == 0] = 1.0
-        probabilities.append(mass / np.repeat(scale, fans))
+        weights[-1][~continued] = 1.0
+        probabilities.append(mass / scale[longer.parents])
     return probabilities, weights

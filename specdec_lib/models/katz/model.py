@@ -134,22 +134,20 @@ class Katz:
         """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: the
         lowest thresholds on counts, not falling with length, that fit.
         """
-        if self._file_bytes() <= max_bytes:
-            return self
+        lengths = self.order - 1
+
+        def thinned(raised: int) -> Katz:
+            """Below thresholds raised this many times in turn, the longest n-grams' first."""
+            thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
+            return replace(self, levels=above_thresholds(self.levels, thresholds))
+
+        def fits(raised: int) -> bool:
+            table = thinned(raised)
+            return len(table_file.packed(table.levels, table.taken)) <= max_bytes
+
         most = max((int(level.counts.max(initial=0)) for level in self.levels[1:]), default=0)
-        every = range((self.order - 1) * most + 1)
-        raised = bisect_left(
-            every, True, key=lambda one: self._thinned(one)._file_bytes() <= max_bytes
-        )
+        every = range(lengths * most + 1)
+        raised = bisect_left(every, True, key=fits)
         if raised == len(every):
             raise ValueError(f"the unigrams alone take more than the allowed {max_bytes} bytes")
-        return self._thinned(raised)
-
-    def _thinned(self, raised: int) -> "Katz":
-        """The table below thresholds raised this many times in turn, the longest n-grams' first."""
-        lengths = self.order - 1
-        thresholds = [1 + (raised + depth) // lengths for depth in range(lengths)]
-        return replace(self, levels=above_thresholds(self.levels, thresholds))
-
-    def _file_bytes(self) -> int:
-        return len(table_file.packed(self.levels, self.taken))
+        return thinned(raised)

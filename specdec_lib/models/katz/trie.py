@@ -5,6 +5,7 @@ whose last tokens rise; beside them stands the same row with the most likely fir
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -57,17 +58,20 @@ def make_trie(
     weights: Sequence[Float64[np.ndarray, " _"]],
 ) -> Trie:
     """The trie of a table's levels and of what `back_off` made of them."""
-    firsts = np.cumsum([0, *map(len, levels)])
-    edges = [first + level.offsets for first, level in zip(firsts[1:], levels[:-1], strict=False)]
-    rows = np.concatenate([[0, len(levels[0])], *(one[1:] for one in edges)])
-    edges.append(np.full(len(levels[-1]) + 1, firsts[-1]))
-    tokens = np.concatenate([level.tokens for level in levels]).astype(np.int32)
-    joined = np.concatenate(list(probabilities))
-    order = np.lexsort((-joined, np.repeat(np.arange(len(rows) - 1), np.diff(rows))))
+    fans = [level.fans(longer) for level, longer in pairwise(levels)]
+    fans = np.concatenate([*fans, np.zeros(len(levels[-1]), np.int64)])
+    stop = len(levels[0]) + np.cumsum(fans)
+    tokens, joined = (
+        np.concatenate(one) for one in ([level.tokens for level in levels], list(probabilities))
+    )
+    rows = np.concatenate(
+        [np.zeros(len(levels[0]), np.int64), 1 + np.arange(len(fans)).repeat(fans)]
+    )
+    order = np.lexsort((-joined, rows))
     return Trie(
         tokens,
-        np.concatenate([one[:-1] for one in edges]),
-        np.concatenate([one[1:] for one in edges]),
+        stop - fans,
+        stop,
         np.concatenate([*weights, np.ones(len(levels[-1]))]),
         joined,
         tokens[order],
