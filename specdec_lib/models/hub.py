@@ -1,54 +1,29 @@
 """Where a model lies: in a local folder, or under a name on the Hugging Face hub."""
 
-import functools
-import re
 from pathlib import Path
-from typing import NamedTuple
+from textwrap import shorten
 
-from huggingface_hub import constants
-from huggingface_hub.utils import get_session
+from huggingface_hub import snapshot_download
+from huggingface_hub.utils import disable_progress_bars
 
 Source = str | Path
 """A local folder in hub format, or a name on the hub."""
 
-TIMEOUT_SECONDS = 5  # the hub's client would retry for most of a minute, for each file
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
+OTHERS = ("*/*", "consolidated*")  # the same model in other formats
 
 
-class Location(NamedTuple):
-    """A model's name, why the hub cannot be asked, or "", and whether only files on this machine
-    are read: the folder, or earlier downloads.
+def model_folder(source: Source) -> Path:
+    """The folder of a model, that of a hub model downloaded once; raises ValueError if there is
+    none, or it was not downloaded before and the hub cannot be reached.
     """
-
-    name: str
-    offline: str
-    files_only: bool
-
-
-def locate(source: Source) -> Location:
-    """Where a model lies.  Raises ValueError if it is no folder and cannot be a name on the hub."""
     if Path(source).is_dir():
-        return Location(f"folder {source}", "", True)
-    if isinstance(source, Path) or not HUB_NAME.fullmatch(source) or Path(source).is_file():
-        wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
-        raise ValueError(f"a model is {wanted}; {source!s} is neither")
-    offline = why_offline()
-    return Location(f"hub model {source} (no such local folder)", offline, bool(offline))
-
-
-def why_offline() -> str:
-    """Why the hub cannot be reached, in words; "" if it can."""
-    if constants.is_offline_mode():
-        return "HF_HUB_OFFLINE=1 or TRANSFORMERS_OFFLINE=1 is set (unset it for a download)"
-    remedy = "HF_ENDPOINT names a mirror, HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 reads what is here"
-    reached = _answers(constants.ENDPOINT)
-    return "" if reached else f"{constants.ENDPOINT} cannot be reached ({remedy})"
-
-
-@functools.lru_cache(maxsize=4)
-def _answers(address: str) -> bool:
+        return Path(source)
+    disable_progress_bars()
     try:
-        get_session().head(address, timeout=TIMEOUT_SECONDS)
-    except Exception:  # of the HTTP client that this version of huggingface_hub uses
-        return False
-    return True
+        found = snapshot_download(str(source), allow_patterns=FILES, ignore_patterns=OTHERS)
+    except Exception as error:  # of the HTTP client that this version of huggingface_hub uses
+        wanted = 'a local folder in hub format, or a name on the hub like "openai-community/gpt2"'
+        why = shorten(f"{type(error).__name__}: {error}", 300)
+        raise ValueError(f"a model is {wanted}; {source!s} cannot be had ({why})") from error
+    return Path(found)

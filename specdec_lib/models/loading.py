@@ -17,7 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.models.cached.model import CachedModel
-from specdec_lib.models.hub import Source, locate
+from specdec_lib.models.hub import Source, model_folder
 from specdec_lib.models.seq2seq import Seq2SeqModel
 
 if TYPE_CHECKING:
@@ -138,27 +138,27 @@ def _load(kind: AutoModel, source: Source, device: str, dtype: str) -> PreTraine
         known = '"auto", "cpu" or, where there is a GPU, "cuda" or "cuda:N"'
         raise ValueError(f"device is {known}; got {device!r}")
     disable_progress_bar()
-    where = locate(source)
-    options = {"local_files_only": where.files_only, "trust_remote_code": False}
+    folder = model_folder(source)
     try:
-        config = AutoConfig.from_pretrained(str(source), **options)
+        config = AutoConfig.from_pretrained(folder)
         if config.is_encoder_decoder == (kind is AutoModelForCausalLM):
             found = f"{'an' if config.is_encoder_decoder else 'no'} encoder-decoder model"
             raise ValueError(f"it is {found} ({config.model_type}), which `{READERS[kind]}` reads")
-        return _read_network(kind, source, dtype=DTYPES[dtype], config=config, **options).to(device)
+        network = _read_network(kind, folder, DTYPES[dtype]).to(device)
+        network.config.name_or_path = str(source)
+        return network
     except Exception as error:  # of whichever part of transformers the files upset
-        reason = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
-        if where.offline and isinstance(error, OSError):
-            reason = f"it was not downloaded before, and {where.offline}; or give a local folder"
-        raise ValueError(f"{where.name} cannot be read as a model on {device}: {reason}") from error
+        why = shorten(f"{type(error).__name__}: {error}".removeprefix("ValueError: "), 400)
+        raise ValueError(f"{source!s} cannot be read as a model on {device}: {why}") from error
 
 
-def _read_network(kind: AutoModel, source: Source, **options: object) -> PreTrainedModel:
-    """The network of safetensors files, with `options` of `from_pretrained`, which would fill in
-    and leave out; raises ValueError unless they hold the tensors of the configuration, all finite.
+def _read_network(kind: AutoModel, folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The network of safetensors files, where Transformers would fill in and leave out; raises
+    ValueError unless they hold the tensors of the configuration, all finite.
     """
-    options |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
-    network, found = kind.from_pretrained(str(source), use_safetensors=True, **options)
+    reported = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    options = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": False}
+    network, found = kind.from_pretrained(folder, **options, **reported)
     for what in ("missing", "unexpected", "mismatched"):
         if names := sorted(map(str, found[f"{what}_keys"])):
             wrong = f"{len(names)} tensors are {what} in its files, the first {names[0]}"

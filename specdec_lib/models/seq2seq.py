@@ -53,18 +53,15 @@ class Seq2SeqModel:
 
     @property
     def runtime(self) -> str:
-        """What computes the passes, in words."""
         return reference_runtime(self.model)
 
     @in_turn
     def forget(self) -> None:
-        """Drop everything remembered, the source too."""
         self._memory.clear()
         self._source = self._encoded = self._crossed = None
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         self.read_source(context)
         return self._memory.score(context, tree, self).clone()
@@ -94,14 +91,12 @@ class Seq2SeqModel:
         self._source = source
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
-        """See `Network`."""
         self._cache.move(sources, first)
 
     @torch.no_grad()
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep vocab"]:
-        """One decoder pass; see `Network`."""
         memory = self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
         started = time.perf_counter()

@@ -29,7 +29,7 @@ class TableModel:
     usage: ClassVar[None] = None
 
     def forget(self) -> None:
-        """Do nothing: a table remembers no context."""
+        pass
 
     @classmethod
     def fixed(cls, probs: Sequence[float], name: str = "table") -> "TableModel":
@@ -38,7 +38,6 @@ class TableModel:
         return cls(lambda tokens: logits, len(probs), name)
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         return torch.stack(
             [self.logits(context.tokens + tree.path_tokens(node)) for node in range(len(tree))]

@@ -1,12 +1,11 @@
 """The tokenizer of a model, and whether two models share one."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from specdec_lib.models.hub import Source, locate
+from specdec_lib.models.hub import Source, model_folder
 
 PLAIN = ("TokenizersBackend", "PreTrainedTokenizerFast")  # names of the class that adds no rules
 PROBES = (
@@ -22,22 +21,20 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
     """The tokenizer of a folder or a hub model; raises ValueError if it cannot be read without
     other packages or code of its own.
     """
-    where = locate(source)
+    folder, problem = model_folder(source), f"{source!s} has no tokenizer that can be read"
     remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
-    options = {"local_files_only": where.files_only}
     try:
         # for some families AutoTokenizer takes their own class, whatever the folder says, and
         # splits text otherwise
-        plain = get_tokenizer_config(str(source), **options).get("tokenizer_class") in PLAIN
+        plain = get_tokenizer_config(folder).get("tokenizer_class") in PLAIN
         kind = PreTrainedTokenizerFast if plain else AutoTokenizer
-        found = kind.from_pretrained(str(source), trust_remote_code=False, **options)
+        found = kind.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of whichever parser the files need
-        why = where.offline or str(error).partition("\n")[0]
-        message = f"{where.name} has no tokenizer that can be read; {remedy} ({why})"
-        raise ValueError(message) from error
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{problem}; {remedy} ({why})") from error
     # from a configuration alone, an empty tokenizer is made
     if not isinstance(found, PreTrainedTokenizerFast) or len(found) < 2:
-        raise ValueError(f"{where.name} has no tokenizer, or none of the fast kind; {remedy}")
+        raise ValueError(f"{problem}, or none of the fast kind; {remedy}")
     return found
 
 
@@ -49,7 +46,7 @@ def shared_tokenizer(
     """
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
-        own = not Path(source).is_dir() or any(Path(source).glob("tokenizer*"))
+        own = any(model_folder(source).glob("tokenizer*"))
         if name != "target" if given is None else own:
             check_tokenizers(shared, load_tokenizer(source), name)
     return shared

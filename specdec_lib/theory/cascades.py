@@ -5,12 +5,13 @@ speculative drafting), section 4 and appendix C.
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import accumulate, product
 from numbers import Integral, Real
+from operator import mul
 from typing import NamedTuple
 
 from specdec_lib.core.kinds import checked
-from specdec_lib.theory.chains import Length, Rate, chain_tokens, speed_up, survival_tokens
+from specdec_lib.theory.chains import Length, Rate, chain_tokens, speed_up
 
 
 class BestLengths(NamedTuple):
@@ -54,19 +55,19 @@ def vertical_tokens(
 
 @checked
 def relay_speed_up(
-    rates: Sequence[Real], costs: Sequence[Real], lengths: Sequence[Integral]
+    rates: Sequence[Rate], costs: Sequence[Real], lengths: Sequence[Integral]
 ) -> float:
     """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
     `lengths` tokens one by one.
 
-    Raises ValueError unless there is a rate in [0, 1], a cost and a length of 0 or more for each.
-    Source: theorem 4.5, which table 1 is made of.
+    Raises ValueError unless there is a cost and a length of 0 or more for each. Source: theorem
+    4.5, which table 1 is made of.
     """
     if not len(rates) == len(costs) == len(lengths) or min((*costs, *lengths), default=0) < 0:
         got = f"{list(rates)}, {list(costs)} and {list(lengths)}"
         raise ValueError(f"a rate, a cost and a length of 0 or more per drafter, got {got}")
     turns = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
-    tokens = survival_tokens([rates[drafter] for drafter in turns])
+    tokens = 1 + math.fsum(accumulate((float(rates[drafter]) for drafter in turns), mul))
     drafting = math.fsum(costs[drafter] for drafter in turns)
     return speed_up(tokens, draft_passes=1, draft_cost=drafting)
 

@@ -3,10 +3,8 @@ for all depths, independent guesses, costs relative to a target pass over one ro
 """
 
 import math
-from collections.abc import Callable, Iterable
-from itertools import accumulate
+from collections.abc import Callable
 from numbers import Integral, Real
-from operator import mul
 from typing import Annotated
 
 from specdec_lib.core.kinds import Within, checked
@@ -25,14 +23,6 @@ def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
     Source: Leviathan et al. 2023, equation 1.
     """
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
-
-
-@checked
-def survival_tokens(hazards: Iterable[Rate]) -> float:
-    """Expected tokens per round: 1 + the sum of the products of `hazards` from the root down: P(a
-    guess is accepted | its parent was) by depth. Exact also for dependent guesses.
-    """
-    return 1 + math.fsum(accumulate(map(float, hazards), mul))
 
 
 def speed_up(

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from specdec_lib.core.kinds import Within, checked
 
-
 Positive = Annotated[float, Within(2.0**-50)]
 
 
@@ -17,8 +16,8 @@ Positive = Annotated[float, Within(2.0**-50)]
 class ModelShape:
     """The size of a decoder; its last four sizes are those of GPT-2's kind where none are given.
 
-    vocabulary               tokens that the output matrix scores; 0 leaves it out
-    bytes_per_number         of weights, cache and activations alike: 2 in half precision
+    vocabulary               tokens that the output matrix scores
+    bytes_per_number         of weights, cache and activations alike
     query_width, key_width   heads × their size, of queries and of keys; None is `width`
     inner_width, matrices    of the MLP, 3 matrices where it has a gate; None is four times `width`
     """

@@ -1,6 +1,7 @@
 """Which chain or tree pays, and by how much."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from numbers import Integral, Real
 from typing import Annotated, NamedTuple
 
@@ -149,20 +150,17 @@ def tree_gains(
         raise ValueError("give at least one budget, depth and width to try")
     alone = plain_work(context=context).tokens_per_second(tables, plain)
     vectors, found = [list(vector) for vector in rates], []
-    for width in map(int, widths):
+    for width, depth in product(map(int, widths), map(int, depths)):
         narrow = [vector[:width] for vector in vectors]
-        for depth in map(int, depths):
-            largest = best_tree(narrow, max(budgets), depth)
-            for budget in map(int, budgets):
-                shape = Shape(largest.parents[: budget + 1])  # a beginning is the best smaller tree
-                speed = tree_work(shape, narrow, context=context).tokens_per_second(
-                    tables, overhead
-                )
-                found.append(Gain(budget, depth, width, speed / alone))
+        largest = best_tree(narrow, max(budgets), depth)
+        for budget in map(int, budgets):
+            shape = Shape(largest.parents[: budget + 1])  # a beginning is the best smaller tree
+            work = tree_work(shape, narrow, context=context)
+            speed = work.tokens_per_second(tables, overhead)
+            found.append(Gain(budget, depth, width, speed / alone))
     return found
 
 
-def _round_costs(lengths: Sequence[Integral], verify: Verify | None, overhead: Real) -> list[float]:
+def _round_costs(lengths: Sequence[Integral], verify: Verify | None, more: Real) -> list[float]:
     """What a round costs by its guesses, beside the draft's passes."""
-    passes = [1.0 if verify is None else verify(int(length) + 1) for length in lengths]
-    return [one + float(overhead) for one in passes]
+    return [(verify(int(one) + 1) if verify else 1.0) + float(more) for one in lengths]

@@ -38,19 +38,15 @@ def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, 
     """The rates as tuples.  Raises ValueError if there is no vector, a rate is outside [0, 1], a
     vector sums above 1 or, with `falling`, rises with the rank.
     """
-    vectors = tuple(tuple(float(rate) for rate in vector) for vector in rates)
+    vectors = tuple(tuple(map(float, vector)) for vector in rates)
     if not vectors:
         raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
     for depth, vector in enumerate(vectors, 1):
-        for rate in vector:
-            if not 0 <= rate <= 1:
-                raise ValueError(f"rates lie in [0, 1], got {rate} at depth {depth}")
-        if sum(vector) > 1 + SLACK:
-            got = f"{sum(vector)} at depth {depth}"
-            raise ValueError(f"rates of siblings sum to at most 1, got {got}")
+        got = f"{vector} at depth {depth}"
+        if not all(0 <= rate <= 1 for rate in vector) or sum(vector) > 1 + SLACK:
+            raise ValueError(f"rates of siblings lie in [0, 1] and sum to at most 1, got {got}")
         if falling and any(later > earlier for earlier, later in pairwise(vector)):
-            got = f"{vector} at depth {depth}; use monotone(rates)"
-            raise ValueError(f"rates must not rise with the rank here, got {got}")
+            raise ValueError(f"rates must not rise with the rank, got {got}; use monotone(rates)")
     return vectors
 
 
@@ -92,10 +88,8 @@ def path_probabilities(shape: Shape, rates: Rates) -> list[float]:
 @checked
 def best_tree(rates: Rates, budget: Budget, depth: Depth | None = None) -> Shape:
     """The tree of at most `budget` guesses with the most expected tokens, its nodes in the order of
-    their worth, so that the best tree of fewer guesses is its beginning.
-
-    rates    must not rise with the rank; `monotone` mends measured ones
-    depth    deepest guess allowed; None for no limit
+    their worth, so that the best tree of fewer guesses is its beginning; the rates must not rise
+    with the rank, and `monotone` mends measured ones.
 
     Guesses of rate 0 are left out; a tie goes to the shallower, then the earlier slot. Source:
     best-first by path probability, as in Wang et al. 2024 (OPT-Tree); equals the dynamic programme
@@ -145,8 +139,8 @@ def best_budget(
     depths: Iterable[Depth],
 ) -> TreePlan:
     """The budget and depth with the largest speed-up, among these limits and not speculating at
-    all, where a tree costs one draft pass per level and one target pass over all its rows; a tie
-    goes to the shallower, then the smaller tree.
+    all, of a draft pass per level and a target pass over all rows; a tie goes to the shallower,
+    then the smaller tree.
 
     Source: Chen et al. 2024 (Sequoia), the hardware-aware choice, with times that may be measured.
     """

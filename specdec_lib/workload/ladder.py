@@ -13,7 +13,7 @@ from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.katz.model import Katz
-from specdec_lib.workload.prompts import Prompt, check_text
+from specdec_lib.workload.prompts import Prompt
 
 if TYPE_CHECKING:
     from specdec_lib.models.fast.model import FastModel
@@ -42,6 +42,9 @@ class Measured:
         table = MatchTable(tuple(stored["rates"]), name, tuple(stored["edges"]), tuple(binned))
         pair = (stored["guesser"], stored["obeyed"], stored["siblings"])
         return cls(*pair, sampler, stored["contexts"], table)
+
+    def __str__(self) -> str:
+        return f"{self.guesser} for {self.obeyed}, {self.siblings}"
 
     def distance(self, sampler: Sampler) -> tuple[float, bool]:
         """Distance in temperature, then whether top-k is another (no top-p was measured)."""
@@ -85,12 +88,15 @@ class Ladder:
 
         Raises ValueError if no table of these models and siblings was measured.
         """
-        wanted = f"{guesser} for {obeyed}, {siblings}"
-        named = [(f"{one.guesser} for {one.obeyed}, {one.siblings}", one) for one in self.measured]
-        fitting = [one for name, one in named if name == wanted]
+        wanted = (guesser, obeyed, siblings)
+        named = [((one.guesser, one.obeyed, one.siblings), one) for one in self.measured]
+        fitting = [one for names, one in named if names == wanted]
         if not fitting:
-            there = "; ".join(sorted({name for name, _ in named})) or "none"
-            raise ValueError(f"no match table of {wanted}, was measured; there are: {there}")
+            known = "; ".join(sorted({f"{one} for {two}, {how}" for (one, two, how), _ in named}))
+            asked = f"{guesser} for {obeyed}, {siblings}"
+            raise ValueError(
+                f"no match table of {asked}, was measured; there are: {known or 'none'}"
+            )
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
@@ -100,9 +106,10 @@ class Ladder:
 
     def encode(self, prompt: Prompt | str) -> tuple[int, ...]:
         """The tokens of a prompt, as a user's turn where the tokenizer has a chat template; raises
-        ValueError if a model cannot read as many, or the text holds half a character.
+        ValueError if a model cannot read as many, or the text holds half a surrogate pair.
         """
-        text = check_text(prompt if isinstance(prompt, str) else prompt.text)
+        text = prompt if isinstance(prompt, str) else prompt.text
+        text.encode()
         if self.tokenizer.chat_template:
             text = self.tokenizer.apply_chat_template(
                 [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
@@ -116,7 +123,6 @@ class Ladder:
         return tokens
 
     def text(self, token: int) -> str:
-        """The text of one token."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 

@@ -47,21 +47,17 @@ def load_ladder(
     runtime                  "reference", "fast", "int8" or "auto": see `load_model`
 
     Own models must share the target's tokenizer, token by token; rows beyond it may differ, see
-    `resize_vocabulary`. The stop tokens are those of the target's generation configuration, else
-    the tokenizer's end of text. Raises ValueError if a file is missing or damaged, a tokenizer is
-    another, or device, dtype or runtime are unknown or do not go together.
+    `resize_vocabulary`. Raises ValueError if a file is missing or damaged, a tokenizer is another,
+    or device, dtype or runtime are unknown or do not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)
     if target is None or draft is None:
         got = f"target={target!s} and draft={draft!s}"
         raise ValueError(f"a ladder of your own has a target and a draft at least, got {got}")
-    sources = {"target": target, "middle": middle, "draft": draft}
-    sources = {name: source for name, source in sources.items() if source is not None}
-    return _own(sources, tokenizer, {"device": device, "dtype": dtype, "runtime": runtime})
-
-
-def _own(sources: dict[str, Source], tokenizer: Source | None, options: dict[str, str]) -> Ladder:
+    given = {"target": target, "middle": middle, "draft": draft}
+    sources = {name: source for name, source in given.items() if source is not None}
+    options = {"device": device, "dtype": dtype, "runtime": runtime}
     own = shared_tokenizer(sources, tokenizer)
     models: dict[str, LanguageModel] = {}
     for name, source in sources.items():

@@ -13,7 +13,7 @@ from specdec_lib.models.hub import Source
 from specdec_lib.models.loading import load_seq2seq, sources_card
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.models.tokenizers import shared_tokenizer, stop_tokens
-from specdec_lib.workload.prompts import Prompt, check_text
+from specdec_lib.workload.prompts import Prompt
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,10 @@ class Pair:
 
     def encode(self, prompt: Prompt | str) -> Context:
         """A context with the prompt as its source (up to 192 tokens) and the decoder's start."""
-        text = check_text(prompt if isinstance(prompt, str) else prompt.text)
-        source = self.tokenizer.encode(text)
+        source = self.tokenizer.encode(prompt if isinstance(prompt, str) else prompt.text)
         return Context.of((self.target.model.config.decoder_start_token_id,), tuple(source))
 
     def text(self, token: int) -> str:
-        """The text of one token."""
         return self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
 
 
@@ -70,10 +68,9 @@ def load_pair(
         name: load_seq2seq(source, name, device=device, dtype=dtype)
         for name, source in sources.items()
     }
-    sizes = [f"{models[name].vocabulary:,}" for name in ("target", "draft")]
+    sizes = [models[name].vocabulary for name in ("target", "draft")]
     if sizes[0] != sizes[1]:
-        has = "the target has {} tokens, padding included, and the draft {}"
-        raise ValueError(has.format(*sizes))
+        raise ValueError(f"target and draft have as many tokens with padding, got {sizes}")
     stops = stop_tokens(None if card else models["target"].model.generation_config, shared)
     return Pair(
         **models, tokenizer=shared, stop_tokens=stops, card=card or sources_card(sources, models)

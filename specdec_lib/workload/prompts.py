@@ -1,25 +1,40 @@
 """Prompt sets, embedded, published and your own, and a seed per prompt."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
 from specdec_lib.core.files import DATA, REMEDY
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.workload.jsonl import Text, checked_line, lines
-from specdec_lib.workload.schemas import SCHEMAS, hub_lines, recognise
 
 DOMAINS = ("chat", "code", "summary", "math")
 DOCSTRING = "docstring"  # the encoder-decoder pair's
 OURS = (*DOMAINS, DOCSTRING)
 SPLITS = ("development", "held-out")
 WHOLE = "all"  # both
-PUBLISHED = tuple(SCHEMAS)
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
+QUESTIONS = (
+    "https://raw.githubusercontent.com/hemingkx/Spec-Bench/main/data/spec_bench/question.jsonl"
+)
+MULTIPLE_CHOICE = (
+    "The following is a multiple choice question (with answer) about {subject}.\n\n{question}\n"
+    "A. {choices[0]}\nB. {choices[1]}\nC. {choices[2]}\nD. {choices[3]}\nAnswer:"
+)
+PUBLISHED: dict[str, tuple[str, dict[str, str]]] = {
+    # a text, zero-shot, and where `datasets` finds a line. Sources: Chen et al. 2021, Cobbe et al.
+    # 2021, Hendrycks et al. 2021, Xia et al. 2024 (the first turn)
+    "humaneval": ("{prompt}", {"path": "openai/openai_humaneval", "split": "test"}),
+    "gsm8k": (
+        "Question: {question}\nAnswer:",
+        {"path": "openai/gsm8k", "name": "main", "split": "test"},
+    ),
+    "mmlu": (MULTIPLE_CHOICE, {"path": "cais/mmlu", "name": "all", "split": "test"}),
+    "spec-bench": ("{turns[0]}", {"path": "json", "data_files": QUESTIONS, "split": "train"}),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +61,7 @@ def load_prompts(
 
     domain    "chat", "code", "summary", "math"; "docstring" for the encoder-decoder pair;
               "humaneval", "gsm8k", "mmlu", "spec-bench" through the package `datasets`; or a
-              file, .jsonl, .jsonl.gz or .json, of a published set or of your own
+              .jsonl file of your own
     split     "development", "held-out", or "all" for both; None is the held-out ones of a set, and
               all of a file
     limit     the first so many; None is all
@@ -56,18 +71,21 @@ def load_prompts(
     such set, split or file, the limit is below 1, the set cannot be had, or a line, which it names,
     is not what it should be.
     """
-    is_file = isinstance(domain, Path) or domain.endswith(ENDINGS)
+    is_file = isinstance(domain, Path) or domain.endswith(".jsonl")
     split = split or (WHOLE if is_file else "held-out")
     if (not is_file and domain not in (*OURS, *PUBLISHED)) or split not in (*SPLITS, WHOLE):
         sets, splits = ", ".join((*OURS, *PUBLISHED)), ", ".join((*SPLITS, WHOLE))
-        known = f"{sets}, or a file that ends in {', '.join(ENDINGS)}, and splits {splits}"
+        known = f"{sets}, or a .jsonl file, and splits {splits}"
         raise ValueError(f"prompt sets are {known}; got {str(domain)!r} and {split!r}")
-    if domain in OURS:
-        found = _own(folder / f"{domain}.jsonl", domain)
+    if domain in PUBLISHED:
+        found = _distinct(domain, _published(domain))
     elif is_file:
-        found = _distinct(_from_file(Path(domain)))
+        found = _distinct(Path(domain).name, lines(Path(domain)))
     else:
-        found = _distinct(_published(hub_lines(domain), SCHEMAS[domain]))
+        try:
+            found = _distinct(domain, lines(folder / f"{domain}.jsonl"))
+        except ValueError as error:
+            raise ValueError(f"the prompt file is damaged ({error}); {REMEDY}") from error
     chosen = [prompt for prompt in found if split in (prompt.split, WHOLE)][:limit]
     if not chosen:
         remedy = 'split="all" takes them all'
@@ -75,57 +93,33 @@ def load_prompts(
     return chosen
 
 
-def _own(path: Path, domain: str) -> list[Prompt]:
-    """A set of ours: every field is there, and the domain is the file's."""
+def _published(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The places and texts of a published set, which is downloaded once."""
+    template, place = PUBLISHED[name]
     try:
-        found = _distinct((where, checked_line(where, line, Prompt)) for where, line in lines(path))
-        if any(prompt.domain != domain for prompt in found):
-            raise ValueError("it holds a prompt of another set")
-    except ValueError as error:
-        raise ValueError(f"prompt file {path} is damaged ({error}); {REMEDY}") from error
-    return found
+        from datasets import load_dataset
+
+        found = load_dataset(**place)
+    except Exception as error:  # of whichever client `datasets` uses underneath
+        remedy = '`pip install -e ".[hub]"` and a network, or a local file of lines {"text": …}'
+        raise ValueError(f"{name} cannot be had ({error}); it needs {remedy}") from error
+    for number, line in enumerate(found, 1):
+        yield f"{name}, row {number}", {"text": template.format_map(line)}
 
 
-def _published(given: Iterable[tuple[str, object]], schema: type) -> Iterator[tuple[str, Prompt]]:
-    for number, (where, line) in enumerate(given):
-        name, text, domain = checked_line(where, line, schema).as_prompt(number)
-        yield where, Prompt(name, text, domain, split_of(name), where)
-
-
-def _from_file(path: Path) -> Iterator[tuple[str, Prompt]]:
-    """A prompt of each line; the first one tells whether the file is a published set."""
-    given = list(lines(path))
-    schema = recognise(given[0][1])
-    if schema is not None:
-        yield from _published(given, schema)
-        return
-    for number, (where, line) in enumerate(given):
-        usual = {"name": f"{path.name}/{number}", "domain": path.name, "origin": where}
-        if isinstance(line, dict):
-            line = usual | line
-            line.setdefault("split", split_of(str(line["name"])))
-        yield where, checked_line(where, line, Prompt)
-
-
-def _distinct(given: Iterable[tuple[str, Prompt]]) -> list[Prompt]:
+def _distinct(domain: str, given: Iterator[tuple[str, object]]) -> list[Prompt]:
     """The prompts.  Raises ValueError for a repeated name, because seeds follow from names."""
     first: dict[str, tuple[str, Prompt]] = {}
-    for where, prompt in given:
+    for number, (where, line) in enumerate(given):
+        if isinstance(line, Mapping):
+            line = {"name": f"{domain}/{number}", "domain": domain, "origin": where} | line
+            line.setdefault("split", split_of(str(line["name"])))
+        prompt = checked_line(where, line, Prompt)
         if prompt.name in first:
-            place = first[prompt.name][0].rpartition(", ")[2]
-            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({place})")
+            before = first[prompt.name][0]
+            raise ValueError(f"{where}: the name {prompt.name!r} was there before ({before})")
         first[prompt.name] = where, prompt
     return [prompt for _, prompt in first.values()]
-
-
-def check_text(text: str) -> str:
-    """The text.  Raises ValueError if it holds half of a surrogate pair, which has no tokens."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        half = f"the lone surrogate {text[error.start]!r} at {error.start}"
-        raise ValueError(f"a text holds whole characters, got {half}") from error
-    return text
 
 
 def split_of(name: str) -> str:
@@ -137,6 +131,6 @@ def split_of(name: str) -> str:
 def seeds(prompts: Sequence[Prompt], seed: int) -> list[int]:
     """A seed per prompt, by a hash of its name and `seed`, so that prompts never share noise."""
     return [
-        int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")
-        for name in (check_text(prompt.name) for prompt in prompts)
+        int.from_bytes(hashlib.sha256(f"{seed}/{prompt.name}".encode()).digest()[:7], "big")
+        for prompt in prompts
     ]

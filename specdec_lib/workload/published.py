@@ -32,12 +32,12 @@ def number(item: str, key: str, column: str | None = None) -> float:
     raises ValueError if there is none.
     """
     table = published(item)
-    column = table.columns[1] if column is None else column
-    rows = table[table.iloc[:, 0] == key]
-    if len(rows) != 1 or column not in table.columns:
-        known = f"{', '.join(map(str, table.iloc[:, 0]))} and columns {', '.join(table.columns)}"
+    table = table.set_index(table.columns[0])
+    column = column or table.columns[0]
+    if key not in table.index or column not in table.columns:
+        known = f"{', '.join(map(str, table.index))} and columns {', '.join(table.columns)}"
         raise ValueError(f"{item} has the rows {known}; got {key!r}, {column!r}")
-    return float(rows.iloc[0][column])
+    return float(table.loc[key, column])
 
 
 def price_list(name: str) -> dict[str, float]:
@@ -75,7 +75,6 @@ def published_beside(
             wanted = f"{draft!r}, {sampling!r}"
             raise ValueError(f"one row of ours is needed for {wanted}, got {len(found)}")
         paper = float(table.loc[theirs, method]) if method in table.columns else math.nan
-        row = found.iloc[0]
-        rows.append((sampling, method, paper, *row[["value", "low", "high", "prompts"]]))
+        rows.append((sampling, method, paper, *found.iloc[0][["value", "low", "high", "prompts"]]))
     columns = ["sampling", "method", "paper", "ours", "ours_low", "ours_high", "prompts"]
     return pd.DataFrame(rows, columns=columns)

@@ -44,17 +44,14 @@ class CachedModel:
 
     @property
     def runtime(self) -> str:
-        """What computes the passes, in words."""
         return reference_runtime(self.model)
 
     @in_turn
     def forget(self) -> None:
-        """Drop everything remembered."""
         self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
         head = self.model.get_output_embeddings()
         if isinstance(head, CutHead):
@@ -65,14 +62,12 @@ class CachedModel:
         return self._memory.score(context, tree, self).clone()
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
-        """See `Network`."""
         self._cache.move(sources, first)
 
     @torch.no_grad()
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep vocab"]:
-        """See `Network`."""
         device, dtype, memory = self.model.device, self.model.dtype, self._memory
         sees = self._cache.begin(memory.used, len(memory.committed), paths)
         sees = torch.from_numpy(sees).to(device)

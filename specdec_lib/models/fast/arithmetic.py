@@ -1,6 +1,5 @@
 """Arithmetic of the compiled pass; the order of each sum depends on its row alone."""
 
-import math
 from typing import no_type_check
 
 import numpy as np
@@ -17,7 +16,7 @@ from specdec_lib.models.fast.tiles import (
     compiled,
 )
 
-NONE, GELU_TANH, GELU, RELU = range(4)
+NONE, GELU_TANH = range(2)  # activations
 # flags of LLVM: the first keeps sums in their order, the second may reorder sums of a fixed length
 LINEAR_IN_ORDER = {"contract"}
 LINEAR_IN_LANES = {"contract", "reassoc", "nsz"}
@@ -40,14 +39,10 @@ def exponential(x):
 
 
 @compiled(LINEAR_IN_ORDER)
-def activate(x, kind):
-    """The activation function of this kind at one number."""
-    if kind == GELU_TANH:
-        inner = np.float32(1.5957691216) * (x + np.float32(0.044715) * x * x * x)
-        return x / (np.float32(1.0) + exponential(-inner))
-    if kind == GELU:
-        return x * np.float32(0.5) * np.float32(1.0 + math.erf(x * 0.7071067811865476))
-    return max(x, np.float32(0.0))
+def gelu_tanh(x):
+    """GPT-2's activation function at one number."""
+    inner = np.float32(1.5957691216) * (x + np.float32(0.044715) * x * x * x)
+    return x / (np.float32(1.0) + exponential(-inner))
 
 
 @compiled()
@@ -142,7 +137,7 @@ def linear_panels(linear, layer, number, x, y, activation, added):
                 out[one] = found[one] + bias[one]
         else:
             for one in range(columns):
-                out[one] = activate(found[one] + bias[one], activation)
+                out[one] = gelu_tanh(found[one] + bias[one])
 
 
 @compiled()

@@ -1,7 +1,6 @@
 """The parameters of GPT-2 and Llama models under common names."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,10 +9,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast.arithmetic import GELU, GELU_TANH, NONE, RELU
+from specdec_lib.models.fast.arithmetic import GELU_TANH, NONE
 from specdec_lib.models.fast.tiles import COLUMNS
 
-ACTIVATIONS = {"gelu_new": GELU_TANH, "gelu_pytorch_tanh": GELU_TANH, "gelu": GELU, "relu": RELU}
+GELU_NAMES = ("gelu_new", "gelu_pytorch_tanh")
 EMPTY = np.empty((0, 0), np.float32)
 
 Numbers = Float32[np.ndarray, "..."]
@@ -24,24 +23,16 @@ Shape = tuple[int, int, int, int, bool, bool, np.float32]
 """Heads, key heads, size of a head, activation, whether the MLP is gated, whether norms are
 centred, epsilon.
 """
+Tables = tuple[Numbers, Numbers, Numbers, Numbers]
+"""Token and position embeddings, cosines and sines by position; empty for none."""
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """The parameters of a decoder.
-
-    tables     token and position embeddings, cosines and sines by position; empty for none
-    norms      [layers + 1, 4, width]: weight and bias before attention and before the MLP; last
-               the final norm
-    linears    of every layer, made in turn: queries, keys and values in one; attention's output;
-               the MLP's up (gate and up in one where it is gated) and down
-    """
-
-    shape: Shape
-    tables: tuple[Numbers, Numbers, Numbers, Numbers]
-    norms: Numbers
-    linears: tuple[Iterable[Linear], Iterable[Linear], Iterable[Linear], Iterable[Linear]]
-    head: Linear
+Layout = tuple[Shape, Tables, Numbers, tuple[Iterable[Linear], ...], Linear]
+"""The parameters of a decoder: sizes; tables; norms [layers + 1, 4, width], weight and bias before
+attention and before the MLP, the final norm last; of every layer, made in turn, the linear layers:
+queries, keys and values in one, attention's output, the MLP's up (gate and up in one where it is
+gated) and down; and the head.
+"""
 
 
 def gpt2_layout(model: PreTrainedModel) -> Layout:
@@ -49,18 +40,16 @@ def gpt2_layout(model: PreTrainedModel) -> Layout:
     config, body = model.config, model.transformer
     size, activation = config.n_embd // config.n_head, config.activation_function
     reasons = {
-        f"the activation {activation!r}": activation not in ACTIVATIONS,
+        f"the activation {activation!r}": activation not in GELU_NAMES,
         "attention scaled by layer": config.scale_attn_by_inverse_layer_idx
         or not config.scale_attn_weights,
         "cross-attention": config.add_cross_attention,
     }
     _check(model, reasons, {"an MLP": config.n_inner or 0, "heads": size})
     norms = [(layer.ln_1, layer.ln_2) for layer in body.h] + [(body.ln_f, body.ln_f)]
-    return Layout(
-        (
-            *(config.n_head, config.n_head, size, ACTIVATIONS[activation], False, True),
-            np.float32(config.layer_norm_epsilon),
-        ),
+    sizes = (config.n_head, config.n_head, size, GELU_TANH, False, True)
+    return (
+        (*sizes, np.float32(config.layer_norm_epsilon)),
         (numbers(body.wte.weight), numbers(body.wpe.weight), EMPTY, EMPTY),
         _norms([(one.weight, one.bias, two.weight, two.bias) for one, two in norms]),
         (
@@ -85,11 +74,9 @@ def llama_layout(model: PreTrainedModel) -> Layout:
     positions = torch.arange(config.max_position_embeddings)[None]
     cosines, sines = (numbers(table[0]) for table in body.rotary_emb(zeros, positions))
     attentions, mlps = [layer.self_attn for layer in layers], [layer.mlp for layer in layers]
-    return Layout(
-        (
-            *(config.num_attention_heads, config.num_key_value_heads, size, NONE, True, False),
-            np.float32(config.rms_norm_eps),
-        ),
+    heads = config.num_attention_heads, config.num_key_value_heads
+    return (
+        (*heads, size, NONE, True, False, np.float32(config.rms_norm_eps)),
         (numbers(body.embed_tokens.weight), EMPTY, cosines, sines),
         _norms([(one.weight, zeros, two.weight, zeros) for one, two in norms]),
         (

@@ -1,10 +1,12 @@
 """A model on the fast CPU runtime: one compiled call per pass."""
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import mul
 
+import numba
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -18,13 +20,13 @@ from specdec_lib.core.protocols import Ranked, Usage, check_root
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.models.cached.path_memory import BranchMemory, PassPlan
 from specdec_lib.models.cut_head import CutHead
-from specdec_lib.models.fast import choices
-from specdec_lib.models.fast.threads import Threads
+from specdec_lib.models.fast import choices, compiled_trees, kernels
 from specdec_lib.models.fast.weights import COLUMNS, EDITIONS, read_weights, replace_head
 
 CHUNK_ROWS = 48  # a longer prompt is read in pieces: twelve tiles of four rows
 SCRATCH = 128  # cache entries allocated at first beyond the model's positions
 MOST = 4096  # nodes of a tree that is grown in one call
+SMALL = 16_000_000  # bytes of weights up to which one thread is best
 
 
 class FastModel:
@@ -52,8 +54,16 @@ class FastModel:
         head = model.get_output_embeddings()
         self.vocabulary = len(head.weight)
         self.max_positions = int(model.config.max_position_embeddings)
-        self._calls = Threads.of(threads, self.weights.nbytes)
-        self.threads = self._calls.count
+        if threads is None:
+            threads = torch.get_num_threads() if self.weights.nbytes > SMALL else 1
+        if threads < 1:
+            raise ValueError(f"a pass runs on at least 1 thread, got {threads}")
+        self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)
+        self._run_pass, self._grow = kernels.one_thread, compiled_trees.grow_on_one_thread
+        if self.threads > 1:
+            _start_threads()
+            self._run_pass = kernels.many_threads
+            self._grow = compiled_trees.grow_on_many_threads
         self._cut = head if isinstance(head, CutHead) else None
         self._scored = self._cut and self._cut.ids  # the tokens whose rows the weights hold
         self._ids = np.arange(self.vocabulary) if self._cut is None else self._cut.places.numpy()
@@ -63,32 +73,30 @@ class FastModel:
 
     @property
     def runtime(self) -> str:
-        """What computes the passes, in words."""
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"fast: {EDITIONS[self.edition]}, {threads}"
 
     @in_turn
     def forget(self) -> None:
-        """Drop everything remembered."""
         self._memory.clear()
 
     @in_turn
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """The logits after each node; see `LanguageModel.score`."""
         check_root(context, tree, self.vocabulary, self.max_positions)
-        scored = self._read(context, tree)
+        self._score_prompt_of(context)
+        scored = self._memory.score(context, tree, self)
         return scored.clone() if self._cut is None else self._cut.spread(scored)
 
     @in_turn
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """The children that `TreeDraft` would choose; see `TreeGrower.rank`."""
         sampling = choices.compiled_sampling(chance.sampler, match, self.vocabulary)
         if sampling is None:
             return None
         check_root(context, tree, self.vocabulary, self.max_positions)
-        scored = self._read(context, tree).numpy()
+        self._score_prompt_of(context)
+        scored = self._memory.score(context, tree, self).numpy()
         keys = choices.noise_keys(chance, len(context), max(tree.depths) + 1)[[*tree.depths]]
         width, ids = min(width, len(self._ids)), self._ids
 
@@ -99,11 +107,6 @@ class FastModel:
             return tokens.tolist(), factors.tolist()
 
         return ranked
-
-    def _read(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes scored"]:
-        """The logits of the tokens that the head scores, not to be changed."""
-        self._score_prompt_of(context)
-        return self._memory.score(context, tree, self)
 
     @in_turn
     def grow(
@@ -116,7 +119,6 @@ class FastModel:
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree that `TreeDraft` would grow.  See `TreeGrower.grow`."""
         room = max(0, self.max_positions - len(context) + 1)
         short = [min(width, self.vocabulary) for width in widths[:room]]
         levels = [1, *([budget] * len(short) if budget else accumulate(short, mul))]
@@ -151,8 +153,8 @@ class FastModel:
         start = memory.used
         self._reserve(start + len(plan.tokens) + sizes[2])
         root_path = np.array(memory.paths(plan.parents)[-1])
-        began = self._calls.start()
-        nodes, scores, reads, logits, passes = self._calls.grow(
+        began = self._start()
+        nodes, scores, reads, logits, passes = self._grow(
             (plan.positions[0], start, len(memory.committed), root_path),
             *(np.array(plan.tokens), limits, sampling, (keys, self._ids)),
             (weights.shape, weights.tables, weights.layers, weights.head),
@@ -177,7 +179,6 @@ class FastModel:
                 self._scored, self._ids = head.ids, head.places.numpy()
 
     def move_entries(self, sources: Sequence[int], first: int) -> None:
-        """See `Network`."""
         keys, values = self._buffers
         entries, places = np.array(sources), np.arange(first, first + len(sources))
         panels, columns = entries // COLUMNS, entries % COLUMNS
@@ -187,7 +188,6 @@ class FastModel:
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
-        """See `Network`."""
         start, weights = self._memory.used, self.weights
         self._reserve(start + len(tokens))
         counts = [len(path) for path in paths]
@@ -195,13 +195,19 @@ class FastModel:
         committed = len(self._memory.committed)
         rows = np.array(tokens), np.array(positions), start, committed, padded, np.array(counts)
         logits = np.empty((keep, weights.columns), np.float32)
-        began = self._calls.start()
-        self._calls.run_pass(
+        began = self._start()
+        self._run_pass(
             *(rows, keep, weights.shape, weights.tables, weights.layers, weights.head),
             *(*self._buffers, logits),
         )
         self.usage += Usage(1, len(tokens), time.perf_counter() - began)
         return torch.from_numpy(logits)[:, : len(self._ids)]
+
+    def _start(self) -> float:
+        """The time at which a compiled call on these threads begins."""
+        if 1 < self.threads != numba.get_num_threads():
+            numba.set_num_threads(self.threads)
+        return time.perf_counter()
 
     def _reserve(self, entries: int) -> None:
         keys, values = self._buffers
@@ -209,3 +215,11 @@ class FastModel:
             more = size << (-(-entries // size) - 1).bit_length()
             self._buffers = larger_keys, larger_values = self.weights.buffers(more)
             larger_keys[:, :, : keys.shape[2]], larger_values[:, :, :, :size] = keys, values
+
+
+@functools.cache
+def _start_threads() -> None:
+    """Start Numba's threads, which sets the number of PyTorch's, and restore that."""
+    threads = torch.get_num_threads()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    torch.set_num_threads(threads)

@@ -16,6 +16,7 @@ from specdec_lib.models.fast.layouts import (
     Matrix,
     Numbers,
     Shape,
+    Tables,
     gpt2_layout,
     llama_layout,
     numbers,
@@ -34,14 +35,14 @@ Panels = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The arguments of the compiled pass that stay the same; see `Layout`.
+    """The arguments of the compiled pass that stay the same; see `layouts`.
 
     layers    norms, then the panels of the four linear layers
     head      the panels of the output matrix, as one layer
     """
 
     shape: Shape
-    tables: tuple[Numbers, Numbers, Numbers, Numbers]
+    tables: Tables
     layers: tuple[Numbers, Panels, Panels, Panels, Panels]
     head: Panels
     edition: str
@@ -84,15 +85,9 @@ def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
         raise ValueError(f"the fast runtime computes in float32 on a CPU, got {got}")
     check_attention(model)
     with torch.no_grad():
-        layout = LAYOUTS[kind](model)
-        count = len(layout.norms) - 1
-    return Weights(
-        layout.shape,
-        layout.tables,
-        (layout.norms, *(stack_panels(group, edition, count) for group in layout.linears)),
-        stack_panels([layout.head], edition),
-        edition,
-    )
+        shape, tables, norms, linears, head = LAYOUTS[kind](model)
+        panels = (stack_panels(group, edition, len(norms) - 1) for group in linears)
+        return Weights(shape, tables, (norms, *panels), stack_panels([head], edition), edition)
 
 
 def replace_head(weights: Weights, rows: Tensor) -> Weights:

@@ -20,30 +20,20 @@ SMOOTHING = 1  # added to every unigram count
 GRAIN = 2.0**-20
 
 
-def good_turing(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
-    """Katz's discounts d_1 … d_5 by the formula; no probabilities where counts are few or even."""
-    seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3).astype(
-        np.float64
-    )
-    r = np.arange(1, DISCOUNTED + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        common = (DISCOUNTED + 1) * seen[DISCOUNTED + 1] / seen[1]
-        return ((r + 1) * seen[r + 1] / (r * seen[r]) - common) / (1 - common)
-
-
 def taken_counts(counts: Int[np.ndarray, " ngrams"]) -> Float64[np.ndarray, " r"]:
     """The discount of a count of 0, 1, … 5 and above, for the n-grams of one length: Good–Turing
     where all its discounts lie in (0, 1] and no N_1 … N_6 is zero, else absolute with D = N_1 /
     (N_1 + 2 N_2), or ½ where N_1 or N_2 is zero.
     """
-    frequencies = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
-    discounts = good_turing(counts)
-    taken = np.zeros(DISCOUNTED + 2)
-    if frequencies[1 : DISCOUNTED + 2].all() and ((0 < discounts) & (discounts <= 1)).all():
-        taken[1:-1] = (1 - discounts) * np.arange(1, DISCOUNTED + 1)
+    seen = np.bincount(np.minimum(counts, DISCOUNTED + 2), minlength=DISCOUNTED + 3)
+    seen, r, taken = seen.astype(np.float64), np.arange(1, DISCOUNTED + 1), np.zeros(DISCOUNTED + 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        common = (DISCOUNTED + 1) * seen[DISCOUNTED + 1] / seen[1]
+        discounts = ((r + 1) * seen[r + 1] / (r * seen[r]) - common) / (1 - common)
+    if seen[1 : DISCOUNTED + 2].all() and ((0 < discounts) & (discounts <= 1)).all():
+        taken[1:-1] = (1 - discounts) * r
     else:
-        once, twice = int(frequencies[1]), int(frequencies[2])
-        taken[1:] = once / (once + 2 * twice) if once and twice else 0.5
+        taken[1:] = seen[1] / (seen[1] + 2 * seen[2]) if seen[1] and seen[2] else 0.5
     return np.floor(taken / GRAIN) * GRAIN
 
 
@@ -51,8 +41,7 @@ def back_off(
     levels: Sequence[Level], taken: Float64[np.ndarray, "lengths r"]
 ) -> tuple[list[Float64[np.ndarray, " _"]], list[Float64[np.ndarray, " _"]]]:
     """Per level, the probability of each n-gram's last token after the others, and back-off
-    weights. A context whose seen continuations hold all that is left has its row scaled to sum to
-    1.
+    weights. A row whose seen continuations hold all that is left is scaled to sum to 1.
     """
     links = suffixes(levels)
     mass = (levels[0].counts + SMOOTHING).astype(np.float64)

@@ -43,15 +43,14 @@ class Katz:
     usage: ClassVar[None] = None
 
     def forget(self) -> None:
-        """Do nothing: a table remembers no context."""
+        pass
 
     @classmethod
     def fit(
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
         """The model of token streams, with n-grams of at most `order` tokens within a stream;
-        raises ValueError if there is no token, one lies outside the vocabulary, or a size is below
-        1.
+        raises ValueError if there is no token, or one lies outside the vocabulary.
         """
         levels = count_ngrams(streams, vocabulary, order)
         taken = [taken_counts(level.counts) for level in levels[1:]]
@@ -68,12 +67,10 @@ class Katz:
 
     @property
     def order(self) -> int:
-        """Tokens of the longest n-gram."""
         return len(self.levels)
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
         return len(self.levels[0])
 
     @property
@@ -83,7 +80,6 @@ class Katz:
 
     @functools.cached_property
     def trie(self) -> Trie:
-        """The table as compiled lookups take it."""
         return make_trie(self.levels, *back_off(self.levels, self.taken))
 
     def probs(self, tokens: Sequence[int]) -> Float64[np.ndarray, " vocab"]:

@@ -19,12 +19,9 @@ CONSIDERED = 16  # continuations that are warped and ranked; the others are too 
 
 
 class Trie(NamedTuple):
-    """Back-off probabilities of all n-grams, by entry.
+    """Back-off weights of all n-grams, and probabilities of their last `tokens`, by entry.
 
-    tokens           last tokens
     begin, stop      where the continuations of each entry lie; equal where it has none
-    weights          back-off weights
-    probabilities    of the last token after the others
     best_tokens      `tokens` with each row in the order of falling probability, a tie to the lower
     best             their probabilities
     """
@@ -39,11 +36,8 @@ class Trie(NamedTuple):
 
 
 class Warp(NamedTuple):
-    """How likely continuations are warped and ranked.
-
-    counted_at     temperature of the text that the table was counted on
-    temperature    of the noise; 0 ranks without noise
-    top_k, top_p   as of `Sampler`; the number of considered tokens and 1.0 keep all
+    """How likely continuations are warped and ranked: the temperature of the text that the table
+    was counted on, and that of the noise, 0 for none, with top-k and top-p as of `Sampler`.
     """
 
     counted_at: float
