@@ -1,6 +1,4 @@
-"""One token for each of many independent sequences per pass: a Llama decoder over a static cache,
-where each sequence has its own length and is replaced as soon as it has ended.
-"""
+"""A token for each of many independent sequences per pass: a Llama decoder over a static cache."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -13,11 +11,10 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 
 class BatchedPasses:
-    """The logits of a Llama model's next token for `sequences` sequences at a time.
+    """The logits of a Llama model's next token for some sequences of at most so many positions.
 
-    positions    how many tokens each may have at most
-    dtype        None is bfloat16 where the processor multiplies it: to learn from, not to measure
-    head         the token ids that are scored, None for all
+    dtype    None is bfloat16 where the processor multiplies it: to learn from, not to measure
+    head     the token ids that are scored, None for all
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""An output head that scores frequent tokens (Zhao et al. 2025, "FR-Spec") and the prompt's own;
-every other token gets −∞. A small draft spends most of its time in the head.
+"""An output head for frequent tokens (Zhao et al. 2025, "FR-Spec") and the prompt's own; every
+other token gets −∞. A small draft spends most of its time in the head.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,8 @@ from transformers import PreTrainedModel
 
 
 class CutHead(nn.Module):
-    """The rows of a head for some token ids. Logits are as wide as the vocabulary, so noise that is
-    keyed by token id falls on the same tokens as with the whole head.
-
-    weight      of the whole head, one row per token id
-    frequent    ids that are always scored
+    """The rows of a whole head's weight for some token ids. Logits are as wide as the vocabulary,
+    so noise that is keyed by token id falls on the same tokens as with the whole head.
     """
 
     def __init__(self, weight: nn.Parameter, frequent: Sequence[int]) -> None:
@@ -44,18 +41,14 @@ class CutHead(nn.Module):
         return self.spread(hidden @ self.rows.T)
 
     def spread(self, scored: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch vocab"]:
-        """The logits of the whole vocabulary from those of the scored tokens, further columns
-        dropped.
-        """
+        """The logits of the whole vocabulary from those of the scored tokens, the first columns."""
         logits = scored.new_full((*scored.shape[:-1], len(self.weight)), float("-inf"))
         logits[..., self.places] = scored[..., : len(self.places)]
         return logits
 
 
 def cut_head(network: PreTrainedModel, frequent: Sequence[int]) -> CutHead:
-    """Replace the head of a network in place by one that scores `frequent` and the prompt's tokens;
-    raises ValueError if an id is not in the vocabulary.
-    """
+    """Replace a network's head by one for `frequent` and the prompt's tokens, and return it."""
     weight = network.get_output_embeddings().weight
     last, ids = len(weight) - 1, sorted(frequent)
     if not ids or not 0 <= ids[0] <= ids[-1] <= last:

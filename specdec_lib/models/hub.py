@@ -14,9 +14,7 @@ OTHERS = ("*/*", "consolidated*")  # the same model in other formats
 
 
 def model_folder(source: Source) -> Path:
-    """The folder of a model, that of a hub model downloaded once; raises ValueError if there is
-    none, or it was not downloaded before and the hub cannot be reached.
-    """
+    """The folder of a model, downloaded once from the hub.  Raises ValueError for no model."""
     if Path(source).is_dir():
         return Path(source)
     disable_progress_bars()

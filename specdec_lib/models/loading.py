@@ -46,12 +46,10 @@ def load_model(
     tokens        of its tokenizer, which it must embed
     vocabulary    that of a target for which the model drafts, see `resize_vocabulary`
     runtime       "reference" runs any decoder as Hugging Face wrote it; "fast" GPT-2 and Llama
-                  models in float32 on the CPU; "int8" with rows and weights of eight bits, which is
-                  another model, see `FastModel`; "auto" is "fast" where that knows the model, else
-                  the reference
+                  models in float32 on the CPU, "int8" with rows and weights of eight bits, which is
+                  another model; "auto" is "fast" where that knows the model, else the reference
 
-    Raises ValueError if the model cannot be read or lacks weights or tokens, or device, dtype or
-    runtime are unknown or do not go together.
+    Raises ValueError if it cannot be read, or device, dtype and runtime do not go together.
     """
     if runtime not in RUNTIMES:
         raise ValueError(f"runtime is one of {', '.join(RUNTIMES)}, got {runtime!r}")
@@ -90,9 +88,7 @@ def load_seq2seq(
     dtype: str = "float32",
     max_positions: int = 512,
 ) -> Seq2SeqModel:
-    """A T5 model, such as "google/flan-t5-small", from a local folder in hub format or the hub;
-    `max_positions` are the decoder's.
-    """
+    """A T5 model, such as "google/flan-t5-small", as `load_model` reads others."""
     network = _load(AutoModelForSeq2SeqLM, source, device, dtype)
     return Seq2SeqModel(network, name, max_positions=max_positions)
 
@@ -100,8 +96,8 @@ def load_seq2seq(
 def fast_model(
     model: "CachedModel | FastModel", *, name: str | None = None, edition: str = "exact"
 ) -> "FastModel":
-    """The same model on the fast CPU runtime; `edition="int8"` is another model, and needs a name
-    of its own as its draft.  Raises ValueError if the fast runtime does not know the model.
+    """The same model on the fast CPU runtime; the edition "int8" is another model, and needs a name
+    of its own as its draft.  Raises ValueError if the runtime does not know the model.
     """
     from specdec_lib.models.fast.model import FastModel  # Numba takes a second to import
 

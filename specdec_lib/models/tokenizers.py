@@ -18,9 +18,7 @@ PROBES = (
 
 
 def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
-    """The tokenizer of a folder or a hub model; raises ValueError if it cannot be read without
-    other packages or code of its own.
-    """
+    """The tokenizer of a model.  Raises ValueError if it needs other packages or own code."""
     folder, problem = model_folder(source), f"{source!s} has no tokenizer that can be read"
     remedy = "save a tokenizer.json (`tokenizer.save_pretrained`), or name a folder as `tokenizer`"
     try:
@@ -41,9 +39,7 @@ def load_tokenizer(source: Source) -> PreTrainedTokenizerFast:
 def shared_tokenizer(
     sources: Mapping[str, Source], given: Source | None = None
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer that all models, "target" among them, share; `given` is a folder with one, for
-    models that have none.  Raises ValueError if they do not share one.
-    """
+    """The tokenizer that all models share, else ValueError; `given` for models without one."""
     shared = load_tokenizer(sources["target"] if given is None else given)
     for name, source in sources.items():
         own = any(model_folder(source).glob("tokenizer*"))

@@ -1,6 +1,4 @@
-"""Closed forms, numbers in and numbers out: tokens per round, speed-up, best trees, cascades, and
-seconds of a pass on an ideal machine.
-"""
+"""Closed forms of tokens per round, speed-up, best trees, cascades, and a pass's ideal seconds."""
 
 from specdec_lib.theory.cascades import (
     best_relay,

@@ -1,6 +1,5 @@
 """What no rule can exceed that keeps the target's distribution: how often one of the root's
-children can be accepted, and the probability of a proposed path, from which a bound on tokens
-follows.
+children can be accepted, and a proposed path's probability, which bounds tokens.
 """
 
 from collections.abc import Sequence
@@ -29,10 +28,8 @@ def best_acceptance_of_two(
     wanted: Distribution, offered: Distribution, *, distinct: bool = True, groups: int = GROUPS
 ) -> float:
     """The same for two draws without (or with) replacement, by a linear programme: the largest flow
-    from drawn pairs to tokens.
-
-    groups    tokens of neighbouring ratios wanted ÷ offered count as one, in at most so many
-              groups, which can only raise the number
+    from drawn pairs to tokens. Tokens of neighbouring ratios wanted ÷ offered count as one, in at
+    most so many groups, which can only raise the number.
     """
     shares, pairs = _grouped(wanted, offered, distinct, groups)
     one, two = np.triu_indices(len(shares))
@@ -69,9 +66,7 @@ def proposed(
 def _grouped(
     wanted: Distribution, offered: Distribution, distinct: bool, groups: int
 ) -> tuple[Float64[np.ndarray, " groups"], Float64[np.ndarray, "groups groups"]]:
-    """The probability of each group to the target, and that the first draw falls into group i and
-    the second into group j; tokens that cannot be drawn are left out.
-    """
+    """The probability of each group to the target, and of each pair of them as the two draws."""
     order = np.argsort(_ratios(wanted, offered), kind="stable")
     order = order[offered[order] > 0]
     wanted, offered = np.float64(wanted)[order], np.float64(offered)[order]

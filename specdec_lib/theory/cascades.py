@@ -23,11 +23,8 @@ class BestLengths(NamedTuple):
 
 @checked
 def phi(acceptance_rate: Rate, length: Length, x: Real) -> float:
-    """The expected value of x^n, with n the tokens that a chain's round emits; raises ValueError
-    where that is no number.
-
-    Source: theorem 4.1, 1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, which
-    also holds at αx = 1.
+    """The expected value of x^n, with n the tokens that a chain's round emits. Source: theorem 4.1,
+    1 + (x − 1) (1 − (αx)^(k+1)) / (1 − αx), with the fraction as a sum, as αx may be 1.
     """
     rate = float(acceptance_rate) * float(x)
     try:
@@ -45,8 +42,7 @@ def vertical_tokens(
     acceptance_rate, inner_rate    of the draft's tokens by the target; of the scout's by the draft
     length, reviews                of the scout's chain per review; draft passes per target pass
 
-    Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), here as φⁿ + (1 + φ + … + φ^(n−1)) Σ (αα')^i,
-    which also holds at α = 1.
+    Source: theorem 4.3, (1 − α φ(α)^n) / (1 − α), as a sum, which also holds at α = 1.
     """
     shrunk = phi(inner_rate, length, acceptance_rate)
     kept = chain_tokens(acceptance_rate * inner_rate, length)
@@ -58,10 +54,7 @@ def relay_speed_up(
     rates: Sequence[Rate], costs: Sequence[Real], lengths: Sequence[Integral]
 ) -> float:
     """The EWIF of a horizontal cascade: drafters take turns along one chain, each guessing
-    `lengths` tokens one by one.
-
-    Raises ValueError unless there is a cost and a length of 0 or more for each. Source: theorem
-    4.5, which table 1 is made of.
+    `lengths` tokens one by one. Source: theorem 4.5, which table 1 is made of.
     """
     if not len(rates) == len(costs) == len(lengths) or min((*costs, *lengths), default=0) < 0:
         got = f"{list(rates)}, {list(costs)} and {list(lengths)}"
@@ -74,9 +67,7 @@ def relay_speed_up(
 
 @checked
 def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length) -> BestLengths:
-    """The lengths of turns, 0 to `longest` each, with the largest `relay_speed_up`; a tie goes to
-    the shorter turn of the earliest drafter that differs.
-    """
+    """The turns of 0 to `longest` with the largest `relay_speed_up`, the shorter of equals."""
     every = product(range(int(longest) + 1), repeat=len(rates))
     tried = (BestLengths(lengths, relay_speed_up(rates, costs, lengths)) for lengths in every)
     return max(tried, key=lambda one: one.speed_up)
@@ -86,13 +77,10 @@ def best_relay(rates: Sequence[Real], costs: Sequence[Real], *, longest: Length)
 def counted_speed_up(
     tokens: Real, passes: Mapping[str, Real], prices: Mapping[str, Real], *, target: str
 ) -> float:
-    """The SWI: emitted tokens at the target's price ÷ all counted passes at their own.
+    """The SWI: emitted tokens at the target's price ÷ all counted passes at their own, both by
+    model, in one unit: seconds, parameters, …; models that did not run may have a price.
 
-    passes    by model, the target's among them
-    prices    by model, in one unit: seconds, parameters, …; models that did not run may be in it
-
-    Raises ValueError if one that ran has no price, or a number is out of range. Source: section
-    5.1, standardized walltime improvement.
+    Source: section 5.1, standardized walltime improvement.
     """
     if missing := sorted(passes.keys() - prices.keys()):
         known = ", ".join(prices) or "none"

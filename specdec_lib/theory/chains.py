@@ -18,22 +18,15 @@ Verify = Callable[[int], float]
 
 @checked
 def chain_tokens(acceptance_rate: Rate, length: Length) -> float:
-    """Expected tokens per round of a chain of `length` guesses: (1 − α^(γ+1)) / (1 − α).
-
-    Source: Leviathan et al. 2023, equation 1.
-    """
+    """Expected tokens per round: (1 − α^(γ+1)) / (1 − α) (Leviathan et al. 2023, equation 1)."""
     return math.fsum(float(acceptance_rate) ** depth for depth in range(int(length) + 1))
 
 
 def speed_up(
     tokens_per_round: Real, *, draft_passes: Real, draft_cost: Real, verify: Real = 1.0
 ) -> float:
-    """How many times faster than plain decoding: tokens ÷ (draft_passes · draft_cost + verify).
-
-    draft_passes    sequential passes in a round: a chain's length, a tree's depth
-    verify          cost of the target pass that checks the guesses
-
-    Raises ValueError if a number is out of range.
+    """How many times faster than plain decoding: tokens ÷ (draft_passes · draft_cost + verify),
+    with the sequential passes of a round: a chain's length, a tree's depth.
     """
     if not (tokens_per_round >= 1 and draft_passes >= 0 and draft_cost >= 0 and verify > 0):
         got = f"{tokens_per_round}, {draft_passes}, {draft_cost} and {verify}"
@@ -46,9 +39,8 @@ def speed_up(
 def chain_speed_up(
     acceptance_rate: Real, length: Integral, draft_cost: Real, verify: Verify | None = None
 ) -> float:
-    """The speed-up of a chain of one draft pass per guess; a `verify` of None is 1 for any rows.
-
-    Source: Leviathan et al. 2023, theorem 3.8, where the pass that verifies is flat.
+    """The speed-up of a chain of one draft pass per guess; a `verify` of None is 1 for any rows, as
+    in Leviathan et al. 2023, theorem 3.8.
     """
     cost = 1.0 if verify is None else verify(int(length) + 1)
     tokens = chain_tokens(acceptance_rate, length)

@@ -37,9 +37,8 @@ class Margin(NamedTuple):
 
     tokens          per round
     needed          tokens per round from which on it pays
-    dearer_drafts   how many times as long the drafts' passes may take before it pays no more; below
-                    1 they are too dear by so much, at 0 or less even free ones do not pay;
-                    infinite without any
+    dearer_drafts   how many times as long the drafts' passes may take before it pays no more; at 0
+                    or less even free ones do not pay; infinite without any
     free_drafts     the speed-up if drafts' passes took no time
     free_rows       the speed-up if a pass of the target over many rows took no longer than over one
     """
@@ -76,8 +75,6 @@ def best_policy(means: Mapping[Hashable, Sequence[Tally]], shares: Sequence[floa
 
     means     per draft and situation the tokens and seconds of one round, as `smoothed` gives
     shares    of rounds in each situation, whichever draft is used
-
-    Raises ValueError unless there is a draft and each has a tally per situation.
     """
     if not means or {len(its) for its in means.values()} != {len(shares)}:
         got = f"{len(means)} and {len(shares)}"

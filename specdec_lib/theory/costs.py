@@ -49,8 +49,8 @@ class ModelShape:
 
     @property
     def layer_activations(self) -> int:
-        """Numbers that a pass writes and reads per row and layer: two norms, two projections and
-        two sums; queries, keys, values and attention; the MLP.
+        """Numbers that a pass writes and reads per row and layer: two norms, projections and sums;
+        queries, keys, values and attention; the MLP.
         """
         attention = 2 * self.query_width + 2 * self.key_width
         return 6 * self.width + attention + self.matrices * self.inner_width
@@ -95,12 +95,9 @@ def bytes_moved(
     model: ModelShape, *, passes: Real, rows: Real, context_tokens: Real, activations: bool = True
 ) -> float:
     """Bytes to and from memory of many passes: each reads the weights and the cached keys and
-    values once, and writes and reads those of its own rows.
+    values once, and writes and reads those of its own rows; activations and logits too, if so said.
 
     rows, context_tokens    of all passes together
-    activations             count activations and logits too
-
-    Raises ValueError if there are fewer rows than passes or a count is negative.
     """
     if not (rows >= passes >= 0 and context_tokens >= 0):
         got = f"passes={passes}, rows={rows}, context_tokens={context_tokens}"
@@ -122,9 +119,8 @@ def roofline_seconds(
     context: Integral,
     activations: bool = True,
 ) -> float:
-    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the fixed time.
-
-    Source: Williams et al. 2009.
+    """Seconds of one pass: the longer of arithmetic and memory at their peaks, plus the fixed time
+    (Williams et al. 2009).
     """
     arithmetic = pass_flops(model, rows, context) / machine.flops_per_second
     moved = bytes_moved(model, passes=1, rows=rows, context_tokens=context, activations=activations)

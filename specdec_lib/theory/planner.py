@@ -68,7 +68,6 @@ def chain_map(
 ) -> list[MapCell]:
     """The best chain for every pair of a rate and a cost, in this order; the shortest of equals.
 
-    lengths     allowed guesses per round
     overhead    seconds per round outside the models beyond those of plain decoding, in target
                 passes: added to `verify` of `chain_speed_up`
     """
@@ -140,11 +139,9 @@ def tree_gains(
     plain: Overhead = NO_OVERHEAD,
     context: Integral = 256,
 ) -> list[Gain]:
-    """The speed-up of the best tree of every budget, depth and width, by measured pass times.
-
-    rates       must not rise with the rank; a width of n takes the first n of each vector
-    tables      of "target" and "draft"
-    overhead    of a round with a tree, `plain` of one of plain decoding
+    """The speed-up of the best tree of every budget, depth and width, by seconds of "target" and
+    "draft" passes, with the overhead of a round and that of a plain one; a width of n takes the
+    first n of each vector of rates.
     """
     if not (budgets and depths and widths):
         raise ValueError("give at least one budget, depth and width to try")

@@ -1,6 +1,4 @@
-"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank: 1
-plus the sum over guesses of P(the target takes the whole path to the guess).
-"""
+"""Expected tokens of a tree and the best tree for a budget, from acceptance by depth and rank."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,9 +33,7 @@ class TreePlan(NamedTuple):
 
 
 def checked_rates(rates: Rates, *, falling: bool = False) -> tuple[tuple[float, ...], ...]:
-    """The rates as tuples.  Raises ValueError if there is no vector, a rate is outside [0, 1], a
-    vector sums above 1 or, with `falling`, rises with the rank.
-    """
+    """The rates as tuples.  Raises ValueError if they are none or, with `falling`, rise by rank."""
     vectors = tuple(tuple(map(float, vector)) for vector in rates)
     if not vectors:
         raise ValueError("rates need at least one vector, for depth 1 and all deeper ones")
@@ -56,9 +52,7 @@ def at_depth(vectors: Sequence[tuple[float, ...]], depth: int) -> tuple[float, .
 
 
 def monotone(rates: Rates) -> list[list[float]]:
-    """The closest vectors (least squares, same sums) that never rise with the rank: mended measured
-    rates, where a late rank may by chance lie above an earlier one.
-    """
+    """The closest vectors (least squares, same sums) that never rise with the rank."""
     return [
         isotonic_regression(vector, increasing=False).x.tolist() if vector else []
         for vector in checked_rates(rates)
@@ -68,9 +62,7 @@ def monotone(rates: Rates) -> list[list[float]]:
 @checked
 def expected_tokens(shape: Shape, rates: Rates) -> float:
     """Expected tokens per round, for rates that may rise with the rank: 1 + the sum over guesses of
-    the product of the rates along the path.
-
-    Source: Chen et al. 2024 (Sequoia), proposition 3.4; here rates may differ by depth.
+    the product of the rates along the path. Source: Chen et al. 2024 (Sequoia), proposition 3.4.
     """
     return math.fsum(path_probabilities(shape, rates))
 
@@ -117,9 +109,7 @@ def tokens_by_budget(rates: Rates, budget: Budget, depth: Depth | None = None) -
 def tree_table(
     rates: Rates, nodes: Annotated[Integral, Within(1, 256)], depth: Depth | None = None
 ) -> float:
-    """The same by dynamic programming, for rates that may rise with the rank; much slower: its cost
-    rises with the third power.
-
+    """The same by dynamic programming, for rates that may rise with the rank, and much slower.
     Source: Chen et al. 2024 (Sequoia), there with one vector for all depths and the root counted.
     """
     vectors = checked_rates(rates)
@@ -138,11 +128,9 @@ def best_budget(
     budgets: Iterable[Budget],
     depths: Iterable[Depth],
 ) -> TreePlan:
-    """The budget and depth with the largest speed-up, among these limits and not speculating at
-    all, of a draft pass per level and a target pass over all rows; a tie goes to the shallower,
-    then the smaller tree.
-
-    Source: Chen et al. 2024 (Sequoia), the hardware-aware choice, with times that may be measured.
+    """The budget and depth with the largest speed-up, among these and not speculating at all, of a
+    draft pass per level and a target pass over all rows; of equals the shallower, then the smaller.
+    Source: Chen et al. 2024 (Sequoia), the hardware-aware choice.
     """
     vectors = checked_rates(rates, falling=True)
     budgets, depths = sorted(map(int, budgets)), sorted(map(int, depths))

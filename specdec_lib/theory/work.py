@@ -15,11 +15,7 @@ Pass = tuple[str, int, int]
 @checked
 @dataclass(frozen=True)
 class PassTable:
-    """Measured seconds of one model's pass by its rows and its context.
-
-    rows, contexts    rising, at least one of each
-    seconds           per context a value per number of rows, above 0
-    """
+    """Measured seconds of one model's pass, per context a value per number of rows, both rising."""
 
     rows: tuple[int, ...]
     contexts: tuple[int, ...]
@@ -35,9 +31,7 @@ class PassTable:
             raise ValueError(f"a pass takes more than 0 seconds and ends, got {self.seconds}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
-        """Seconds of a pass over so many rows after so many tokens of context: linear between
-        measured places and along the last line beyond them.
-        """
+        """Seconds of a pass, linear between measured places and along the last line beyond them."""
         if not (rows >= 1 and context >= 0):
             got = f"rows={rows}, context={context}"
             raise ValueError(f"a pass has at least 1 row, a context 0 tokens or more, got {got}")
@@ -67,11 +61,8 @@ NO_OVERHEAD = Overhead()
 @checked
 @dataclass(frozen=True)
 class Work:
-    """Counts of what decoding did, summed over rounds; raises ValueError for impossible ones.
-
-    guesses    that the target verified
-    passes     by model, rows and context tokens; a number may be a mean
-    target     the name of the model whose passes verify
+    """Counts of what decoding did, summed over rounds: the guesses that the target verified, passes
+    (a number may be a mean), and the model whose passes verify.
     """
 
     tokens: float

@@ -17,10 +17,8 @@ ADAPTER = functools.cache(TypeAdapter)
 
 
 def lines(path: Path) -> Iterator[tuple[str, object]]:
-    """What stands in every line of a file, and its place for an error message, such as
-    "questions.jsonl, line 3".
-
-    Raises ValueError if there is no such file or nothing in it, it is not UTF-8, or it is not JSON.
+    """What stands in every line of a file, with its place for an error message; raises ValueError
+    if there is no such file, it is not UTF-8, or a line is not JSON.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -58,7 +58,6 @@ class Ladder:
 
     middle, katz   None in a ladder of one's own models without them
     stop_tokens    tokens that end a generation
-    measured       match tables measured on development prompts: see `match`
     """
 
     target: "CachedModel | FastModel"
@@ -83,20 +82,14 @@ class Ladder:
     def match(
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
-        """The match table of a guesser for the model that accepts its guesses, measured with the
-        sampler nearest in temperature, then with the same top-k.
-
-        Raises ValueError if no table of these models and siblings was measured.
+        """The match table of a guesser for the model that accepts its guesses, of the sampler
+        nearest in temperature, then with the same top-k.  Raises ValueError if none was measured.
         """
-        wanted = (guesser, obeyed, siblings)
-        named = [((one.guesser, one.obeyed, one.siblings), one) for one in self.measured]
-        fitting = [one for names, one in named if names == wanted]
+        wanted = f"{guesser} for {obeyed}, {siblings}"
+        fitting = [one for one in self.measured if str(one) == wanted]
         if not fitting:
-            known = "; ".join(sorted({f"{one} for {two}, {how}" for (one, two, how), _ in named}))
-            asked = f"{guesser} for {obeyed}, {siblings}"
-            raise ValueError(
-                f"no match table of {asked}, was measured; there are: {known or 'none'}"
-            )
+            known = "; ".join(sorted({*map(str, self.measured)})) or "none"
+            raise ValueError(f"no match table of {wanted}, was measured; there are: {known}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 
     @functools.cached_property
@@ -117,8 +110,7 @@ class Ladder:
         tokens = tuple(self.tokenizer.encode(text))
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
-            smallest = min(self.models, key=lambda model: model.max_positions)
-            most = f"{smallest.name} reads at most {smallest.max_positions:,}"
+            most = f"the models read at most {self.max_positions:,}"
             raise ValueError(f"{named} has {len(tokens):,} tokens, and {most}")
         return tokens
 

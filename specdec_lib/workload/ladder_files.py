@@ -38,17 +38,14 @@ def load_ladder(
     its card; or one of your own models.
 
     target, draft, middle    folders in hub format or names on the hub, such as
-                             "openai-community/gpt2-large"; target and draft at least, and no Katz
-                             table comes with them
-    tokenizer                a folder with the tokenizer, if the target's has none; it then counts
-                             for every model that has none
+                             "openai-community/gpt2-large"; target and draft at least
+    tokenizer                a folder with the tokenizer, for models that have none
     device                   "auto" takes a GPU if there is one; "cpu", "cuda", …
     dtype                    "float32", "float64" or "bfloat16"
     runtime                  "reference", "fast", "int8" or "auto": see `load_model`
 
-    Own models must share the target's tokenizer, token by token; rows beyond it may differ, see
-    `resize_vocabulary`. Raises ValueError if a file is missing or damaged, a tokenizer is another,
-    or device, dtype or runtime are unknown or do not go together.
+    Own models must share the target's tokenizer, token by token; rows beyond it may differ. Raises
+    ValueError if a file is missing or damaged, or something given does not go together.
     """
     if target is None and draft is None and middle is None and tokenizer is None:
         return _embedded(folder, device, dtype, runtime)

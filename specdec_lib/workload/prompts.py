@@ -68,8 +68,7 @@ def load_prompts(
 
     A prompt of your own is a line {"text": …}, with `name` (else file and line), `domain`, `split`
     (else by a hash of its name) and `origin` where you have them. Raises ValueError if there is no
-    such set, split or file, the limit is below 1, the set cannot be had, or a line, which it names,
-    is not what it should be.
+    such prompt, or a line, which it names, is not what it should be.
     """
     is_file = isinstance(domain, Path) or domain.endswith(".jsonl")
     split = split or (WHOLE if is_file else "held-out")

@@ -28,9 +28,7 @@ def published(item: str) -> "DataFrame":
 
 
 def number(item: str, key: str, column: str | None = None) -> float:
-    """The number in the row whose first column is `key`, in `column` (by default the second);
-    raises ValueError if there is none.
-    """
+    """The number in the row whose first column is `key`, in `column` (by default the second)."""
     table = published(item)
     table = table.set_index(table.columns[0])
     column = column or table.columns[0]
@@ -42,10 +40,8 @@ def number(item: str, key: str, column: str | None = None) -> float:
 
 def price_list(name: str) -> dict[str, float]:
     """The cascade paper's price of a pass by model: "ms" from parameter counts, "pw" from times in
-    previous work.  Raises ValueError for another list.
-
-    As in its code, 70000 for llama-7b under "ms" is ten times too much (7000 million parameters),
-    which makes its drafters look ten times cheaper.
+    previous work. As in its code, 70000 for llama-7b under "ms" is ten times too much (7000 million
+    parameters), which makes its drafters look ten times cheaper.
     """
     table = published("cascade.text.prices").set_index("model")
     if name not in table.columns:
@@ -59,12 +55,9 @@ def published_beside(
     """A published table of one number per sampling and method, with ours: `sampling`, `method`,
     `paper`, `ours`, `ours_low`, `ours_high`, `prompts`.
 
-    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high`,
-                 `prompts`
+    ours         a row per draft and sampling: `draft`, `sampling`, `value`, `low`, `high` …
     methods      the paper's column (maybe one it has not) to our draft's name
     samplings    the paper's word for the sampler to ours
-
-    Raises ValueError if one of ours is missing.
     """
     import pandas as pd
 

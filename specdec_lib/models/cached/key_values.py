@@ -9,10 +9,7 @@ from torch import Tensor
 
 
 class KeyValues:
-    """The buffers of one model, with the two methods that Hugging Face decoders call.
-
-    used    entries before the present pass
-    """
+    """The buffers of one model, with the two methods that Hugging Face decoders call."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.used, self._end = capacity, 0, 0

@@ -23,10 +23,8 @@ FULL = {"full_attention", "global"}
 
 
 class CachedModel:
-    """A decoder-only model behind a cache of token paths; threads that call it take turns.
-
-    model         its device and dtype are used as they are
-    chunk_rows    a longer prompt is read in pieces of this many tokens
+    """A decoder-only model behind a cache of token paths, on its own device and in its own dtype; a
+    prompt of more than `chunk_rows` tokens is read in pieces. Threads that call it take turns.
 
     Raises ValueError unless its attention is full and causal with explicit positions.
     """

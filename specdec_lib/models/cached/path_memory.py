@@ -26,9 +26,8 @@ class Network(Protocol):
     def run_rows(
         self, tokens: Sequence[int], positions: Sequence[int], paths: list[list[int]], keep: int
     ) -> Float[Tensor, "keep scored"]:
-        """One pass over new rows, in the next entries; the logits of the last `keep` of them.
-
-        paths    per row, the entries of its path beyond the committed context, its own last
+        """The logits of the last `keep` of new rows, which one pass writes to the next entries;
+        `paths` are the entries of each one's path beyond the committed context, its own last.
         """
         ...
 
@@ -72,7 +71,6 @@ class BranchMemory:
             raise ValueError(f"chunk_rows must be at least 1, got {self.chunk_rows}")
 
     def clear(self) -> None:
-        """Forget everything."""
         vars(self).update(vars(BranchMemory(self.chunk_rows, self.slack)))
 
     def score(

@@ -86,9 +86,7 @@ def quantise(x):
 
 @compiled()
 def count_steps(blocks, steps, lows, numbers, same):
-    """Write the nearest whole numbers of steps above the lowest values of blocks, and whether these
-    give the very weights of a block back.
-    """
+    """Write the nearest whole numbers of steps above the lows, and which blocks they give back."""
     for row in range(blocks.shape[0]):
         for block in range(blocks.shape[1]):
             step, low = steps[row, block], lows[row, block]
@@ -117,9 +115,7 @@ def _prepared(x, panels):
 
 @compiled(LINEAR_IN_ORDER)
 def linear_panels(linear, layer, number, x, y, activation, added):
-    """Write one of `pieces` of the columns of x Wᵀ + bias, activated, to y, or add it; x is
-    prepared.
-    """
+    """Write one of `pieces` of x Wᵀ + bias, activated, to y, or add it; x is prepared."""
     weights, biases = linear
     panel = number * TOGETHER
     together = min(TOGETHER, weights.shape[1] - panel)

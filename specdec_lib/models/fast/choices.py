@@ -53,9 +53,7 @@ def insert(value, place, count, k, places, found):
 
 @compiled()
 def find_largest(values, k):
-    """The places of the k largest values above −inf, and these, best first, a tie to the lower
-    place; none if a value is NaN.
-    """
+    """The places of the k largest values above −inf, and these, best first; none if one is NaN."""
     places, found, count = np.empty(k, np.int64), np.empty(k, values.dtype), 0
     for place in range(len(values)):
         value = values[place]
@@ -98,9 +96,7 @@ def choose_likeliest(logits, k):
 
 @compiled()
 def top_k_columns(logits, top_k):
-    """The columns, rising, of the k largest logits and of ties with the last, of all finite ones
-    for a k of 0; none for bad logits.
-    """
+    """The columns, rising, of the k largest logits and ties, 0 for all; none for bad logits."""
     places, found = find_largest(logits, max(1, top_k))
     if not len(found) or not np.isfinite(found[0]):
         return places[:0]
@@ -146,9 +142,8 @@ def child_rates(match, gaps):
 
 @compiled()
 def rank_row(logits, width, sampling, key, ids):
-    """Tokens and factors of the best children after a row of logits, none for bad logits: the
-    likeliest and their probabilities, or with noise the match table's rates. `ids` are the tokens
-    of the columns, rising.
+    """Tokens and factors of the best children after a row of logits, none for bad ones: likeliest
+    and probabilities, or with noise match rates. `ids` are the tokens of the columns, rising.
     """
     temperature, top_k, edges, binned = sampling
     if temperature == 0.0:

@@ -1,5 +1,5 @@
-"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it, because
-Python's work around a level costs more than a small draft's pass.
+"""A small model's whole tree of guesses in one compiled call, as `TreeDraft` grows it: Python's
+work around a level costs more than a small draft's pass.
 """
 
 from typing import no_type_check
@@ -55,9 +55,7 @@ def append_children(tokens, factors, node, level, floor, worst, nodes, scores, c
 
 @compiled()
 def keep_best(count, budget, nodes, scores):
-    """Keep the root and the `budget` best-scored guesses, a tie to the earlier; return how many
-    nodes.
-    """
+    """Keep the root and the `budget` best guesses, of equals the earlier; return the count."""
     order = np.argsort(-scores[1:count], kind="mergesort")[:budget] + 1
     place = np.full(count, -1)
     place[0] = 0

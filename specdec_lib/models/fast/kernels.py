@@ -50,11 +50,9 @@ def scratch(count, width, inner, layers, gated):
 
 @compiled(LINEAR_IN_ORDER)
 def attend(queries, keys, values, used, committed, paths, counts, y):
-    """Write the attention output of all rows through one head to y: each row sees the first
-    `committed` of the `used` entries, then those of its path.
-
-    keys      [entries ÷ 16, size, 16]
-    values    [size ÷ 16, entries, 16]
+    """Write the attention output of all rows through one head to y: each sees the first `committed`
+    of the `used` entries, then those of its path. Keys lie as [entries ÷ 16, size, 16], values as
+    [size ÷ 16, entries, 16].
     """
     rows, size = queries.shape
     panels = (used + COLUMNS - 1) // COLUMNS

@@ -135,9 +135,7 @@ def _whole_sums(builder, places, rows):
 
 
 def _whole_sums_of_pairs(builder, places, rows):
-    """The same with 16-bit products of eight columns at a time, as AVX2 multiplies in one
-    instruction.
-    """
+    """The same by 16-bit products of eight columns, as AVX2 multiplies in one instruction."""
     zeros = ir.Constant(PAIRS, [0] * 8)
     found = [[[] for _ in places] for _ in rows]
     for number, place in enumerate(places):

@@ -35,10 +35,8 @@ Panels = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The arguments of the compiled pass that stay the same; see `layouts`.
-
-    layers    norms, then the panels of the four linear layers
-    head      the panels of the output matrix, as one layer
+    """The arguments of the compiled pass that stay the same, see `layouts`: of the layers the norms
+    and the panels of the four linear layers, of the head its panels as one layer.
     """
 
     shape: Shape
@@ -60,9 +58,7 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys [layers, heads, entries ÷ 16, size, 16], values [layers, heads, size ÷ 16,
-        entries, 16].
-        """
+        """Empty keys [layers, heads, entries ÷ 16, size, 16] and values […, size ÷ 16, entries, 16]."""
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
         panels = -(-entries // COLUMNS)
         keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
@@ -70,9 +66,8 @@ class Weights:
 
 
 def read_weights(model: PreTrainedModel, edition: str = "exact") -> Weights:
-    """The weights of a model, "exact" in float32 or "int8" in blocks of 32 as `block_steps` has
-    them; raises ValueError for a model that computes anything the compiled pass does not, and names
-    it.
+    """The weights of a model, "exact" in float32 or "int8" in blocks of 32, see `block_steps`;
+    raises ValueError that names what the compiled pass does not compute.
     """
     if edition not in EDITIONS:
         raise ValueError(f"an edition is {' or '.join(EDITIONS)}, got {edition!r}")
@@ -126,9 +121,8 @@ def _bytes(weight: Matrix) -> np.ndarray:
 def block_steps(
     blocks: Float32[np.ndarray, "outs blocks 32"],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The whole numbers (uint8), steps and lowest values (float16) of blocks of weights: those of
-    Q4_1 and Q8_0 in GGUF where they give the very weights back, else 255 steps from lowest to
-    highest.
+    """The whole numbers (uint8), steps and lows (float16) of blocks: those of Q4_1 and Q8_0 in GGUF
+    where they give the very weights back, else 255 steps from lowest to highest.
     """
     low, high, size = blocks.min(2), blocks.max(2), np.abs(blocks).max(2)
     found = _in_steps(blocks, (high - low) / 255, low)[:3]

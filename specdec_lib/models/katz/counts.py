@@ -12,9 +12,8 @@ from jaxtyping import Bool, Float64, Int, Integer, Shaped
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """All n-grams of one length.
+    """All n-grams of one length: last tokens, ascending among the continuations of one n-gram.
 
-    tokens     the last token of each; ascending among the continuations of one shorter n-gram
     counts     how often each was seen, also where the table was pruned
     ends       how often it stood at the end of a stream; 0 in the last level
     parents    the number in the level above of the n-gram that each continues; 0 in the first

@@ -26,9 +26,8 @@ from specdec_lib.models.katz.trie import Trie, find_contexts, find_likeliest, ma
 
 @dataclass(frozen=True, eq=False)
 class Katz:
-    """A table of counts of all n-grams up to some order, and its Katz back-off distributions.
+    """Counts of all n-grams up to some length, the unigrams first, with Katz back-off.
 
-    levels    n-grams by length, the unigrams first
     taken     per length from 2 on, the discount of a count of 0, 1, … 5 and above
 
     Source: Katz 1987. Where we differ: absolute discounting replaces a Good–Turing estimate that
@@ -49,9 +48,7 @@ class Katz:
     def fit(
         cls, streams: Iterable[Integer[np.ndarray, " _"]], vocabulary: int, order: int = 3
     ) -> "Katz":
-        """The model of token streams, with n-grams of at most `order` tokens within a stream;
-        raises ValueError if there is no token, or one lies outside the vocabulary.
-        """
+        """The model of token streams, with n-grams of at most `order` tokens within a stream."""
         levels = count_ngrams(streams, vocabulary, order)
         taken = [taken_counts(level.counts) for level in levels[1:]]
         return cls(levels, np.array(taken).reshape(order - 1, DISCOUNTED + 2))
@@ -93,9 +90,7 @@ class Katz:
         return row
 
     def top(self, tokens: Sequence[int], m: int) -> tuple[list[int], list[float]]:
-        """The m most likely next tokens and their probabilities, best first, a tie to the lower
-        token; fewer where fewer are possible.
-        """
+        """The m likeliest next tokens, best first, a tie to the lower one, and probabilities."""
         if m < 1:
             raise ValueError(f"m is at least 1, got {m}")
         most, window = min(m, self.vocabulary), self.window(tokens)
@@ -127,8 +122,8 @@ class Katz:
         return likeliest
 
     def pruned(self, max_bytes: int) -> "Katz":
-        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: the
-        lowest thresholds on counts, not falling with length, that fit.
+        """This table without its rarest n-grams, so that `save` writes at most `max_bytes`: with
+        the lowest thresholds on counts, not falling with length.
         """
         lengths = self.order - 1
 

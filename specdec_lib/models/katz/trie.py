@@ -1,7 +1,6 @@
-"""Compiled lookups in an n-gram table, and trees of guesses from it in one call.
-
-All n-grams lie in one trie, by length. An n-gram continues as the entries from `begin` to `stop`,
-whose last tokens rise; beside them stands the same row with the most likely first.
+"""Compiled lookups in an n-gram table, and trees of guesses from it in one call. An n-gram
+continues as the entries from `begin` to `stop`, whose last tokens rise; beside them stands the same
+row with the most likely first.
 """
 
 from collections.abc import Sequence
@@ -139,9 +138,7 @@ def count_allowed(scaled, top_k, top_p):
 
 @compiled()
 def rank_continuations(trie, vocabulary, window, k, warp, key):
-    """The k best of the max(k, 16) likeliest next tokens under the noise of a key, and their gaps:
-    the first's is its lead, another's how far it is behind.
-    """
+    """The k best of the max(k, 16) likeliest next tokens under a key's noise, and their gaps."""
     tokens, found = find_likeliest(trie, vocabulary, window, max(k, CONSIDERED))
     if not len(tokens):
         return tokens, found
@@ -156,9 +153,7 @@ def rank_continuations(trie, vocabulary, window, k, warp, key):
 
 @compiled()
 def choose_children(trie, vocabulary, window, k, warp, match, key):
-    """The best next tokens and the factors of their scores: match rates under noise, or
-    probabilities.
-    """
+    """The best next tokens, and match rates under noise or probabilities, the factors of scores."""
     if warp.temperature:
         tokens, gaps = rank_continuations(trie, vocabulary, window, k, warp, key)
         return tokens, child_rates(match, gaps)
