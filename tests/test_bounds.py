@@ -1,10 +1,8 @@
 """What no context or memory can hold, and what is no token or no text, is refused at once."""
 
 import json
-import zipfile
 from functools import partial
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.models.katz import Katz
 from specdec_lib.workload import Prompt, load_prompts
 
 DEEP = "[" * 200_000
@@ -61,58 +58,22 @@ def test_a_shape_is_made_of_whole_numbers(size):
         Shape.chain(size)
 
 
-@pytest.mark.parametrize("line", [DEEP, f'{{"text": {DEEP}}}', '{"text": "x", "name": "\\ud800"}'])
-def test_json_that_is_too_deep_or_no_text_is_refused(tmp_path, line):
-    for name in ("mine.jsonl", "mine.json", "card.json"):
+TOO_LONG = json.dumps({"text": [[1] * 10_000]})
+
+
+@pytest.mark.parametrize("line", [DEEP, '{"text": "x", "name": "\\ud800"}', TOO_LONG])
+def test_json_that_is_too_deep_or_no_text_is_refused_in_short(tmp_path, line):
+    for name in ("mine.jsonl", "card.json"):
         (tmp_path / name).write_text(line)
-    for name in ("mine.jsonl", "mine.json"):
-        with pytest.raises(ValueError, match=rf"{name}.*(nested too deep|surrogates)") as refused:
-            load_prompts(tmp_path / name)
-        assert len(str(refused.value)) < 400
+    with pytest.raises(ValueError, match=r"jsonl.*(too deep|surrogates|valid string)") as refused:
+        load_prompts(tmp_path / "mine.jsonl")
+    assert len(str(refused.value)) < 400
     with pytest.raises(ValueError, match=r"card\.json is damaged"):
         checked_card(tmp_path, ())
 
 
-def test_a_wrong_value_is_quoted_in_short(tmp_path):
-    (tmp_path / "mine.jsonl").write_text(json.dumps({"text": [[1] * 10_000]}))
-    with pytest.raises(ValueError, match="valid string") as refused:
-        load_prompts(tmp_path / "mine.jsonl")
-    assert len(str(refused.value)) < 400
-
-
 def test_half_a_character_has_no_tokens(ladder):
     for text in (HALF, Prompt("one", HALF, "own", "held-out", "here")):
-        with pytest.raises(ValueError, match=r"lone surrogate '\\ud800' at 5"):
+        with pytest.raises(ValueError, match="position 5: surrogates not allowed"):
             ladder.encode(text)
     assert ladder.encode("whole \U0001f642")
-
-
-@pytest.mark.parametrize("vocabulary,order", [(10**9, 2), (10**12, 3), (10, 10**9)])
-def test_a_table_that_no_memory_holds_is_not_counted(vocabulary, order):
-    assert Katz.fit([np.array([1, 2, 3])], 10, 64).order == 64
-    with pytest.raises(ValueError, match=r"at most 16,777,216 tokens and an order of 64, got "):
-        Katz.fit([np.array([1, 2, 3])], vocabulary, order)
-
-
-@pytest.mark.parametrize("tokens,complaint", [(2**25, "33,554,432 tokens"), (2**28, "unpacks to")])
-def test_a_small_file_of_a_huge_table_is_refused_before_it_is_unpacked(tmp_path, tokens, complaint):
-    Katz.fit([np.array([1, 2, 3])], 10).save(tmp_path / "small.npz")
-    assert Katz.load(tmp_path / "small.npz").vocabulary == 10
-    path = tmp_path / "huge.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, array in {"order": np.array(1), "taken": np.zeros((0, 7))}.items():
-            with packed.open(f"{name}.npy", "w") as file:
-                np.lib.format.write_array(file, array)
-        with packed.open("counts_0.npy", "w", force_zip64=True) as file:
-            shape = {"descr": "|u1", "fortran_order": False, "shape": (1, tokens)}
-            np.lib.format.write_array_header_1_0(file, shape)
-            for _ in range(tokens >> 20):
-                file.write(bytes(1 << 20))
-    assert path.stat().st_size < 10**6
-    with pytest.raises(ValueError, match=complaint):
-        Katz.load(path)
-
-
-def test_more_continuations_than_there_are_tokens_are_all_of_them(ladder):
-    tokens, _ = ladder.katz.top((1, 2), 10**9)
-    assert tokens == ladder.katz.top((1, 2), ladder.katz.vocabulary)[0]

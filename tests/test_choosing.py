@@ -17,16 +17,6 @@ from specdec_lib.theory import (
 )
 
 
-def random_means(seed: int, drafts: int, situations: int) -> dict[str, list[Tally]]:
-    draw = np.random.default_rng(seed)
-    return {
-        f"draft {name}": [
-            Tally(1.0, *pair) for pair in draw.uniform((1.0, 0.1), (5.0, 2.0), (situations, 2))
-        ]
-        for name in range(drafts)
-    }
-
-
 def speed(means, shares, choice) -> float:
     taken = [means[name][place] for place, name in enumerate(choice)]
     tokens, seconds = (np.dot(shares, [one[column] for one in taken]) for column in (1, 2))
@@ -35,8 +25,10 @@ def speed(means, shares, choice) -> float:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_other_policy_is_faster(seed):
-    means = random_means(seed, 4, 3)
-    shares = np.random.default_rng(seed).dirichlet((1.0,) * 3).tolist()
+    draw = np.random.default_rng(seed)
+    drawn = draw.uniform((1.0, 0.1), (5.0, 2.0), (4, 3, 2))
+    means = {name: [Tally(1.0, *one) for one in its] for name, its in enumerate(drawn.tolist())}
+    shares = draw.dirichlet((1.0,) * 3).tolist()
     policy = best_policy(means, shares)
     every = [speed(means, shares, one) for one in itertools.product(means, repeat=3)]
     assert policy.price == pytest.approx(max(every), rel=1e-9)
@@ -79,12 +71,11 @@ TABLES = {
     "draft": PassTable((1,), (0,), ((0.1,),)),
 }
 WORK = Work(30.0, 10.0, 40.0, {("target", 5, 0): 10, ("draft", 1, 0): 40})
-PLAIN = plain_work(context=0)
 
 
 def test_a_gain_hangs_on_tokens_drafts_and_rows():
-    overhead = Overhead(round=0.2)
-    found = margin(WORK, PLAIN, TABLES, overhead)
+    plain, overhead = plain_work(context=0), Overhead(round=0.2)
+    found = margin(WORK, plain, TABLES, overhead)
     whole = 10 * 1.4 + 40 * 0.1 + 10 * 0.2
     assert found.tokens == 3.0
     assert found.needed == pytest.approx(whole / 10)
@@ -93,10 +84,7 @@ def test_a_gain_hangs_on_tokens_drafts_and_rows():
     dearer = TABLES | {"draft": PassTable((1,), (0,), ((0.1 * found.dearer_drafts,),))}
     assert 30 / WORK.seconds(dearer, overhead) == pytest.approx(1.0)  # breaks even there
     assert 30 / WORK.seconds(TABLES, overhead) > 1.0
-
-
-def test_a_loss_says_how_much_cheaper_drafts_must_be():
     few = Work(15.0, 10.0, 40.0, WORK.passes)
-    assert margin(few, PLAIN, TABLES).dearer_drafts == pytest.approx(0.25)
+    assert margin(few, plain, TABLES).dearer_drafts == pytest.approx(0.25)
     copies = Work(30.0, 10.0, 40.0, {("target", 5, 0): 10})
-    assert margin(copies, PLAIN, TABLES).dearer_drafts == float("inf")
+    assert margin(copies, plain, TABLES).dearer_drafts == float("inf")

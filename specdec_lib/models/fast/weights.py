@@ -58,7 +58,7 @@ class Weights:
         return self.head[0].shape[1] * COLUMNS
 
     def buffers(self, entries: int) -> tuple[Numbers, Numbers]:
-        """Empty keys [layers, heads, entries ÷ 16, size, 16] and values […, size ÷ 16, entries, 16]."""
+        """Empty keys […, entries ÷ 16, size, 16] and values […, size ÷ 16, entries, 16]."""
         layers, heads, size = len(self.layers[0]) - 1, self.shape[1], self.shape[2]
         panels = -(-entries // COLUMNS)
         keys = np.zeros((layers, heads, panels, size, COLUMNS), np.float32)
