@@ -37,10 +37,6 @@ def test_the_lock_satisfies_the_project():
     pins = lock()
     for one in requirements("dev"):
         assert one.specifier.contains(pins[canonicalize_name(one.name)]), one
-
-
-def test_torch_is_pinned_for_any_device():
-    pins = lock()
     assert pins["torch"] == "2.13.0" and "torch==2.13.0" in PROJECT["dependencies"]
     assert not [name for name in pins if name.startswith(("nvidia", "cuda", "triton"))]
 
@@ -63,6 +59,8 @@ def test_every_package_that_the_library_imports_is_declared():
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             for name in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names):
                 assert canonicalize_name(IMPORT_NAMES.get(name, name)) in known, (path, name)
+    declared = {canonicalize_name(one.name) for one in requirements()}
+    assert {*specdec_lib.CORE, *specdec_lib.IN_NOTEBOOKS} <= declared
 
 
 def test_the_metadata_names_the_pythons_that_are_tested():
@@ -117,11 +115,6 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it():
     assert f"%pip {install}" in message
     assert f"-m pip install -q torch=={pins['torch']}" in without("torch", notebook=False)
     assert without(notebook=True) == "" == without("plotly", "anywidget", notebook=False)
-
-
-def test_every_package_that_is_looked_for_is_a_dependency():
-    declared = {canonicalize_name(one.name) for one in requirements()}
-    assert {*specdec_lib.CORE, *specdec_lib.IN_NOTEBOOKS} <= declared
 
 
 def test_a_python_without_the_packages_names_another_one_and_shows_no_traceback():

@@ -30,7 +30,7 @@ from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.fast.model import FastModel
-from specdec_lib.models.loading import fast_model, load_model
+from specdec_lib.models.loading import fast_model
 from specdec_lib.workload import Prompt, load_prompts
 
 COMMON = {"vocab_size": 61, "initializer_range": 0.2}
@@ -54,8 +54,6 @@ def llama(**changes: object) -> PreTrainedModel:
 
 MODELS = {
     "gpt2": gpt2,
-    "gpt2 with erf": lambda: gpt2(activation_function="gelu"),
-    "gpt2 with relu": lambda: gpt2(activation_function="relu", n_layer=1),
     "llama": llama,
     "llama with biases": lambda: llama(attention_bias=True, num_key_value_heads=4),
 }
@@ -116,10 +114,13 @@ def test_the_reference_has_not_the_same_bits_so_this_is_worth_a_test(ladder, pro
 
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
-def test_threads_change_no_bit() -> None:
+def test_threads_change_no_bit_and_no_tree() -> None:
     one, two = (FastModel(gpt2(), "fast", threads=threads) for threads in (1, 2))
     for context, tree in walk(10, seed=3):
         assert torch.equal(one.score(context, tree), two.score(context, tree))
+        drafts = (TreeDraft(model, budget=9, depth=4) for model in (one, two))
+        grown, same = (draft.propose(context, Chance(0)) for draft in drafts)
+        assert grown == same
 
 
 @pytest.mark.skipif(os.cpu_count() < 2, reason="one processor has one thread")
@@ -174,7 +175,7 @@ DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
     [
         (lambda: OPTForCausalLM(OPTConfig(**OPT, vocab_size=9)), "'opt'"),
         (lambda: gpt2(scale_attn_by_inverse_layer_idx=True), "scaled by layer"),
-        (lambda: gpt2(activation_function="silu"), "silu"),
+        (lambda: gpt2(activation_function="gelu"), "'gelu'"),
         (lambda: gpt2(n_embd=24, n_head=3), "heads of 8"),
         (lambda: gpt2(n_inner=100), "MLP of 100"),
         (lambda: llama(rope_parameters=DYNAMIC), "length of the text"),
@@ -187,10 +188,7 @@ def test_a_model_that_it_does_not_know_is_refused_by_name(model: object, reason:
         FastModel(model(), "fast")
 
 
-def test_unknown_runtimes_and_wrong_pairs_are_refused() -> None:
-    with pytest.raises(ValueError, match="reference, fast"):
-        load_model("nowhere", "target", runtime="quick")
-    with pytest.raises(ValueError, match="float32 on the CPU"):
-        load_model("nowhere", "target", runtime="fast", dtype="bfloat16")
-    with pytest.raises(ValueError, match="exact or int8"):
-        FastModel(gpt2(), "fast", edition="int4")
+def test_an_unknown_edition_and_no_thread_are_refused() -> None:
+    for options, reason in (({"edition": "int4"}, "exact or int8"), ({"threads": 0}, "at least 1")):
+        with pytest.raises(ValueError, match=reason):
+            FastModel(gpt2(), "fast", **options)

@@ -37,7 +37,6 @@ SHAPES = [
 ]
 
 
-TIED = Chance(3, SAMPLERS[1])
 NETWORKS = {"gpt2": gpt2, "llama, cut": lambda: cut(llama())}
 
 
@@ -106,33 +105,20 @@ def test_a_staged_tree_is_the_tree_grown_level_by_level(network: str, sampler: S
     assert 0 < staged.usage.passes <= slow.usage.passes
 
 
-def test_growth_on_two_threads_is_that_on_one() -> None:
-    one, two = (FastModel(gpt2(), "draft", threads=threads) for threads in (1, 2))
-    for context, _ in walk(5, seed=9):
-        drafts = (TreeDraft(model, budget=9, depth=4) for model in (one, two))
-        tree, same = (draft.propose(context, Chance(0)) for draft in drafts)
-        assert tree == same
-
-
-def test_what_ties_with_the_last_of_a_top_k_is_kept() -> None:
-    model = gpt2()
+def test_ties_with_the_last_of_a_top_k_are_kept_and_logits_that_are_no_numbers_refused() -> None:
+    model, given = gpt2(), (Context.of([1, 2, 3]), Chance(3, SAMPLERS[1]))
     with torch.no_grad():
         model.transformer.wte.weight.zero_()  # and the head's: every logit is 0
     grown, slow = (FastModel(model, "draft", threads=1) for _ in range(2))
-    quick, given = TreeDraft(grown, widths=(4, 1), match=MATCH), (Context.of([1, 2, 3]), TIED)
+    quick = TreeDraft(grown, widths=(4, 1), match=MATCH)
     tree, wanted = quick.propose(*given), long_way(quick, slow).propose(*given)
     assert tree.tokens == wanted.tokens and max(tree.tokens) > 5
-
-
-def test_logits_that_are_no_numbers_are_refused_while_growing() -> None:
-    model = gpt2()
     with torch.no_grad():
         model.transformer.ln_f.bias[0] = float("nan")
     draft = FastModel(model, "draft", threads=1)
     for sampler in SAMPLERS[:2]:
         with pytest.raises(ValueError, match="no NaN"):
-            grown = TreeDraft(draft, budget=3, match=MATCH)
-            grown.propose(Context.of([1, 2, 3]), Chance(0, sampler))
+            TreeDraft(draft, budget=3, match=MATCH).propose(given[0], Chance(0, sampler))
 
 
 def test_a_tree_ends_where_the_context_is_full_and_a_huge_one_takes_the_long_way() -> None:

@@ -93,16 +93,15 @@ def test_a_model_with_a_bug_is_caught(bug, monkeypatch):
 
 
 def test_the_encoder_runs_again_for_another_source_and_after_forgetting_only():
-    model = Seq2SeqModel(network("relu tied"), "target")
+    model, passes = Seq2SeqModel(network("relu tied"), "target"), []
+    model.model.encoder.register_forward_hook(lambda *_: passes.append(1))
     one, other = (started(source) for source in sources(2))
-    passes = []
-    for context in (one, one.extended([3]), one, other, one, one):
+    for context, wanted in ((one, 1), (one.extended([3]), 1), (other, 2), (one, 3), (one, 3)):
         model.score(context, TokenTree.rooted(context))
-        passes.append(model.encoder_passes)
-    assert passes == [1, 1, 1, 2, 3, 3]
+        assert len(passes) == wanted
     model.forget()
     model.read_source(one)
-    assert model.encoder_passes == 4
+    assert len(passes) == 4
 
 
 @pytest.mark.parametrize("where", ["begin", "update", "move", "commit", "plan", "add", "forward"])
@@ -135,36 +134,19 @@ def test_what_does_not_fit_is_refused(tokens, source, message):
 
 
 GPT2 = {"n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 1}
-BART = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1}
-BART |= {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
 T5 = {"d_model": 8, "d_kv": 8, "d_ff": 8, "num_layers": 1, "num_heads": 1}
-UMT5 = {"d_model": 8, "d_kv": 8, "num_layers": 1}
 REFUSED = {
-    "gpt2 is no encoder-decoder model": (hub.GPT2LMHeadModel, GPT2),
-    "bart has another attention": (hub.BartForConditionalGeneration, BART),
-    "umt5 has a bias of its own in every layer": (hub.UMT5ForConditionalGeneration, UMT5),
-    "t5 has no head for text": (hub.T5Model, T5),
+    "gpt2": (hub.GPT2LMHeadModel, GPT2),
+    "umt5": (hub.UMT5ForConditionalGeneration, {"d_model": 8, "d_kv": 8, "num_layers": 1}),
+    "t5": (hub.T5Model, T5),  # which has no head
 }
 
 
-@pytest.mark.parametrize("reason", REFUSED)
-def test_a_model_whose_distances_would_be_wrong_is_refused(reason):
-    made, sizes = REFUSED[reason]
-    with pytest.raises(ValueError, match=f"T5 family.*{reason}"):
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_model_whose_distances_would_be_wrong_is_refused(kind):
+    made, sizes = REFUSED[kind]
+    with pytest.raises(ValueError, match=f"a t5 or mt5 with a head for text, got {kind}"):
         Seq2SeqModel(made(made.config_class(vocab_size=9, **sizes)), "target")
-
-
-def test_a_model_that_works_otherwise_is_refused():
-    model = network("relu tied")
-    model.decoder.final_layer_norm.register_forward_hook(
-        lambda module, given, made: made + 0.5 * made.roll(1, -1)
-    )
-    Seq2SeqModel(model, "the same module")
-    model.decoder.register_forward_hook(
-        lambda module, given, made: type(made)(last_hidden_state=made.last_hidden_state.roll(1, -1))
-    )
-    with pytest.raises(ValueError, match="t5 does not work as a T5 does: its logits differ"):
-        Seq2SeqModel(model, "target")
 
 
 GREEDY = Chance(0)
@@ -203,13 +185,7 @@ def test_greedy_output_is_that_of_generate(kind, draft, unchecked):
     assert [made.tokens for made in found] == wanted and len(set(wanted)) > 1
     if "like" in draft or "tree" in draft:
         assert sum(played.accepted for made in found for played in made.rounds) > 20
-
-
-@pytest.mark.parametrize("draft", DRAFTS)
-def test_sampled_output_is_the_same_with_every_draft(draft, unchecked):
-    target, *drafts = models()
-    guesser = DRAFTS[draft](*drafts)
-    for seed, source in enumerate(sources(3)):
+    for seed, source in enumerate(sources(3)):  # and a sampled one is the same with every draft
         given = source, Chance(seed, Sampler(1.0)), 25
         drafted = written(target, guesser, *given)
         assert drafted.tokens == written(target, NoDraft(), *given).tokens
@@ -217,17 +193,12 @@ def test_sampled_output_is_the_same_with_every_draft(draft, unchecked):
 
 def test_the_encoder_runs_once_per_prompt_and_before_the_first_round():
     target, draft, _ = models()
-    runs = {"target": 0, "draft": 0}
-
-    def count(name: str) -> None:
-        runs[name] += 1
-
+    runs = []
     for model in (target, draft):
-        model.model.encoder.register_forward_hook(lambda *_, name=model.name: count(name))
+        model.model.encoder.register_forward_hook(lambda *_, name=model.name: runs.append(name))
     for number, source in enumerate(sources(3), 1):
         made = written(target, TreeDraft(draft, widths=(2, 2)), source, length=12)
-        assert runs == {"target": number, "draft": number}
-        assert target.encoder_passes == draft.encoder_passes == number
+        assert (runs.count("target"), runs.count("draft")) == (number, number)
         for used in made.prefill.values():
             assert used.seconds > 0 and (used.passes, used.rows) == (0, 0)
         assert made.rounds[0].usage["target"].passes == 1

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from specdec_lib.theory import RTX_4090, Machine, ModelShape, roofline_seconds
@@ -13,7 +12,7 @@ from specdec_lib.theory.cascades import (
     relay_speed_up,
     vertical_tokens,
 )
-from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up, survival_tokens
+from specdec_lib.theory.chains import chain_speed_up, chain_tokens, speed_up
 from specdec_lib.theory.costs import bytes_moved, pass_flops
 from specdec_lib.workload.published import price_list, published
 
@@ -46,21 +45,12 @@ def test_a_chains_tokens_and_speed_up_are_the_published_ones(rate, length, token
     assert abs(without_bonus - tokens) > 0.05  # the check sees a wrong exponent
 
 
-def test_survival_takes_a_rate_per_depth():
-    assert survival_tokens([0.5, 0.4, 0.0, 0.9]) == pytest.approx(1 + 0.5 + 0.2)
-    assert survival_tokens([]) == 1
-    assert survival_tokens(np.full(6, 0.8)) == pytest.approx(chain_tokens(0.8, np.int64(6)))
-
-
-def test_a_pass_that_grows_with_its_rows_costs_speed():
-    found = chain_speed_up(0.8, 4, 0.05, lambda rows: 1 + (rows - 1) / 10)
-    assert found == pytest.approx(3.3616 / (0.2 + 1.4))
-
-
 def test_measured_tokens_give_the_papers_speed_up():
     assert speed_up(4.07, draft_passes=5, draft_cost=0.149) == pytest.approx(350 / 150, abs=0.005)
     for rate, length, tokens in [(0.84, 5, 4.07), (0.82, 8, 4.58), (0.65, 5, 2.63)]:
         assert chain_tokens(rate, length) == pytest.approx(tokens, abs=0.05)
+    found = chain_speed_up(0.8, 4, 0.05, lambda rows: 1 + (rows - 1) / 10)
+    assert found == pytest.approx(3.3616 / (0.2 + 1.4))
 
 
 def test_gpt2_large_reads_what_was_published():
@@ -116,13 +106,6 @@ def test_phi_is_the_generating_function_of_a_chains_tokens(rate, length, x):
     assert phi(rate, length, x) == pytest.approx(mean)
 
 
-def test_phi_is_the_printed_fraction_with_its_exponent_mended():
-    rate, length, x = 0.73, 3, 0.6
-    powers = ((rate * x) ** power for power in (length, length + 1))
-    misprinted, mended = (1 + (x - 1) * (1 - power) / (1 - rate * x) for power in powers)
-    assert phi(rate, length, x) == pytest.approx(mended) and abs(misprinted - mended) > 0.01
-
-
 @pytest.mark.parametrize("rate, inner, length, reviews, tokens", VERTICAL)
 def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, reviews, tokens):
     found = vertical_tokens(rate, inner, length, reviews)
@@ -133,7 +116,6 @@ def test_a_vertical_cascade_emits_what_was_published(rate, inner, length, review
 
 def test_a_vertical_cascade_at_the_edges():
     assert vertical_tokens(1, 0.5, 3, 4) == pytest.approx(1 + 4 * chain_tokens(0.5, 3))
-    assert vertical_tokens(1 - 1e-13, 0.5, 3, 4) == pytest.approx(vertical_tokens(1, 0.5, 3, 4))
     assert vertical_tokens(0.6, 0.5, 3, 0) == 1
     assert vertical_speed_up(0.6, 0.5, 0, 4, 0.1) == pytest.approx(chain_speed_up(0.6, 4, 0.1))
 
@@ -179,9 +161,6 @@ def test_standard_prices_make_a_speed_up_of_counts():
     assert by_size == pytest.approx(120 / (40 + 200 * 0.04))
     assert by_time == pytest.approx(120 * 11300 / (40 * 11300 + 200 * 220))
     assert counted_speed_up(50, {"t": 50}, {"t": 3.0}, target="t") == 1
-    prices = {"target": 20.0, "a": 2.0, "b": 0.6}
-    found = counted_speed_up(3.1, {"target": 1.0, "a": 2.5, "b": 4.0}, prices, target="target")
-    assert found == pytest.approx(3.1 / (1 + 2.5 * 0.1 + 4.0 * 0.03))
 
 
 PAIR = {"a": 1, "b": 1}
@@ -192,17 +171,12 @@ PAIR = {"a": 1, "b": 1}
     [
         (lambda: chain_tokens(1.2, 3), "acceptance_rate of chain_tokens .* from 0 to 1, got 1.2"),
         (lambda: chain_tokens(0.5, -1), "length of chain_tokens must be .* to 65,536, got -1"),
-        (lambda: survival_tokens([0.5, -0.1]), "got -0.1"),
         (lambda: speed_up(0.5, draft_passes=1, draft_cost=0), "got 0.5, 1, 0 and 1"),
         (lambda: speed_up(2, draft_passes=1, draft_cost=0, verify=0), "got 2, 1, 0 and 0"),
-        (lambda: ModelShape(0, 8, 8), "layers and width are at least 1"),
-        (lambda: Machine("none", 0.0, 1.0), "peaks are above 0"),
-        (lambda: pass_flops(GPT2_LARGE, 0, 4), "rows of pass_flops must be .*, got 0"),
+        (lambda: ModelShape(0, 8, 8), "layers of ModelShape must be .*, got 0"),
+        (lambda: Machine("none", 0.0, 1.0), "bytes_per_second of Machine must be .*, got 0.0"),
         (lambda: pass_bytes(GPT2_LARGE, 1, -1), "context_tokens=-1"),
         (lambda: bytes_moved(GPT2_LARGE, passes=3, rows=2, context_tokens=0), "passes=3, rows=2"),
-        (lambda: phi(1.5, 3, 0.5), "got 1.5"),
-        (lambda: vertical_tokens(0.5, 0.5, 3, -1), "reviews of vertical_tokens must be .*, got -1"),
-        (lambda: best_relay([0.5], [0.1], longest=-1), "longest of best_relay must be .*, got -1"),
         (lambda: relay_speed_up([0.5], [-0.1], [2]), r"\[-0.1\] and \[2\]"),
         (lambda: counted_speed_up(3, PAIR, {"a": 1}, target="a"), "b has none; there are a"),
         (lambda: counted_speed_up(3, {"b": 1}, PAIR, target="a"), r"got 'a', .* passes {'b': 1}"),

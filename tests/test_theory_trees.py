@@ -21,12 +21,6 @@ P = (0.7, 0.12, 0.05, 0.03)
 TREES = [(4, 2.533, 2.533), (8, 3.1788, 3.1412), (16, 3.7132, 3.3223), (32, 4.2395, 3.3333)]
 
 
-def test_a_shape_derives_ranks_depths_and_leaves():
-    shape = Shape((-1, 0, 0, 1, 1, 2))
-    assert shape.ranks == (0, 0, 1, 0, 1, 0) and shape.depths == (0, 1, 1, 2, 2, 2)
-    assert (len(shape), shape.guesses, shape.depth, shape.leaves) == (6, 5, 2, 3)
-
-
 @pytest.mark.parametrize("nodes, best, chain", TREES)
 def test_the_best_tree_has_the_published_tokens(nodes, best, chain):
     budget = nodes - 1  # the published count has the root
@@ -114,21 +108,14 @@ def test_the_best_tree_grows_in_the_order_of_worth():
         assert best_tree([P], budget).parents == shape.parents[: budget + 1]
 
 
-def test_ties_go_to_the_shallower_and_earlier_slot():
-    assert best_tree([[0.5, 0.5]], 2).parents == (-1, 0, 0)
-    assert best_tree([[0.5, 0.5]], 4).parents == (-1, 0, 0, 1, 1)
+def test_ties_zeros_and_mended_rates():
+    assert best_tree([[0.5, 0.5]], 4).parents == (-1, 0, 0, 1, 1)  # shallower, then earlier
     assert best_tree([[0.5, 0.25]], 3).parents == (-1, 0, 0, 1)
-
-
-def test_guesses_that_cannot_be_accepted_are_not_made():
     assert best_tree([[1.0]], 5).parents == Shape.chain(5).parents
     assert best_tree([[0.6, 0.2], []], 9).parents == (-1, 0, 0)
     assert best_tree([[0.0, 0.0]], 3).guesses == 0
     assert tokens_by_budget([[0.6, 0.2]], 4, 1) == pytest.approx([1, 1.6, 1.8, 1.8, 1.8])
     assert expected_tokens(Shape.full(3, 1), [[0.6, 0.2]]) == pytest.approx(1.8)
-
-
-def test_measured_rates_are_mended_to_the_closest_that_never_rise():
     assert monotone([[0.5, 0.1, 0.3], [0.2], []]) == [[0.5, 0.2, 0.2], [0.2], []]
 
 
@@ -159,15 +146,16 @@ def test_not_speculating_is_best_where_guesses_cost_more_than_they_bring():
     [
         (lambda: Shape(()), "node 0 is the root"),
         (lambda: Shape((-1, 0, 2)), "node 2 has parent 2, allowed are 0…1"),
-        (lambda: Shape.chain(-1), "length of chain must be .*, got -1"),
         (lambda: Shape.of_widths((2, 0)), "widths of of_widths must be .*, got 0 in it"),
         (lambda: Shape.chain(2).cut(-1), "budget of cut must be .*, got -1"),
-        (lambda: best_tree([[0.2, 1.1]], 2), r"rates lie in \[0, 1\], got 1.1 at depth 1"),
+        (
+            lambda: best_tree([[0.2, 1.1]], 2),
+            r"lie in .*, got \(0.2, 1.1\) at depth 1",
+        ),
         (lambda: best_tree([[0.5], [0.2, 0.3]], 2), r"got \(0.2, 0.3\) at depth 2; use monotone"),
-        (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got 1.1 at depth 1"),
+        (lambda: expected_tokens(Shape.chain(1), [[0.6, 0.5]]), "at most 1, got .* at depth 1"),
         (lambda: best_tree([], 2), "at least one vector"),
         (lambda: best_tree([P], 0), "budget of best_tree must be .* from 1 to 65,536, got 0"),
-        (lambda: tree_table([P], 3, 0), "depth of tree_table must be .*, got 0"),
         (lambda: best_budget([P], draft_cost=0, budgets=[], depths=[1]), "give a budget"),
     ],
 )

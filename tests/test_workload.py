@@ -1,14 +1,11 @@
 """Prompt sets and match tables: what is loaded, and what is refused."""
 
-import gzip
 from dataclasses import replace
 
 import pytest
-from own_models import llama
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import MatchTable
-from specdec_lib.models.loading import load_model
 from specdec_lib.workload import DOMAINS, SPLITS, Measured, load_prompts, seeds
 
 
@@ -30,11 +27,6 @@ def test_seeds_follow_from_the_prompts_name():
     found = seeds(prompts, 0)
     assert len(set(found)) == len(prompts) and seeds(prompts[3:5], 0) == found[3:5]
     assert seeds(prompts, 1) != found
-
-
-def test_a_missing_prompt_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"no file .*code\.jsonl\); restore it"):
-        load_prompts("code", folder=tmp_path)
 
 
 @pytest.fixture
@@ -81,23 +73,3 @@ def test_a_stored_table_comes_back_under_a_name_that_says_its_sampler():
     assert one.sampler == Sampler(0.7)
     with pytest.raises(ValueError, match="one bin more than edges"):
         Measured.of(stored | {"edges": [1.0, 2.0], "binned": [[0.3], [0.9]]})
-
-
-def test_a_model_folder_that_is_none_or_damaged_is_refused(tmp_path):
-    folder = llama(tmp_path / "draft")
-    with pytest.raises(ValueError, match="float32, float64, bfloat16"):
-        load_model(folder, "draft", dtype="int8")
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    for wrong in (tmp_path, folder):
-        with pytest.raises(ValueError, match="cannot be read as a model"):
-            load_model(wrong, "draft", device="cpu")
-
-
-@pytest.mark.parametrize("place,damage", [(12, b"\xff\xff\xff"), (-6, b"\x00"), (0, b"x")])
-def test_a_damaged_packed_file_is_named(tmp_path, place, damage):
-    packed = bytearray(gzip.compress(b'{"text": "def f(x):", "name": "f"}\n'))
-    packed[place : place + len(damage)] = damage
-    (tmp_path / "x.jsonl.gz").write_bytes(packed)
-    with pytest.raises(ValueError, match=r"x\.jsonl\.gz cannot be read \("):
-        load_prompts(tmp_path / "x.jsonl.gz", "all")

@@ -1,10 +1,11 @@
 """Models of one's own: folders in hub format, and what is refused."""
 
+import json
+import math
 import shutil
 
 import pytest
 import torch
-from huggingface_hub import constants
 from own_models import changed, gpt2, llama, swap, tokenizer, without_tokenizer
 from safetensors.torch import load_file, save_file
 from transformers import T5Config, T5ForConditionalGeneration
@@ -16,7 +17,6 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.race import families
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_model, load_seq2seq
 from specdec_lib.workload import Prompt, load_ladder, load_pair
@@ -56,12 +56,11 @@ def test_a_pair_of_folders_is_a_ladder_without_a_katz_table(own, folders):
 
 
 def test_the_match_tables_of_own_models_are_the_default_one(own, folders):
-    assert own.match("draft", Sampler(0.3, top_k=5), siblings="iid").name == "default"
     with pytest.raises(ValueError, match=r"no match table of n-gram for draft, ranked, .*: draft"):
         stacks.scout(own, Sampler(1.0))
     three = load_ladder(**folders, device="cpu")
     assert [model.name for model in three.models] == ["target", "middle", "draft"]
-    assert three.match("draft", Sampler(1.0), obeyed="middle").name == "default"
+    assert three.match("draft", Sampler(1.0), obeyed="middle", siblings="iid").name == "default"
 
 
 def test_the_staged_notebooks_grid_leaves_out_what_an_own_pair_lacks(own):
@@ -90,16 +89,10 @@ def test_a_draft_with_fewer_or_more_rows_is_fitted_and_the_target_left_alone(tmp
             assert emitted(ladder, chain, sampler).tokens == plain
         drawn = ChainDraft(ladder.draft, 3, siblings="iid")
         assert emitted(ladder, drawn, Sampler(1.0), reject).tokens
-
-
-def test_a_fitted_draft_repeats_its_last_row_and_keeps_the_others(tmp_path):
-    folder = llama(tmp_path / "draft", rows=4096)
-    before, after, cut = (
-        load_model(folder, "draft", device="cpu", vocabulary=size).model.lm_head.weight
-        for size in (None, 4100, 4000)
-    )
-    assert torch.equal(after[:4096], before) and torch.equal(cut, before[:4000])
-    assert torch.equal(after[4096:], before[-1:].expand(4, -1))
+        before, after = load_model(draft, "draft", device="cpu"), ladder.draft
+        old, new = (one.model.lm_head.weight for one in (before, after))
+        assert torch.equal(new[: len(old)], old[: len(new)])  # and the last row is repeated
+        assert torch.equal(new[len(old) :], old[-1:].expand(max(0, len(new) - len(old)), -1))
 
 
 def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
@@ -109,7 +102,7 @@ def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
     alone, bare = (without_tokenizer(llama(tmp_path / name)) for name in ("alone", "bare"))
     small = llama(tmp_path / "small", rows=4000)
     for given, complaint in {
-        (target, tmp_path / "swapped"): "the draft must share the target's tokenizer: token 1000",
+        (target, tmp_path / "swapped"): "share the target's tokenizer: .* number 1000 is",
         (alone, bare): r"alone has no tokenizer.*tokenizer\.json",
         (target, bare): "no tokenizer",
         (small, folders["draft"]): "tokenizer knows 4,096 tokens, and the target embeds 4,000",
@@ -123,57 +116,92 @@ def test_folders_that_do_not_go_together_are_refused(tmp_path, folders, own):
 def test_a_prompt_that_a_model_cannot_read_is_refused(tmp_path, folders):
     ladder = load_ladder(folders["target"], llama(tmp_path / "short", positions=16), device="cpu")
     assert ladder.max_positions == 16 and ladder.encode("def f(x):")
-    with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, and draft reads"):
+    with pytest.raises(ValueError, match=r"the prompt long has \d+ tokens, and the models read"):
         ladder.encode(Prompt("long", "x = 1\n" * 20, "own", "held-out", "here"))
 
 
-def test_a_folder_that_lacks_a_weight_is_refused_in_one_line(tmp_path, folders):
-    names = "partial", "unknown", "empty"
-    partial, unknown, empty = (shutil.copytree(folders["target"], tmp_path / it) for it in names)
-    weights = load_file(partial / "model.safetensors")
-    del weights["model.layers.0.mlp.up_proj.weight"]
-    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
-    (unknown / "config.json").write_text('{"model_type": "unheard-of"}', encoding="utf-8")
-    (empty / "model.safetensors").unlink()
-    for folder, complaint in {
-        partial: r"^folder .*partial cannot be read .*: its tensors .*, 1 missing: .*up_proj",
-        unknown: r"^folder .*unknown cannot be read .*`unheard-of`.*$",
-        empty: r"^folder .* cannot be read .*no file named model\.safetensors",
-    }.items():
-        with pytest.raises(ValueError, match=complaint) as refused:
-            load_ladder(folder, folders["draft"], device="cpu")
-        assert len(str(refused.value).splitlines()) == 1
+def stored(edit):
+    """What edits the tensors of a folder."""
+
+    def harm(folder):
+        tensors = load_file(folder / WEIGHTS)
+        edit(tensors)
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+    return harm
 
 
+def configured(**changes):
+    """What edits the configuration of a folder."""
+
+    def harm(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return harm
+
+
+def pickled(folder):
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+NORM, WEIGHTS = "model.norm.weight", "model.safetensors"
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+HARMS = {  # what is done to a folder, the complaint
+    "deeper": (configured(num_hidden_layers=9), "tensors are missing .* the first model.layers"),
+    "norm": (stored(lambda all: all.pop(NORM)), f"1 tensors are missing .* the first {NORM}"),
+    "more": (
+        stored(lambda all: all.update(more=torch.ones(2))),
+        "1 tensors are unexpected .* more",
+    ),
+    "wide": (configured(intermediate_size=32), "3 tensors are mismatched"),
+    "nan": (stored(lambda all: all[NORM].fill_(math.nan)), f"'{NORM}' holds NaN or infinite"),
+    "heads": (configured(num_attention_heads=0), "ZeroDivisionError"),
+    "unknown": (configured(model_type="unheard-of"), "`unheard-of`"),
+    "another kind": (configured(model_type="t5"), r"encoder-decoder model \(t5\), which `load_seq"),
+    "empty": (lambda folder: (folder / WEIGHTS).unlink(), "no file named model.safetensors"),
+    "cut": (lambda folder: (folder / WEIGHTS).write_bytes(b"{"), "SafetensorError"),
+    "pickled": (pickled, "no file named model.safetensors"),
+}
 
 
-def test_models_of_another_kind_or_with_pickled_weights_are_refused(tmp_path, folders):
-    t5, pickled = tmp_path / "t5", shutil.copytree(folders["draft"], tmp_path / "pickled")
-    T5ForConditionalGeneration(T5Config(vocab_size=64, **T5)).save_pretrained(t5)
-    (pickled / "model.safetensors").unlink()
-    torch.save({}, pickled / "pytorch_model.bin")
-    for load, folder, complaint in (
-        (load_model, t5, r"it is an encoder-decoder model \(t5\), which `load_seq2seq` reads"),
-        (load_seq2seq, folders["target"], r"no encoder-decoder model \(llama\).*`load_model"),
-        (load_model, pickled, r"its weights are pickled \(pytorch_model\.bin\).*safetensors"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            load(folder, "target", device="cpu")
+@pytest.mark.parametrize("harm, said", HARMS.values(), ids=HARMS)
+def test_files_that_do_not_fit_the_configuration_are_refused(folders, tmp_path, harm, said):
+    load_model(folders["target"], "target", device="cpu")  # which is whole
+    harm(shutil.copytree(folders["target"], tmp_path / "harmed"))
+    with pytest.raises(ValueError, match=f"harmed cannot be read .*{said}") as refused:
+        load_ladder(tmp_path / "harmed", folders["draft"], device="cpu")
+    assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("missing", ["/no/such/folder", "./models/mine", "a/b/c", "two words"])
-def test_a_path_that_is_no_folder_is_not_looked_for_on_the_hub(missing):
-    with pytest.raises(ValueError, match=f"a local folder in hub format, or .*; {missing} is"):
-        load_model(missing, "target", device="cpu")
+@pytest.mark.parametrize(
+    "load, options, said",
+    [
+        (load_seq2seq, {}, r"no encoder-decoder model \(llama\), which `load_model` reads"),
+        (load_model, {"dtype": "int8"}, "float32, float64, bfloat16"),
+        (load_model, {"device": "tpu"}, 'device is "auto", "cpu" or'),
+        (load_model, {"runtime": "quick"}, "reference, fast, int8, auto, got 'quick'"),
+        (load_model, {"runtime": "fast", "dtype": "bfloat16"}, "float32 on the CPU"),
+    ],
+)
+def test_what_cannot_be_loaded_so_is_refused(folders, load, options, said):
+    with pytest.raises(ValueError, match=said):
+        load(folders["target"], "target", **options)
 
 
-@pytest.mark.parametrize("offline, why", [(True, "HF_HUB_OFFLINE=1"), (False, "127.0.0.1:9")])
-def test_a_hub_that_is_out_of_reach_is_named_at_once(monkeypatch, offline, why):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ValueError, match=f"hub model nobody/nothing-at-all .*{why}"):
-        load_model("nobody/nothing-at-all", "target", device="cpu")
+@pytest.mark.parametrize(
+    "source", ["/no/such/folder", "a/b/c", "two words", "nobody/nothing-at-all"]
+)
+def test_what_is_no_folder_and_not_on_the_hub_is_refused(source):
+    with pytest.raises(ValueError, match=f"folder in hub format, or .*; {source} cannot be had"):
+        load_model(source, "target", device="cpu")
+
+
+def test_auto_is_the_fast_runtime_where_that_knows_the_model(folders):
+    for options, wanted in (({}, "fast: "), ({"dtype": "float64"}, "reference: ")):
+        model = load_model(folders["draft"], "draft", device="cpu", runtime="auto", **options)
+        assert model.runtime.startswith(wanted)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -192,16 +220,6 @@ def test_the_bench_and_the_readmes_table_leave_out_what_an_own_pair_lacks(own, l
     whole, less = (set(stacks.table_drafts(one, sampler)) for one in (ladder, own))
     missing = ("n-gram", "staged", "cascade")
     assert whole - less == {name for name in whole if name.startswith(missing)} and less < whole
-
-
-def test_rows_of_own_models_are_kept_and_may_be_made_by_workers(own, folders, tmp_path):
-    given = {name: str(folders[name]) for name in ("target", "draft")} | {"device": "cpu"}
-    recipe = Recipe("specdec_lib.workload:load_ladder", given)
-    settings = Recipe("specdec_lib.measure.sweep.stacks:table_settings")
-    asked = [Prompt("one", TEXT, "own", "held-out", "here")]
-    options = {"max_new_tokens": 6, "progress": False, "keep": tmp_path}
-    first, again = (sweep(settings, asked, models, **options) for models in (own, recipe))
-    assert first.seconds.tolist() == again.seconds.tolist() and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_pair_of_t5_folders_of_ones_own_decodes(tmp_path):
