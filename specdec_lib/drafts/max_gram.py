@@ -18,9 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Count, TokenTree
 
-# a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
-# is measured
-DECAY = 0.75
+DECAY = 0.75  # a node's score ÷ its parent's: it orders a chain
 ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sources of its nodes
 
 
@@ -62,21 +60,14 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of nodes copied after the earliest of the longest matches, named "prompt" (or the
-        encoder's tokens) or "generation" and at most to the end of that region, then "bigram" ones;
-        the root alone without match and table.
+        """A chain copied after the earliest of the longest matches, at most to the end of "prompt"
+        (which the encoder's tokens replace) or "generation", then filled with "bigram" nodes.
         """
         origin, copied = self._copied(context)
-        filled = self._filled(
-            copied[-1] if copied else context.tokens[-1], self.length - len(copied)
-        )
-        tokens = (*copied, *filled)
-        return TokenTree.rooted(context).grown(
-            tokens,
-            range(len(tokens)),
-            source=[origin] * len(copied) + [BIGRAM] * len(filled),
-            scores=[DECAY**depth for depth in range(1, len(tokens) + 1)],
-        )
+        last = (context.tokens[-1], *copied)[-1]
+        filled = self._filled(last, self.length - len(copied))
+        sources = [origin] * len(copied) + [BIGRAM] * len(filled)
+        return copied_chain(context, (*copied, *filled), sources)
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
@@ -99,6 +90,13 @@ class MaxGram:
         while len(tokens) < missing and (token := likeliest(token)) >= 0:
             tokens.append(token)
         return tokens
+
+
+def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]) -> TokenTree:
+    """A chain of copied tokens."""
+    scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
+    nodes = range(len(tokens))
+    return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)
 
 
 def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
