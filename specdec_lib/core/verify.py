@@ -1,6 +1,4 @@
-"""The two rules that verify a tree: tree, target logits and chance in, a verdict out. Each is one
-walk, which reports its decisions to a trace; reviews by a draft model may be lenient.
-"""
+"""The two rules that verify a tree: tree, target logits and chance in, a verdict out."""
 
 import math
 from collections.abc import Sequence
@@ -42,18 +40,12 @@ class Lenience:
             return None
         tokens = [tree.tokens[child] for child in children]
         if chance.sampler.temperature == 0:
-            probs = UNWARPED.probs(logits)[tokens].tolist()
-            within = [
-                self.offered[child] <= self.factors[child] * prob
-                for child, prob in zip(children, probs, strict=True)
-            ]
+            probs = dict(zip(children, UNWARPED.probs(logits)[tokens].tolist(), strict=True))
+            found = [one for one in children if self.offered[one] <= self.factors[one] * probs[one]]
         else:
-            gaps = chance.gaps(logits, tree.position(node) + 1, tokens)
-            within = [
-                gap <= math.log(self.factors[child])
-                for child, gap in zip(children, gaps, strict=True)
-            ]
-        found = [child for child, fits in zip(children, within, strict=True) if fits]
+            noisy = chance.gaps(logits, tree.position(node) + 1, tokens)
+            gaps = dict(zip(children, noisy, strict=True))
+            found = [one for one in children if gaps[one] <= math.log(self.factors[one])]
         return max(found, key=lambda child: tree.scores[child], default=None)
 
 
@@ -69,7 +61,7 @@ def look_up(
     seed and position until no child does, and add that choice: the target's own output, whatever
     the drafts propose.
 
-    lenience    in a review: where no child is the choice, follow one that it allows
+    lenience    in a review by a draft model: where no child is the choice, follow one it allows
     trace       receives one `Choice` per node on the path
 
     Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section

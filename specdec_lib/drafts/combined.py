@@ -14,7 +14,6 @@ class NoDraft:
     """The draft that guesses nothing, with which the loop is plain autoregressive decoding."""
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the root alone."""
         return TokenTree.rooted(context)
 
 
@@ -22,7 +21,7 @@ class NoDraft:
 @dataclass(frozen=True)
 class MergedDraft:
     """The guesses of several drafts in one tree, equal siblings made one and named after the first.
-    `propose` raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
+    Raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
     """
 
     parts: tuple[Draft, ...]
@@ -32,11 +31,9 @@ class MergedDraft:
             raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The merged tree of what all parts guess."""
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
-            inner = chance.inner("part", (number,))
-            tree = tree.grafted(ROOT, part.propose(context, inner))
+            tree = tree.grafted(ROOT, part.propose(context, chance.inner("part", (number,))))
         return tree.merged()
 
 
@@ -56,7 +53,6 @@ class FirstDraft:
             raise ValueError(f"the first of several needs a part and 1 guess or more, got {got}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the first part that guesses enough, else of the last."""
         for number, part in enumerate(self.parts[:-1]):
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least:

@@ -24,8 +24,7 @@ END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on int
 
 
 class AnswerMemory:
-    """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
-    of it start empty.
+    """The generated tokens of earlier contexts, as characters; copies and pickles start empty.
 
     An answer grows with each `follow` of its prompt. If it is begun anew, which shows before its
     last `WINDOW` tokens, the old one stays beside it.
@@ -39,7 +38,6 @@ class AnswerMemory:
 
     @in_turn
     def follow(self, context: Context) -> None:
-        """Keep what was generated."""
         asked, answer = (context.prompt, context.source), as_text(context.generated)
         before = self._answers.pop(asked, "")
         if before and not (answer and answer.startswith(before[:-WINDOW])):
@@ -50,9 +48,8 @@ class AnswerMemory:
 
     @in_turn
     def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
-        """At most `length` tokens that followed the first occurrence, in all answers but the
-        present one, of the longest suffix of this context found there; none if that suffix is
-        shorter than `least`.
+        """At most `length` tokens after the first occurrence, in all answers but the present one,
+        of the longest suffix of this context found there, if it is not shorter than `least`.
         """
         own = (context.prompt, context.source)
         text = "".join(one + END for asked, one in self._answers.items() if one and asked != own)
@@ -78,7 +75,6 @@ class EarlierAnswers:
     memory: AnswerMemory = field(default_factory=AnswerMemory, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The chain, or the root alone where too little matches."""
         tokens = self.memory.find(context, self.least, self.length)
         return copied_chain(context, tokens, [SOURCE] * len(tokens))
 

@@ -31,8 +31,7 @@ class MaxGram:
     length           tokens in the chain, at most
     window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
 
-    Raises ValueError for such limits or a table that do not fit; `propose` does for a token that
-    the table does not know.
+    Raises ValueError for such limits or a table that do not fit, or a token it does not know.
     """
 
     bigrams: np.ndarray | None = None
@@ -44,15 +43,14 @@ class MaxGram:
         if self.least < 1 or (self.window is not None and self.window < self.least):
             got = f"least={self.least} and window={self.window}"
             raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
-        table = self.bigrams
-        if table is None:
+        if (table := self.bigrams) is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
             got = f"shape {table.shape} of {table.dtype}"
             raise ValueError(f"a bigram table is one row of integers, got {got}")
-        last = len(table) - 1
-        if table.size and not (-1 <= table.min() and table.max() <= last):
-            raise ValueError(f"bigrams must lie in -1…{last}, got {table.min()}…{table.max()}")
+        if table.size and not -1 <= table.min() <= table.max() < len(table):
+            got = f"{table.min()}…{table.max()}"
+            raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {got}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -93,7 +91,6 @@ class MaxGram:
 
 
 def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]) -> TokenTree:
-    """A chain of copied tokens."""
     scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
     nodes = range(len(tokens))
     return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)

@@ -27,8 +27,7 @@ UNKNOWN = -1
 
 
 class Successors:
-    """Per token the likeliest next tokens of the target, where it last read that token; copies and
-    pickles of it start empty.
+    """Per token the target's likeliest next ones; copies and pickles of it start empty.
 
     tokens       [vocab, kept], likeliest first; −1 where the target has not read the token
     log_probs    [vocab, kept], natural logarithm, at temperature 1
@@ -74,7 +73,7 @@ class TokenRecycling:
     floor         lowest score of a guess, in [0, 1]
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
-    successors    what was learnt; copies made by `dataclasses.replace` share it
+    successors    what was learnt; `dataclasses.replace` shares it
 
     It learns in every round of `decode`, so trees and counts of rounds depend on the order of
     prompts; under `look_up` the output does not, under `reject` its distribution does not.
@@ -88,13 +87,10 @@ class TokenRecycling:
     successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of known successors; the root alone where nothing is known after its token."""
 
         def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
-            return {
-                node: self._children(tree.tokens[node], tree.position(node) + 1, chance)
-                for node in widths
-            }
+            places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
+            return {node: self._children(*place, chance) for node, place in places.items()}
 
         sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
         return grow_best(TokenTree.rooted(context), expand, **sizes)

@@ -1,5 +1,5 @@
-"""Staged drafts: a cheaper draft (the scout), such as an n-gram model, speculates for the draft
-model, which then needs fewer passes. A scout may be staged itself.
+"""Staged drafts: a cheaper draft (the scout) speculates for the draft model, which then needs fewer
+passes. A scout may be staged itself.
 
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
@@ -36,16 +36,6 @@ class StagedTree:
     scout: Draft
     guided: Count = 4
 
-    @property
-    def siblings(self) -> str:
-        """The draft's way to choose siblings."""
-        return self.draft.siblings
-
-    @property
-    def match(self) -> MatchTable:
-        """The draft's match table."""
-        return self.draft.match
-
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
         tree = self.draft.as_tree if isinstance(self.draft, ChainDraft) else self.draft
@@ -78,11 +68,9 @@ class _Reading:
             if path not in self.known:
                 self.missing.setdefault(path, (tree.scores[node], tree.slots(node)))
                 continue
-            key = (path, tree.slots(node), width)
+            key, known = (path, tree.slots(node), width), self.known[path]
             if key not in self.made:
-                self.made[key] = self.draft.children(
-                    tree, node, self.known[path], self.chance, width
-                )
+                self.made[key] = self.draft.children(tree, node, known, self.chance, width)
             found[node] = self.made[key]
         return found
 
@@ -91,8 +79,7 @@ class _Reading:
         paths: list[Path] = [()]
         for node in range(1, len(tree)):
             paths.append((*paths[tree.parents[node]], tree.tokens[node]))
-        sources = [self.scouted.get(*named) for named in zip(paths, tree.sources, strict=True)]
-        return replace(tree, sources=tuple(sources))
+        return replace(tree, sources=tuple(map(self.scouted.get, paths, tree.sources)))
 
     def read(self) -> None:
         """One pass over all missing nodes and what the scout guesses below the best of them."""

@@ -10,13 +10,12 @@ from typing import Annotated
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import learners_in, models_in, vocabularies_in
-from specdec_lib.core.kinds import REMEDIES, Within, checked, shown
+from specdec_lib.core.kinds import Within, checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Learner, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
 TokensSoFar = Context | Sequence[int]
-REMEDIES[TokensSoFar] = "; ladder.encode(text) makes tokens, prompt[0].tolist() those of a batch"
 BONUS = "target"  # the source of a token that no drafter guessed
 NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context holds
 
@@ -94,10 +93,8 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`), after the prompt in at most one target pass per new token.
-
-    Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
-    is done. Models first forget what they read before, so that counts do not depend on it.
+    distribution (`reject`). Models first forget what they read before, so that counts do not depend
+    on it. Arguments and errors are those of `rounds`; `on_round` is called with each round.
     """
     context = check_arguments(target, draft, prompt)
     asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
@@ -135,16 +132,16 @@ def rounds(
     Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
     does not fit, or stop tokens or the draft's vocabulary are not the target's.
     """
-    context = check_arguments(target, draft, prompt)
-    stops = _checked_stops(stop_tokens, target)
+    context, last = check_arguments(target, draft, prompt), target.vocabulary - 1
+    for stop in stop_tokens:
+        if not 0 <= stop <= last:
+            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
     parts = models_in(target, draft), learners_in(draft)
-    run = _Run(target, draft, chance, rule, stops, *parts)
+    run = _Run(target, draft, chance, rule, frozenset(map(int, stop_tokens)), *parts)
     return run.rounds(context, max_new_tokens)
 
 
-def check_arguments(
-    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int]
-) -> Context:
+def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) -> Context:
     """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
     if (largest := max(context.tokens)) >= target.vocabulary:
@@ -160,18 +157,9 @@ def check_arguments(
     return context
 
 
-def _checked_stops(stop_tokens: Collection[int], target: LanguageModel) -> frozenset[int]:
-    """The stop tokens.  Raises ValueError unless all are tokens of the target."""
-    last = target.vocabulary - 1
-    for stop in stop_tokens:
-        if not 0 <= stop <= last:
-            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
-    return frozenset(map(int, stop_tokens))
-
-
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model forget all else and read the source, if it has an encoder, and the prompt but
-    for its last token; return the usage of each model by name.
+    """Let every model forget all else and read the source and the prompt but for its last token;
+    return the usage of each by name.
     """
     models = models_in(target, draft).values()
     before = _usage(models)
@@ -207,7 +195,6 @@ class _Run:
     learners: tuple[Learner, ...]
 
     def rounds(self, context: Context, left: int) -> Iterator[tuple[Round, str | None]]:
-        """The rounds after `context` until `left` tokens are emitted, and why the last one ends."""
         stop = None
         while stop is None:
             played = self.play(context, min(left, self.target.max_positions - len(context) + 1))

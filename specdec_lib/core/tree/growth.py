@@ -29,14 +29,11 @@ def grow_best_first(
     floor: float = 0.0,
 ) -> Iterator[Slot]:
     """Yield at most `budget` slots, the best score first, each after its parent; of equal ones the
-    shallower first, then the lower ranks.
+    shallower first, then the lower ranks: the best tree, as no child scores above its parent.
 
     factors    for a chosen slot (the root has empty ranks), the conditional acceptance probability
                of each child by rank
-    depth      deepest slot; None for no limit
     floor      lowest score of a slot
-
-    This is the best tree for the budget, because no child scores above its parent.
     """
     heap: list[tuple[float, int, Slots, Slot, Iterator[Slot]]] = []
 

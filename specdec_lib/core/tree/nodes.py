@@ -43,8 +43,7 @@ class TokenTree:
             raise ValueError(f"root_position counts from 0, got {self.root_position}")
 
     def _check_nodes(self, first: int) -> None:
-        columns = self.tokens, self.parents, self.sources, self.scores, self.rows
-        lengths = [len(column) for column in columns]
+        lengths = [*map(len, (self.tokens, self.parents, self.sources, self.scores, self.rows))]
         if len(set(lengths)) != 1 or not self.tokens:
             wanted = "one token, parent, source, score and row per node, and a root"
             raise ValueError(f"a tree needs {wanted}; got {lengths}")
@@ -126,7 +125,7 @@ class TokenTree:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any token was drawn by chance: dropping or merging such nodes biases `reject`."""
+        """Whether any token was drawn: dropping or merging such nodes biases `reject`."""
         return any(row is not None for row in self.rows)
 
     @functools.cached_property
@@ -135,7 +134,6 @@ class TokenTree:
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """The number of edges from the root to each node."""
         return depths_of(self.parents)
 
     def children(self, node: int) -> tuple[int, ...]:
@@ -147,7 +145,6 @@ class TokenTree:
         return next((child for child in self._children[node] if self.tokens[child] == token), None)
 
     def position(self, node: int) -> int:
-        """The absolute position of a node's token."""
         return self.root_position + self.depths[node]
 
     def path(self, node: int) -> tuple[int, ...]:
@@ -159,7 +156,6 @@ class TokenTree:
         return tuple(reversed(path))
 
     def path_tokens(self, node: int) -> tuple[int, ...]:
-        """The tokens along `path`."""
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
@@ -192,17 +188,13 @@ class TokenTree:
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
-        """The tree of the `budget` best-scored guesses, a tie to the earlier; raises ValueError for
-        a tree with rows.
-        """
+        """The tree of the `budget` best-scored guesses; raises ValueError for a tree with rows."""
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """The tree with equal siblings made one, of the highest score and the first source, and
-        their subtrees joined.  Raises ValueError for a tree with rows.
-        """
+        """The tree with equal siblings made one, of the highest score and the first source."""
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
         moved, kept, parents, scores = [ROOT], [ROOT], [NO_PARENT], [self.scores[ROOT]]

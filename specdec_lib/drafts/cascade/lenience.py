@@ -1,6 +1,6 @@
-"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more. The
-target's own rule keeps the output exact, under `reject` because the row handed up is the
-distribution that the review really gives the token (the paper hands up the reviewer's own).
+"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more.
+`reject` stays exact because the row handed up is the distribution that the review really gives the
+token (the paper hands up the reviewer's own).
 
 Source: Chen et al. 2024 (cascade speculative drafting), 3.1, with l ≥ 1; Leviathan et al. 2023,
 appendix, has its reciprocal.
@@ -21,8 +21,8 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """Each node's lenience, 1 (none) for exempt copies by Max-Gram that no model has reviewed yet;
-    at temperature 0 its offered probability is its score over its parent's, 1 for a copy.
+    """The leniences of a review, 1 for exempt copies; a copy offers 1, a guess its score ÷ the
+    parent's.
     """
     copied = [source in ORIGINS for source in tree.sources]
     above = [1.0, *(tree.scores[parent] for parent in tree.parents[1:])]

@@ -40,18 +40,16 @@ def from_matrix(
     width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The cascade that a K matrix describes, as a nesting of drafts. Entries are lengths of the
-    path: where one drafter overshoots, the next ones add fewer tokens.
+    """The cascade that a K matrix describes, as a nesting of drafts. Where one drafter overshoots
+    its length, the next ones add fewer tokens.
 
     drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
                   its length from the matrix, any other keeps its own
-    convention    "increments" or "cumulative", see the module
+    convention    see the module
     lenience, exempt_max_gram, siblings, match    of every review
     width         children per node in what the target verifies, see `Reviewed`
 
-    Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
-    its first row is all zeros, a drafter that is not the last is no model, or a width above 1 has
-    no review.
+    Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """
     check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
@@ -67,7 +65,6 @@ def from_matrix(
         return Relay(parts, tuple(lengths.values())) if parts else NoDraft()
 
     def part(column: int, length: int, width: int) -> Draft:
-        """What one drafter contributes."""
         drafter = drafters[column]
         if column < len(drafters) - 1:
             return Reviewed(drafter, level(column + 1), width=width, **options, **lenient)
@@ -82,10 +79,9 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
     if len(drafters) != len(matrix):
         both = f"{len(drafters)} drafters, {len(matrix)} rows"
         raise ValueError(f"a K matrix has a row and a column per drafter: {both}")
-    for drafter in drafters[:-1]:
-        if not isinstance(drafter, LanguageModel):
-            wrong = type(drafter).__name__
-            raise ValueError(f"only the last drafter may be no model, got {wrong} before it")
+    for wrong in (one for one in drafters[:-1] if not isinstance(one, LanguageModel)):
+        name = type(wrong).__name__
+        raise ValueError(f"only the last drafter may be no model, got {name} before it")
     if not any(matrix[0]):
         raise ValueError(f"an empty cascade proposes nothing: the first row is {matrix[0]}")
     if width > 1 and not any(matrix[0][:-1]):
@@ -94,10 +90,8 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
 
 @checked
 def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Convention) -> Matrix:
-    """The K matrix, given in `convention`, in the convention `to`.
-
-    Raises ValueError unless it is square, upper triangular, of whole numbers of 0 or more and, if
-    cumulative, not falling along a row.
+    """The K matrix, given in `convention`, in the convention `to`; raises ValueError if it is
+    none.
     """
     rows = [tuple(map(int, row)) for row in matrix]
     if not rows:
