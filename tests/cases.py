@@ -143,13 +143,16 @@ ONE_ROUND = {
 }
 
 
+def flat(*values: float) -> tuple[tuple[float, ...], ...]:
+    """A row per value, the same in every situation."""
+    return tuple((one,) * len(SITUATIONS) for one in values)
+
+
 def planned(*parts: Draft, tokens=None, seconds=None, price=1.0) -> Planned:
     """Parts of which another is worth most in every other situation, while all goes as expected."""
-    rows = [
-        tuple(1.1 + ((place + at) % len(parts)) for place in SITUATIONS) for at in range(len(parts))
-    ]
-    costs = ((1.0,) * len(SITUATIONS),) * len(parts)
-    return Planned(tuple(parts), tuple(tokens or rows), tuple(seconds or costs), price)
+    turns = range(len(parts))
+    rows = tuple(tuple(1.1 + (at + one) % len(parts) for at in SITUATIONS) for one in turns)
+    return Planned(parts, tokens or rows, seconds or flat(*[1.0] * len(parts)), price)
 
 
 def alternating(model: Models) -> Planned:
@@ -157,14 +160,10 @@ def alternating(model: Models) -> Planned:
     return planned(NoDraft(), COPIES, ChainDraft(draft, 2), TreeDraft(draft, widths=(2, 1)))
 
 
-FLIPS = (1.6, 1.55)  # expected tokens of two drafts: the worse of the two for now stands back
-
-
 def flipping(model: Models, siblings: str, kind: type[Planned] = Planned) -> Planned:
-    """Two drafts between which the outcome of earlier guesses decides."""
+    """Two drafts of which the one that fares worse for now stands back."""
     parts = tuple(ChainDraft(model(name), 1, siblings=siblings) for name in ("draft", "scout"))
-    flat = tuple((one,) * len(SITUATIONS) for one in FLIPS)
-    return kind(parts, flat, ((1.0,) * len(SITUATIONS),) * 2, 1.0)
+    return kind(parts, flat(1.6, 1.55), flat(1.0, 1.0), 1.0)
 
 
 RECYCLED = partial(TokenRecycling, 2, 2, siblings="top")
@@ -209,13 +208,6 @@ def merged(model: Models) -> Draft:
     return MergedDraft((COPIES, MergedDraft((ngrams, by_gap))))
 
 
-def three_stages(model: Models) -> Draft:
-    tree_of, names = COPIES, ("small", "middle", "draft")
-    for name in names:
-        tree_of = StagedTree(TreeDraft(model(name), budget=4, depth=3), tree_of)
-    return tree_of
-
-
 RANKED: dict[str, Make] = {  # siblings under the shared noise, for `look_up`
     "chain": chain(3),
     "tree": tree(widths=(2, 2)),
@@ -223,7 +215,11 @@ RANKED: dict[str, Make] = {  # siblings under the shared noise, for `look_up`
     "best tree by gap": tree(budget=4, depth=3, match=BY_GAP),
     "merged": merged,
     "copies, else a tree": lambda model: FirstDraft((COPIES, TreeDraft(model("draft"), budget=3))),
-    "three staged trees": three_stages,
+    "three staged trees": lambda model: functools.reduce(
+        lambda scout, name: StagedTree(TreeDraft(model(name), budget=4, depth=3), scout),
+        ("small", "middle", "draft"),
+        COPIES,
+    ),
     "three staged chains": staged_chain(
         staged_chain(chain(3, "last"), 3, "scout", "ranked"), 3, siblings="ranked"
     ),

@@ -88,11 +88,9 @@ def test_drafters_of_other_vocabularies_and_wrong_parts_are_refused():
     big, small, copies = drafters(4, 5)
     with pytest.raises(ValueError, match=r"share one vocabulary, got .*d0 with 4 tokens"):
         from_matrix((big, small, copies), PAPER)
-    for other in (small, table_model(5, 1, name=big.name)):
-        with pytest.raises(ValueError, match="share one vocabulary"):
-            Relay((ChainDraft(big), ChainDraft(other)), (1, 1))
-    for name in ("prompt", "generation", "bigram"):
-        with pytest.raises(ValueError, match=f"call the model '{name}' otherwise"):
-            Reviewed(big, ChainDraft(table_model(4, 2, name=name)))
+    with pytest.raises(ValueError, match="share one vocabulary"):
+        Relay((ChainDraft(big), ChainDraft(table_model(5, 1, name=big.name))), (1, 1))
+    with pytest.raises(ValueError, match="call the model 'bigram' otherwise"):
+        Reviewed(big, ChainDraft(table_model(4, 2, name="bigram")))
     with pytest.raises(ValueError, match=r"only the last drafter .* got MaxGram before it"):
         from_matrix((big, copies, big), PAPER)

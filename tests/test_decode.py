@@ -115,7 +115,8 @@ class Composite:
     """A draft that keeps its parts, in a list or a dictionary, in a slot."""
 
     parts: list | dict
-    propose = None
+
+    def propose(self, context, chance): ...
 
 
 def test_models_are_found_in_every_place_and_one_used_twice_is_counted_once():

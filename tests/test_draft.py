@@ -1,12 +1,9 @@
 """Which trees a draft makes, and at what cost: shapes, best-first budgets, honest rows, passes."""
 
-import itertools
-import math
 import tracemalloc
-from collections import Counter
 
 import pytest
-from fakes import fixed_model, table_model
+from fakes import best_paths, fixed_model, path_scores, table_model
 from test_staged import Counting, nodes
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -14,8 +11,6 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.drafts.trees.slots import best_slots
-from specdec_lib.theory import best_tree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
@@ -25,26 +20,25 @@ BINNED = (0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01)
 BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), BINNED)
 
 
-def path_probability(model, tokens: tuple[int, ...]) -> float:
-    """What the model gives to tokens after CONTEXT, one after the other."""
-    whole = CONTEXT.tokens + tokens
-    places = range(len(CONTEXT), len(whole))
-    return math.prod(float(model.logits(whole[:at]).softmax(-1)[whole[at]]) for at in places)
-
-
 @pytest.mark.parametrize("budget", [1, 4, 9])
-def test_a_budget_holds_the_likeliest_paths_of_all(budget):
+@pytest.mark.parametrize("match", [None, BY_GAP], ids=["greedy", "by gap"])
+def test_a_budget_holds_the_best_paths_of_all(match, budget):
     model = Counting(table_model(4, 3))
-    tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
-    scored = {
-        tokens: path_probability(model.model, tokens)
-        for length in range(1, 5)
-        for tokens in itertools.product(range(4), repeat=length)
-    }
-    best = sorted(scored, key=scored.get, reverse=True)[:budget]
-    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
-    assert found == pytest.approx({tokens: scored[tokens] for tokens in best})
-    assert len(model.calls) <= 4
+    for seed in range(5 if match else 1):
+        chance = Chance(seed, Sampler(1.0)) if match else GREEDY
+
+        def children(path, chance=chance):
+            logits = model.model.logits(CONTEXT.tokens + path)
+            if match is None:
+                return range(4), logits.softmax(-1).tolist()
+            tokens, gaps = chance.rank(logits, len(CONTEXT) + len(path), 4)
+            return tokens, [BY_GAP.rate(*one) for one in enumerate([gaps[1], *gaps[1:]])]
+
+        draft = TreeDraft(model, budget=budget, depth=4, match=match or MatchTable())
+        model.calls.clear()
+        found, wanted = path_scores(draft.propose(CONTEXT, chance)), best_paths(children, budget, 4)
+        assert found == pytest.approx({path: wanted[path] for path in found})
+        assert len(found) == budget and len(model.calls) <= 4
 
 
 def test_only_nodes_that_get_children_are_read():
@@ -88,32 +82,6 @@ def test_a_fixed_shape_ends_where_the_context_is_full_or_the_distribution_does()
         assert places(TreeDraft(model, shape=ODD).propose(CONTEXT, SAMPLED)) == wanted
 
 
-def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
-    """The `budget` best products of BY_GAP's rates, over all paths there are."""
-    level, scored = {(): 1.0}, []
-    for deeper in range(depth):
-        below = {}
-        for path, above in level.items():
-            logits = model.logits(CONTEXT.tokens + path)
-            tokens, gaps = chance.rank(logits, len(CONTEXT) + deeper, model.vocabulary)
-            for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
-                row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
-                below[*path, token] = above * (*row, row[-1] / 2)[rank]
-        scored += below.values()
-        level = below
-    return sorted(scored, reverse=True)[:budget]
-
-
-@pytest.mark.parametrize("budget", [1, 4, 9])
-def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
-    model = table_model(4, 3)
-    for seed in range(5):
-        chance = Chance(seed, Sampler(1.0))
-        tree = TreeDraft(model, budget=budget, depth=4, match=BY_GAP).propose(CONTEXT, chance)
-        wanted = best_by_gap(model, chance, budget, 4)
-        assert sorted(tree.scores[1:], reverse=True) == pytest.approx(wanted)
-
-
 @pytest.mark.parametrize(
     "wrong,message",
     [
@@ -128,14 +96,6 @@ def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
 def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         TreeDraft(table_model(4, 1), **wrong)
-
-
-def test_best_slots_equal_the_best_tree_of_the_theory():
-    table = MatchTable((0.7, 0.12, 0.05, 0.03))
-    shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
-    levels = best_slots(table, 40, 6)
-    found = Counter(shape.depths[1:])
-    assert found == {level + 1: sum(counts.values()) for level, counts in levels.items()}
 
 
 def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():

@@ -1,15 +1,15 @@
 """Drafts that learn from what was decoded before: what they keep, and that outputs stay."""
 
-import itertools
 import pickle
 import random
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from cases import LEARNING
-from fakes import HERE, PROMPT, fixed_model, table_model
+from fakes import HERE, PROMPT, best_paths, fixed_model, path_scores, table_model
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -69,15 +69,8 @@ def test_a_greedy_tree_holds_the_best_products_of_probabilities():
     tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
     draft.learn(HERE, tree, rows)
     probs = rows.softmax(-1)
-    products = {
-        path: float(np.prod([probs[one, two] for one, two in itertools.pairwise((0, *path))]))
-        for length in (1, 2, 3)
-        for path in itertools.product(range(5), repeat=length)
-    }
-    best = sorted(products, key=products.__getitem__, reverse=True)[:6]
-    found = draft.propose(HERE, Chance(0, Sampler(0)))
-    paths = {found.path_tokens(node): score for node, score in enumerate(found.scores) if node}
-    assert paths == pytest.approx({path: products[path] for path in best}, rel=1e-5)
+    best = best_paths(lambda path: (range(5), probs[(0, *path)[-1]].tolist()), 6, 3)
+    assert path_scores(draft.propose(HERE, Chance(0, Sampler(0)))) == pytest.approx(best, rel=1e-5)
 
 
 def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
@@ -106,23 +99,22 @@ def copied(answers, text, least, length):
     return ()
 
 
+def answered(draft, prompt, answer):
+    draft.memory.follow(Context.of((prompt,)).extended(tuple(answer)))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed):
     dice = random.Random(seed)
     answers = [tuple(dice.choices(range(3), k=dice.randint(1, 30))) for _ in range(4)]
     draft = EarlierAnswers(4, 2)
     for number, answer in enumerate(answers):
-        prompt = Context.of((number + 3,))
-        draft.memory.follow(prompt)
-        draft.memory.follow(prompt.extended(answer))
+        answered(draft, number + 3, ())
+        answered(draft, number + 3, answer)
     here = Context.of((9,)).extended(tuple(dice.choices(range(3), k=12)))
     found = draft.propose(here, Chance(0))
     assert found.tokens[1:] == copied(answers, here.tokens, 2, 4)
     assert found.parents == tuple(range(-1, len(found) - 1))
-
-
-def answered(draft, prompt, answer):
-    draft.memory.follow(Context.of((prompt,)).extended(tuple(answer)))
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
@@ -169,30 +161,17 @@ def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_cam
             run()
 
 
-def test_an_interrupted_race_of_learning_drafts_goes_on_with_the_domain_it_was_at(
-    tmp_path, monkeypatch
-):
-    ladder, asked = tiny_ladder(runtime="fast"), []
-
-    def timed(ladder, sampler, prompts):
-        asked.append(prompts[0].domain)
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return learning.time_learning(ladder, sampler, prompts, tokens=4)
-
+def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_path, monkeypatch):
+    ladder, timed = tiny_ladder(runtime="fast"), partial(learning.time_learning, tokens=4)
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
     changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one}
     changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
     changed |= {"timing_rows": lambda *given: [vars(one) for one in timed(*given)]}
     for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
         monkeypatch.setattr(learning, name, value)
-    with pytest.raises(KeyboardInterrupt):
-        learning.main(["--limit", "1"])
-    assert not learning.PLACE.exists()
     learning.main(["--limit", "1"])
-    assert asked == ["chat", "math", "math"], "the finished domain is not timed again"
     found = pd.read_csv(learning.PLACE)
-    assert found.domain.unique().tolist() == ["chat", "math"]
     assert list(found.columns) == learning.COLUMNS
+    assert len(found) == 2 * len(learning.learning_drafts(ladder, Sampler(0)))
     sums = learning.summarise_learning(found)
     assert (sums[sums.draft == "autoregressive"].speed_up == 1).all()

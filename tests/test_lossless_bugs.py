@@ -31,8 +31,6 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import Verdict
-from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts import staged
 from specdec_lib.drafts.cascade import Reviewed, lenience
@@ -176,16 +174,6 @@ def test_nested_parts_that_share_their_keys_are_caught(inner, make, monkeypatch)
     run = partial(decode, model("target"), make(model), PROMPT, max_new_tokens=4, rule=reject)
     with pytest.raises(ValueError, match="asked twice"):
         every_outcome(lambda chance: run(chance=chance).tokens, T1)
-
-
-def test_a_key_asked_twice_is_an_error():
-    def twice(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        chance.coin(0.5, 0, ())
-        chance.coin(0.5, 0, ())
-        return look_up(tree, target_logits, chance)
-
-    with pytest.raises(ValueError, match="asked twice"):
-        speculative_distribution(PAIR[0], IID, T1, twice)
 
 
 class NoiseByRow(Chance):

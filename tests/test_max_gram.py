@@ -14,22 +14,6 @@ from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
 PROMPT, GENERATION, FILLED = ORIGINS
 
 BIGRAMS = np.array([1, 2, -1])
-CASES = {  # prompt, generated, draft; tokens, sources
-    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), {}, (9, 3, 2), [PROMPT] * 3),
-    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), {}, (9, 1), [PROMPT] * 2),
-    "else the generation": ((1, 1, 1), (4, 8, 4), {}, (8, 4), [GENERATION] * 2),
-    "bigrams after copies": (
-        *((1, 0, 1), (), {"bigrams": BIGRAMS}, (0, 1, 2), [PROMPT, PROMPT, FILLED]),
-    ),
-}
-
-
-@pytest.mark.parametrize("prompt, generated, given, tokens, sources", CASES.values(), ids=CASES)
-def test_max_gram(prompt, generated, given, tokens, sources):
-    tree = MaxGram(**given).propose(Context.of(prompt).extended(generated), Chance(0))
-    assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
-    assert tree.parents == tuple(range(-1, len(tokens)))
-    assert tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
 
 
 @pytest.mark.parametrize(
@@ -80,31 +64,29 @@ def expected(context: Context, draft: MaxGram, **wrong: bool) -> Guesses:
     """The guesses of a draft and their origins."""
     origin, copied = searched(context, draft.window, draft.least, **wrong)
     tokens = list(copied[: draft.length])
-    origins = [origin] * len(tokens)
+    origins = (origin,) * len(tokens)
     while draft.bigrams is not None and len(tokens) < draft.length:
         token = int(draft.bigrams[(*context.tokens, *tokens)[-1]])
         if token < 0:
             break
         tokens.append(token)
-        origins.append(FILLED)
-    return tuple(tokens), tuple(origins)
+    return tuple(tokens), origins + (FILLED,) * (len(tokens) - len(origins))
 
 
 def guessed(draft: MaxGram, context: Context) -> Guesses:
     tree = draft.propose(context, Chance(0))
+    assert tree.parents == tuple(range(-1, tree.guesses))
+    assert tree.scores == tuple(0.75**depth for depth in range(len(tree)))
     return tree.tokens[1:], tree.sources[1:]
 
 
-def drawn(random: Random, tokens: int, vocabulary: int) -> list[int]:
-    """A text of at most so many tokens that repeats itself now and then."""
-    text: list[int] = []
-    while len(text) < tokens:
-        if text and random.random() < 0.1:
-            start = random.randrange(len(text))
-            text += text[start : start + random.randint(1, 12)]
-        else:
-            text.append(random.randrange(vocabulary))
-    return text[:tokens]
+def test_the_prompt_is_searched_before_the_generation_for_the_longest_match():
+    for prompt, generated, copied in (
+        ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), ((9, 3, 2), (PROMPT,) * 3)),
+        ((4, 9, 1), (4, 8, 4, 8, 4), ((9, 1), (PROMPT,) * 2)),
+        ((1, 1, 1), (4, 8, 4), ((8, 4), (GENERATION,) * 2)),
+    ):
+        assert guessed(MaxGram(), Context.of(prompt).extended(generated)) == copied
 
 
 def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
@@ -114,10 +96,12 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
         vocabulary = random.randint(1, 5)
         table = np.array([random.randrange(-1, vocabulary) for _ in range(vocabulary)])
         bigrams, length = random.choice([None, table]), random.randint(1, 12)
-        text, given = drawn(random, random.randint(1, 80), vocabulary), random.randint(1, 40)
-        source = tuple(drawn(random, random.randint(0, 40), vocabulary))
-        source = source if random.random() < 0.25 else None
-        context = Context(tuple(text), min(given, len(text)), source)
+        text, source = (
+            tuple(random.choices(range(vocabulary), k=random.randint(*sizes)))
+            for sizes in ((1, 80), (0, 40))
+        )
+        given = min(random.randint(1, 40), len(text))
+        context = Context(text, given, source if random.random() < 0.25 else None)
         yield MaxGram(bigrams, length, **random.choice(SETTINGS)), context
 
 

@@ -152,7 +152,5 @@ def test_bad_values_are_refused():
     model = table_model(3, 1)
     with pytest.raises(ValueError, match=r"guided of StagedTree must be .*, got 0"):
         StagedTree(ChainDraft(model), NoDraft(), guided=0)
-    with pytest.raises(ValueError, match=r"length of StagedChain must be .*, got 0"):
-        StagedChain(model, NoDraft(), 0)
     with pytest.raises(ValueError, match="'ranked' or 'iid', got 'top'"):
         StagedChain(model, NoDraft(), siblings="top")

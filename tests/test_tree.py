@@ -76,27 +76,21 @@ def test_what_is_no_tree_is_refused(fields, message):
 BY_GAP = MatchTable((0.6, 0.2), "by gap", (0.5, 2.0), ((0.4, 0.3), (0.6, 0.2), (0.9, 0.04)))
 
 
-@pytest.mark.parametrize(
-    "rank,gap,rate",
-    [(0, None, 0.6), (3, None, 0.05), (1, 0.5, 0.2), (0, math.inf, 0.9), (3, 0.1, 0.075)],
-)
-def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank(rank, gap, rate):
-    assert BY_GAP.rate(rank, gap) == pytest.approx(rate)
+def test_a_match_rate_is_that_of_the_gaps_bin_and_halves_beyond_the_last_rank():
+    rates = {(0, None): 0.6, (3, None): 0.05, (1, 0.5): 0.2, (0, math.inf): 0.9, (3, 0.1): 0.075}
+    assert {asked: BY_GAP.rate(*asked) for asked in rates} == pytest.approx(rates)
 
 
-@pytest.mark.parametrize(
-    "rates,edges,binned,message",
-    [
+def test_what_is_no_match_table_is_refused():
+    for rates, edges, binned, message in (
         ((), (), (), "probabilities that never rise"),
         ((0.2, 0.4), (), (), "never rise"),
         ((0.5,), (1.0,), ((0.5,),), "one bin more than edges, got .* and 1 bins"),
         ((0.5,), (1.0, 1.0), ((0.5,),) * 3, "rising edges"),
         ((0.5,), (1.0,), ((0.5,), (1.5,)), "each bin holds 1 probabilities"),
-    ],
-)
-def test_what_is_no_match_table_is_refused(rates, edges, binned, message):
-    with pytest.raises(ValueError, match=message):
-        MatchTable(rates, "wrong", edges, binned)
+    ):
+        with pytest.raises(ValueError, match=message):
+            MatchTable(rates, "wrong", edges, binned)
 
 
 def test_the_firsts_gap_is_its_lead():
