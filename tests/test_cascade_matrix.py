@@ -57,7 +57,7 @@ def test_a_matrix_sets_its_reviews_and_may_end_in_a_chain_of_a_model():
     assert alone.propose(HERE, T1) == chain.propose(HERE, T1)
 
 
-LENIENCE = "lenience is a finite number of at least 1"
+LENIENCE = "lenience of from_matrix must be a number from 1"
 TRIANGULAR = r"upper triangular, row 1 is \(1, 1, 1\)"
 FALLING = r"never falls from the diagonal on, got \(5, 3, 10\)"
 COPIES_ONLY = ((0, 0, 5), (0, 0, 0), (0, 0, 0))

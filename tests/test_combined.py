@@ -16,7 +16,7 @@ def test_the_first_draft_that_guesses_enough_is_taken_and_no_later_one_is_asked(
     assert (none.nested, two.nested, three.nested) == ([(("part", (0,)),)], [(("part", (1,)),)], [])
     assert FirstDraft(parts, least=3).propose(HERE, Chance(0)).guesses == 3
     assert FirstDraft(parts[:1]).propose(HERE, Chance(0)).guesses == 0
-    with pytest.raises(ValueError, match="got 0 and least=1"):
+    with pytest.raises(ValueError, match="at least one part, got none"):
         FirstDraft(())
 
 

@@ -90,7 +90,7 @@ def test_a_perfect_draft_emits_its_length_and_a_bonus_and_no_more(length, propos
     assert found.stop == "length" and found.tokens_per_round == length / len(emitted)
 
 
-def test_a_generation_can_go_on_from_a_context():
+def test_a_generation_can_go_on_from_a_context_and_an_array_is_a_prompt(unchecked):
     whole, part = run(TARGET, NOTHING, 8), run(TARGET, NOTHING, 3)
     rest = run(TARGET, NOTHING, 5, prompt=part.context)
     assert run(TARGET, NOTHING, 8, prompt=np.array(PROMPT)).tokens == whole.tokens

@@ -27,9 +27,8 @@ FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to wr
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError.
-
-    writes    files that it always writes, checked at once; None: the subcommand checks all paths
+    """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError. It
+    checks the files that it always `writes`; for None the subcommand checks all paths.
     """
 
     def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:

@@ -43,7 +43,9 @@ def checked(public: Public) -> Public:
     hints = {
         name: one.annotation
         for name, one in parameters.items()
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and _is_known(one.annotation)
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.annotation not in (one.empty, Any)
+        and not isinstance(one.annotation, str | TypeVar)
     }
 
     @wraps(function)
@@ -113,10 +115,6 @@ def in_words(hint: object, *, many: bool = False) -> str:
 def shown(value: object) -> str:
     """A value in a message: its beginning, on one line."""
     return " ".join(repr(value).split())[:LONGEST]
-
-
-def _is_known(hint: object) -> bool:
-    return hint not in (inspect.Parameter.empty, Any) and not isinstance(hint, str | TypeVar)
 
 
 def _is_collection(hint: object) -> bool:

@@ -54,10 +54,8 @@ class LanguageModel(Protocol):
         ...
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """Row i: the logits of the token after node i, given the context and the path to the node.
-
-        Raises ValueError if the tree is not rooted at the context's end, or a token or position is
-        out of range.
+        """Row i: the logits of the token after node i.  Raises ValueError if the tree is not rooted
+        at the context's end, or a token or position is out of range.
         """
         ...
 
@@ -118,8 +116,7 @@ class Draft(Protocol):
 
         The row [vocab] of a token that was drawn must be the exact distribution it was drawn from,
         given its earlier siblings, and which nodes exist must not depend on drawn tokens; otherwise
-        `reject` is not exact. Other tokens have the row None. Scores lie in [0, 1] and never exceed
-        the parent's.
+        `reject` is not exact. Other tokens have the row None.
         """
         ...
 

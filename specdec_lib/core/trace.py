@@ -20,8 +20,7 @@ class Trial(NamedTuple):
 
     wanted    the target's distribution [vocab], or the residual one after rejected siblings
     left      the residual distribution after the test; `wanted` itself if the child was accepted
-    ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target); the
-              child is accepted with probability min(1, ratio)
+    ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target)
     """
 
     child: int

@@ -6,7 +6,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.tree import ROOT, Count, TokenTree
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,11 @@ class FirstDraft:
     """
 
     parts: tuple[Draft, ...]
-    least: int = 1
+    least: Count = 1
 
     def __post_init__(self) -> None:
-        if not self.parts or self.least < 1:
-            got = f"{len(self.parts)} and least={self.least}"
-            raise ValueError(f"the first of several needs a part and 1 guess or more, got {got}")
+        if not self.parts:
+            raise ValueError("the first of several drafts needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         for number, part in enumerate(self.parts[:-1]):

@@ -66,8 +66,7 @@ class EarlierAnswers:
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
 
-    It learns in every round of `decode`, so guesses and counts of rounds depend on the order of
-    prompts; under `look_up` the output does not, under `reject` its distribution does not.
+    It learns in every round of `decode`, so guesses depend on the order of prompts; outputs do not.
     """
 
     length: Count = 8

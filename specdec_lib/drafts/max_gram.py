@@ -3,9 +3,9 @@ table fills the rest. The prompt is searched before the generation, and wins eve
 one token, as in the paper's listing.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
-a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
-the ending never matches itself; no more than `length` tokens come back; a token the bigram table
-never saw ends the chain instead of guessing token 0; a window and a least length may be set.
+a match lies wholly in the prompt or wholly in the generation, and something must follow it there;
+no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of
+guessing token 0; a window and a least length may be set.
 """
 
 from collections.abc import Sequence
@@ -97,9 +97,7 @@ def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]
 
 
 def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
-    """The index just after the first occurrence in `region` of the longest suffix of `text` found
-    there, of at most `window` characters; None if it is shorter than `least`.
-    """
+    """Where the first occurrence of the longest suffix of `text` in `region` ends, or None."""
     size = longest_ending(text, region, window)
     return region.index(text[-size:]) + size if size >= least else None
 

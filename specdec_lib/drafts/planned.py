@@ -55,9 +55,7 @@ class Acceptance:
 
     @in_turn
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
-        """Accepted ÷ expected guesses per set of models, shrunk towards 1 by `TRUST`; empty unless
-        this context extends that of the last proposal.
-        """
+        """Accepted ÷ expected guesses per set of models, shrunk towards 1; none in a new text."""
         last, self._last = self._last, None
         if last is None or context.begun is not last.context.tokens:
             self._sums = {}
@@ -96,7 +94,7 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 class Planned:
     """The guesses of the draft whose round is worth most here.
 
-    parts              the first of equals is taken; `NoDraft` among them may decline to guess
+    parts              the first of equals is taken
     tokens, seconds    expected in a round, per part and situation
     price              λ, in tokens per second: how many tokens one second is worth
 

@@ -1,8 +1,7 @@
 """Token Recycling: the target's own runners-up, kept from every verified node, make the next tree.
 
 Source: Luo et al. 2024 (Turning trash into treasure). Where we differ: the tree is grown best-first
-by the kept probabilities (theirs has one fixed shape), under the shared noise where tokens are
-sampled.
+(theirs has one fixed shape), under the shared noise where tokens are sampled.
 """
 
 from dataclasses import dataclass, field
@@ -68,15 +67,12 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
-    budget        guesses in all
-    depth         deepest guess
     floor         lowest score of a guess, in [0, 1]
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     successors    what was learnt; `dataclasses.replace` shares it
 
-    It learns in every round of `decode`, so trees and counts of rounds depend on the order of
-    prompts; under `look_up` the output does not, under `reject` its distribution does not.
+    It learns in every round of `decode`, so trees depend on the order of prompts; outputs do not.
     """
 
     budget: Count = 16

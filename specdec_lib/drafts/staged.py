@@ -25,8 +25,7 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many of its passes. A node that the scout
-    guessed too has the scout's source.
+    """The tree of `draft`, node for node, in at most as many passes; some have the scout's source.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first
@@ -109,8 +108,7 @@ class StagedChain:
 
     siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
                 drawn from the model's distribution, each node's row, by `reject`
-    match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
-                0 the model's probability of the token does so instead
+    match       its rate at rank 0 is each factor; at temperature 0 the model's probability is
     """
 
     model: LanguageModel

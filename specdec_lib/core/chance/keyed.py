@@ -53,8 +53,7 @@ class Chance:
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
         """The k best tokens for `position` under the same noise, the first as of `choose`, and each
-        one's gap to the best in nats; fewer where fewer are possible. At temperature 0 the noise is
-        0, and log-probabilities are unwarped. Source: Kool et al. 2019 (Gumbel-top-k).
+        one's gap to the best in nats, unwarped at temperature 0. Source: Kool et al. 2019.
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
@@ -88,10 +87,8 @@ class Chance:
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
-        """A Chance for a part of a composite draft: the same noise, independent coins and draws.
-
-        part, slots    what tells this part from others of the same nesting; a draft that asks it at
-                       several roots in one round adds the root's position
+        """A Chance for a part of a composite draft: the same noise, independent coins and draws. A
+        draft that asks a part at several roots in one round adds the root's position to `slots`.
         """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})

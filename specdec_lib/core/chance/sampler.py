@@ -18,11 +18,7 @@ LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32
 
 
 class Candidates(NamedTuple):
-    """The tokens that a distribution allows, and the log-probability of each.
-
-    tokens       token numbers [kept], ascending; None where the whole vocabulary is allowed
-    log_probs    normalised, natural logarithm [kept]
-    """
+    """The tokens that a distribution allows, ascending (None for all), and log-probabilities."""
 
     tokens: Int[np.ndarray, " kept"] | None
     log_probs: Float[np.ndarray, " kept"]

@@ -1,6 +1,4 @@
-"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more. With
-`NoDraft` it is plain autoregressive decoding.
-"""
+"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +27,6 @@ class Round:
     emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
     tried      number of depths with tested guesses: the accepted ones, and one where all failed
-    usage      of this round, by model name
     """
 
     tree: TokenTree
@@ -58,11 +55,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Generation:
-    """A decoded continuation and its rounds.
-
-    stop       "stop token", "length" or "context"
-    prefill    per model: what reading the prompt took, before the first round
-    """
+    """A decoded continuation and its rounds; `prefill` is what reading the prompt took."""
 
     context: Context
     rounds: tuple[Round, ...]
@@ -71,7 +64,6 @@ class Generation:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The tokens that these rounds emitted."""
         return tuple(token for played in self.rounds for token in played.emitted)
 
     @property
@@ -93,8 +85,7 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`). Models first forget what they read before, so that counts do not depend
-    on it. Arguments and errors are those of `rounds`; `on_round` is called with each round.
+    distribution (`reject`). Models first forget what they read; see `rounds` for the arguments.
     """
     context = check_arguments(target, draft, prompt)
     asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
@@ -124,13 +115,11 @@ def rounds(
     "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
-    rule           `look_up` gives the target's own tokens for the seed, and accepts most from
-                   "ranked" siblings; `reject` tokens of its distribution, and accepts most from
-                   "iid" and "distinct" ones; other combinations are exact too
+    rule           `look_up` accepts most from "ranked" siblings, `reject` from "iid" and "distinct"
+                   ones; other combinations are exact too
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
-    Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, or stop tokens or the draft's vocabulary are not the target's.
+    Raises ValueError, before any work, if an argument does not fit.
     """
     context, last = check_arguments(target, draft, prompt), target.vocabulary - 1
     for stop in stop_tokens:
@@ -158,9 +147,7 @@ def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) ->
 
 
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model forget all else and read the source and the prompt but for its last token;
-    return the usage of each by name.
-    """
+    """Let every model forget all else and read the prompt but its last token; usage by name."""
     models = models_in(target, draft).values()
     before = _usage(models)
     for model in models:

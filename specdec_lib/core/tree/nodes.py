@@ -26,8 +26,6 @@ class TokenTree:
                      root, never above the parent's
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
-
-    Raises ValueError unless there is one of each per node, and a parent before each child.
     """
 
     root_position: int
@@ -89,7 +87,6 @@ class TokenTree:
         parents    numbers of nodes of this tree, or of earlier new ones
         source     one for all new nodes, or one for each
         scores     of the whole path, not relative to the parent's
-        rows       None gives no new node a row
         """
         longer = object.__new__(TokenTree)  # the nodes so far were checked before
         sources = (source,) * len(tokens) if isinstance(source, str) else source

@@ -27,10 +27,8 @@ def check_widths(widths: Sequence[int]) -> None:
 class Shape:
     """The slots for guesses of a tree; `len(shape)` counts the root.
 
-    parents    the number of each node's parent, root first with −1; siblings stand in the order of
-               their ranks
-
-    Raises ValueError unless each parent precedes its children.
+    parents    the number of each node's parent, which precedes it, root first with −1; siblings
+               stand in the order of their ranks
     """
 
     parents: tuple[int, ...]

@@ -3,8 +3,7 @@
 Row 0 holds how many tokens each drafter contributes to what the target verifies, row r to what
 drafter r − 1 reviews; column c belongs to drafter c, strongest first. If row c + 1 is all zeros,
 drafter c reviews nothing and generates token by token. The paper counts along a row what is there
-so far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14
-of the second are (5, 19) and (5, 14).
+so far ("cumulative"), its code what is added ("increments"): (5, 19) and (5, 14) are the same.
 Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, which leaves out
 the last column, always 10 tokens of Max-Gram.
 """
@@ -17,7 +16,7 @@ from typing import Literal, get_args
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import Count, MatchTable
-from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_lenience
+from specdec_lib.drafts.cascade.reviewed import Lenient, Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft
@@ -34,24 +33,21 @@ def from_matrix(
     matrix: Sequence[Sequence[int]],
     *,
     convention: Convention = "increments",
-    lenience: float = 1.0,
+    lenience: Lenient = 1.0,
     exempt_max_gram: bool = True,
     siblings: Literal["ranked", "iid"] = "ranked",
     width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The cascade that a K matrix describes, as a nesting of drafts. Where one drafter overshoots
-    its length, the next ones add fewer tokens.
+    """The cascade that a K matrix describes, as a nesting of drafts.
 
     drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
                   its length from the matrix, any other keeps its own
-    convention    see the module
     lenience, exempt_max_gram, siblings, match    of every review
     width         children per node in what the target verifies, see `Reviewed`
 
     Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """
-    check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     _check_drafters(drafters, increments, width)
     options = {"siblings": siblings, "match": match}
@@ -90,9 +86,7 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
 
 @checked
 def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Convention) -> Matrix:
-    """The K matrix, given in `convention`, in the convention `to`; raises ValueError if it is
-    none.
-    """
+    """The K matrix, given in `convention`, in the convention `to`; raises ValueError if wrong."""
     rows = [tuple(map(int, row)) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")

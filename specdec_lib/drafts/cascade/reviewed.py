@@ -1,22 +1,20 @@
-"""The vertical cascade, a model that reviews what a cheaper draft proposes, and the horizontal one,
-drafts that take turns along one path.
+"""The vertical cascade (reviews), and the horizontal one (drafts take turns along one path).
 
 Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
 we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
 tokens are counted over all drafts, as in the published code.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
-from specdec_lib.core.kinds import checked
+from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, look_up
@@ -25,6 +23,7 @@ from specdec_lib.drafts.max_gram import ORIGINS
 from specdec_lib.drafts.trees.slots import Child, add_children
 
 VIA = " via "
+Lenient = Annotated[float, Within(1, 1e9)]
 
 
 @checked
@@ -33,15 +32,14 @@ class Reviewed:
     """A draft whose guesses a model (the reviewer) verifies in one pass: it proposes the accepted
     tokens, whose source is "<drafter> via <reviewer>", and one more of the reviewer's own.
 
-    lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
+    lenience           l, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
     exempt_max_gram    Max-Gram's copies that no model has reviewed yet get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; but at temperature 0 a score is the product of the
-                       reviewer's probabilities
+    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
 
     Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
     al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
@@ -49,14 +47,13 @@ class Reviewed:
 
     reviewer: LanguageModel
     draft: Draft
-    lenience: float = 1.0
+    lenience: Lenient = 1.0
     exempt_max_gram: bool = True
     siblings: Literal["ranked", "iid"] = "ranked"
     width: Count = 1
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_lenience(self.lenience)
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
@@ -160,9 +157,3 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
     if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
         taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
         raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
-
-
-def check_lenience(lenience: float) -> None:
-    """Raise ValueError unless it is a finite number of at least 1."""
-    if not 1 <= lenience < math.inf:
-        raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")

@@ -43,12 +43,10 @@ class TreeDraft:
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
-    match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a
-                score is the product of probabilities
+    match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
-    A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
-    edges; else the shape is the same everywhere. Source: Spector and Ré 2023, section 3.1;
-    best-first as in Wang et al. 2024 (OPT-Tree).
+    A budget adapts to the context where scores are not of ranks alone. Source: Spector and Ré 2023,
+    section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel

@@ -95,9 +95,7 @@ def add_children(
 def grow_best(
     root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The tree of the `budget` best guesses, a tie to the earlier node: `expand` is asked once per
-    level, for children of the nodes below which a guess could still enter the tree.
-    """
+    """The `budget` best guesses: `expand` is asked once per level, where a guess could enter."""
     tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
