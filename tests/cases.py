@@ -138,9 +138,8 @@ CASCADES = {
 REJECTED = ONE_STAGE | STAGED | CASCADES
 # larger ones take minutes where every word is possible
 COSTLY = ("staged chain, staged chain", "mixed", "a comb")
-ONE_ROUND = {
-    name: case for name, case in (STAGED | CASCADES).items() if not name.startswith(COSTLY)
-}
+NESTED = STAGED | CASCADES
+ONE_ROUND = {name: case for name, case in NESTED.items() if not name.startswith(COSTLY)}
 
 
 def flat(*values: float) -> tuple[tuple[float, ...], ...]:

@@ -23,7 +23,7 @@ HERE = Context.of(PROMPT)
 T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}
 SAMPLERS |= {"top-p": Sampler(0.7, top_p=0.8)}
-Law = dict[tuple[int, ...], float]  # probabilities of sequences of tokens
+Law = dict[tuple[int, ...], float]  # of sequences of tokens
 
 
 def table_model(

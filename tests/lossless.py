@@ -86,13 +86,6 @@ def comparisons(ladder: Ladder, dtype: str, *, max_new_tokens: int = 96) -> Iter
                 yield about | {"tokens": agreed, "equal": plain == found}
 
 
-def table(rows: list[dict]) -> str:
-    """Tokens compared and generations that differ, by number format and sampler."""
-    groups = pd.DataFrame(rows).groupby(["dtype", "sampler"], sort=False)
-    found = groups.agg(generations=("equal", "size"), tokens_equal=("tokens", "sum"))
-    return found.assign(differ=found.generations - groups.equal.sum()).to_string()
-
-
 def main() -> int:
     """Compare until enough agrees; 1 if what has to be equal differs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,8 +98,10 @@ def main() -> int:
             while bar.n < goal:
                 rows.append(next(fresh))
                 bar.update(rows[-1]["tokens"])
-    print(table(rows))
-    return int(any(not row["equal"] for row in rows if row["dtype"] in EXACT))
+    found = pd.DataFrame(rows).assign(generations=1)
+    columns = ["generations", "equal", "tokens"]
+    print(found.groupby(["dtype", "sampler"], sort=False)[columns].sum().to_string())
+    return int(not found.equal[found["dtype"].isin(EXACT)].all())
 
 
 if __name__ == "__main__":

@@ -134,7 +134,6 @@ SHORT, SMALL = table_model(5, 1, max_positions=2), ChainDraft(table_model(4, 1, 
     [
         (TARGET, SMALL, PROMPT, 5, "vocabulary: draft has 4 tokens, table 5"),
         (TARGET, MaxGram(np.arange(4)), PROMPT, 5, "vocabulary: MaxGram has 4 tokens, table 5"),
-        (TARGET, Composite([SMALL]), PROMPT, 5, "vocabulary: draft has 4"),
         (TARGET, NOTHING, (), 5, "prompt is empty"),
         (TARGET, NOTHING, (5,), 5, "token 5, the target's vocabulary ends at 4"),
         (SHORT, NOTHING, PROMPT, 5, "3 tokens, the target reads at most 2"),
@@ -164,10 +163,8 @@ class Listing:
             ({"prompt": wrong}, "prompt of decode must be a Context or a sequence of whole numbers")
             for wrong in ("def f():", torch.zeros(1, 3, dtype=torch.long), {5, 6}, b"5")
         ),
-        ({"target": "gpt2"}, "target of decode must be a LanguageModel, got 'gpt2'"),
         ({"draft": DRAFT}, "draft of decode must be a Draft, got TableModel"),
         ({"draft": Listing()}, r"a draft proposes a TokenTree, got \[1, 2\]"),
-        ({"chance": 7}, "chance of decode must be a Chance, got 7"),
         ({"rule": "reject"}, "rule of decode must be a Rule, got 'reject'"),
         *(({"stop_tokens": wrong}, "stop_tokens of decode must") for wrong in ("56", 5, (2.0,))),
         ({"stop_tokens": (0, 5)}, "a stop token is 0 to 4 in the target's vocabulary, got 5"),

@@ -139,15 +139,6 @@ def test_two_texts_in_turn_and_a_step_back_keep_one_copy_of_each_answer():
     assert texts == [list(answers[1]), list(answers[0][:39]), []]
 
 
-@pytest.mark.parametrize(
-    "kind, sizes",
-    [(TokenRecycling, (0.5,)), (TokenRecycling, (4, 0)), (EarlierAnswers, (4, 33))],
-)
-def test_impossible_sizes_are_refused(kind, sizes):
-    with pytest.raises(ValueError, match="got"):
-        kind(*sizes)
-
-
 @pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
 def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_came_before(make):
     target, draft = table_model(3, 1), make()

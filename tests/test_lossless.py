@@ -107,13 +107,3 @@ def test_the_row_of_a_lenient_review_is_the_distribution_it_samples_from(lenient
     row = reviewed.propose(HERE, Chance(0, T1)).rows[1].tolist()
     assert [firsts.get((token,), 0.0) for token in range(3)] == pytest.approx(row, abs=1e-12)
     assert sum(row) == pytest.approx(1, abs=1e-12)
-
-
-def test_the_children_of_a_comb_follow_their_rows():
-    model = models(3)
-    chain = ChainDraft(model("small"), 1, siblings="iid")
-    comb = Reviewed(model("middle"), chain, lenience=2.0, siblings="iid", width=2)
-    found = every_outcome(lambda chance: comb.propose(HERE, chance).tokens[1:3], T1)
-    one, two = comb.propose(HERE, Chance(1, T1)).rows[1:3]
-    pairs = itertools.product(range(3), repeat=2)
-    assert distance(found, {(a, b): float(one[a] * two[b]) for a, b in pairs}) < 1e-12

@@ -94,14 +94,3 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
     tree, wanted = draft.propose(context, chance), best_paths(children, 9, 3)
     found = path_scores(tree)
     assert tree.guesses == 9 and found == pytest.approx({path: wanted[path] for path in found})
-
-
-def test_an_impossible_draft_is_refused(small):
-    for wrong, message in (
-        ({}, "one of them only: got widths=None, shape=None, budget=None"),
-        ({"widths": ()}, "widths"),
-        ({"budget": 2, "siblings": "iid"}, "'ranked' or 'top', got 'iid'"),
-        ({"budget": 2, "counted_at": 0.0}, "temperature above 0, got 0.0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            NgramDraft(small, **wrong)

@@ -107,9 +107,8 @@ def test_networks_with_caches_and_n_grams_grow_the_drafts_own_tree(siblings, unc
     alone, staged = (TreeDraft(one, budget=16, depth=6, siblings=siblings) for one in models)
     scout = NgramDraft(ladder.katz, budget=8, siblings="ranked" if siblings == "ranked" else "top")
     for seed in range(4):
-        trees = [
-            one.propose(context, Chance(seed, T1)) for one in (alone, StagedTree(staged, scout))
-        ]
+        drafts, chance = (alone, StagedTree(staged, scout)), Chance(seed, T1)
+        trees = [one.propose(context, chance) for one in drafts]
         assert [tree[:3] for tree in map(nodes, trees)] == [nodes(trees[0])[:3]] * 2
         context = context.extended(trees[0].path_tokens(len(trees[0]) - 1))
     assert models[1].usage.passes < models[0].usage.passes
@@ -146,11 +145,3 @@ def test_a_staged_chain_under_noise_is_the_chain_itself(sampler):
             assert nodes(draft.propose(context, Chance(number, sampler))) == nodes(wanted)
             # the scout is always right: three guesses and a bonus per pass
             assert len(model.calls) == -(-length // 4)
-
-
-def test_bad_values_are_refused():
-    model = table_model(3, 1)
-    with pytest.raises(ValueError, match=r"guided of StagedTree must be .*, got 0"):
-        StagedTree(ChainDraft(model), NoDraft(), guided=0)
-    with pytest.raises(ValueError, match="'ranked' or 'iid', got 'top'"):
-        StagedChain(model, NoDraft(), siblings="top")

@@ -20,9 +20,7 @@ class NoDraft:
 @checked
 @dataclass(frozen=True)
 class MergedDraft:
-    """The guesses of several drafts in one tree, equal siblings made one and named after the first.
-    Raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
-    """
+    """The guesses of several drafts in one tree, equal siblings made one; none may be drawn."""
 
     parts: tuple[Draft, ...]
 

@@ -178,10 +178,7 @@ class TreeDraft:
 @checked
 @dataclass(frozen=True)
 class ChainDraft:
-    """A chain of `length` guesses: the tree of width 1, one pass per guess.
-
-    Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023.
-    """
+    """A tree of width 1. Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023."""
 
     model: LanguageModel
     length: Count = 4
