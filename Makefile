@@ -8,7 +8,7 @@ ARGS ?=
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help figures full refresh test test-ui check lab table measured bench lossless memory faults setup distil
+.PHONY: help figures full refresh test test-ui check lab table measured bench lossless faults setup distil
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -62,9 +62,6 @@ distil: $(TARGET) ## let the target write text for its drafts to learn from, in 
 
 lossless: $(TARGET) ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)
-
-memory: $(TARGET) ## ten thousand prompts in one process, by two threads: the memory that it holds
-	$(PYTHON) tests/memory.py $(ARGS)
 
 faults: .venv/.stamp ## small runs of long work meet every fault and are run again (minutes)
 	$(PYTHON) tests/faults.py $(ARGS)

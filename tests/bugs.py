@@ -1,6 +1,6 @@
 """Rules and drafts that differ from the real ones in one place."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -9,6 +9,8 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.drafts.planned import Planned
+from specdec_lib.drafts.recycling import TokenRecycling
 
 
 def buggy_rule(*, residual=None, ratio=None, bonus=None, warp=None):
@@ -50,16 +52,14 @@ class Changed:
 
 def rebuilt(tree: TokenTree, keep=lambda node: True, row=None) -> TokenTree:
     """The guesses that `keep` wants and whose parents are kept, with `row` of each."""
-    nodes = [node for node in range(len(tree)) if all(map(keep, tree.path(node)))]
-    number = {node: new for new, node in enumerate(nodes)}
-    row = row or (lambda node: tree.rows[node])
-    return TokenTree(
-        tree.root_position,
-        tuple(tree.tokens[node] for node in nodes),
-        (-1, *(number[tree.parents[node]] for node in nodes[1:])),
-        tuple(tree.sources[node] for node in nodes),
-        tuple(tree.scores[node] for node in nodes),
-        (None, *map(row, nodes[1:])),
+    root, *nodes = [node for node in range(len(tree)) if all(map(keep, tree.path(node)))]
+    number = {node: new for new, node in enumerate((root, *nodes))}
+    return tree.cut(0).grown(
+        [tree.tokens[node] for node in nodes],
+        [number[tree.parents[node]] for node in nodes],
+        source=[tree.sources[node] for node in nodes],
+        scores=[tree.scores[node] for node in nodes],
+        rows=[tree.rows[node] if row is None else row(node) for node in nodes],
     )
 
 
@@ -94,9 +94,8 @@ def likeliest_first(distribution):
             left = rows[-1].clone()
             left[token] = 0
             rows.append(left / left.sum())
-        return TokenTree(tree.root_position, tree.tokens[:1]).grown(
-            tokens, [ROOT] * len(tokens), source="draft", scores=tree.scores[1:], rows=rows
-        )
+        given = {"source": "draft", "scores": tree.scores[1:], "rows": rows}
+        return tree.cut(0).grown(tokens, [ROOT] * len(tokens), **given)
 
     return change
 
@@ -133,3 +132,25 @@ class Elsewhere:
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         return self.draft.propose(context, replace(chance, seed=chance.seed + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimsToDraw(TokenRecycling):
+    """The likeliest successor, handed up as if it had been drawn."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        tokens, log_probs = self.successors.after(context.tokens[-1])
+        row = torch.zeros(3, dtype=torch.float64)
+        row[tokens] = torch.tensor(log_probs, dtype=torch.float64).softmax(-1)
+        guess = {"source": "", "scores": [0.5], "rows": [row]}
+        tree = TokenTree.rooted(context)
+        return tree.grown(tokens[:1], [0], **guess) if tokens else tree
+
+
+class Peeks(Planned):
+    """Of two drawn trees, the one whose first token is the smaller."""
+
+    def propose(self, context: Context, chance: Chance) -> TokenTree:
+        parts = enumerate(self.parts)
+        trees = [part.propose(context, chance.inner("part", (at,))) for at, part in parts]
+        return min(trees, key=lambda tree: tree.tokens[1])

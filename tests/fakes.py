@@ -23,7 +23,7 @@ HERE = Context.of(PROMPT)
 T1 = Sampler(1.0)
 SAMPLERS = {"T=0": Sampler(0), "T=1": T1, "top-k": Sampler(1.0, top_k=2)}
 SAMPLERS |= {"top-p": Sampler(0.7, top_p=0.8)}
-Law = dict[tuple[int, ...], float]  # probabilities of sequences of tokens
+Law = dict[tuple[int, ...], float]  # of sequences of tokens
 
 
 def table_model(
@@ -54,6 +54,27 @@ def random_tree(context: Context, guesses: int, chance: random.Random, words: in
     return tree
 
 
+def path_scores(tree: TokenTree) -> dict[tuple[int, ...], float]:
+    """The score of each guess by the tokens that lead to it."""
+    return {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+
+
+def best_paths(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
+    """The `budget` best paths by the products of their factors, a tie kept whole; `children` gives
+    tokens and factors after a path.
+    """
+    scored, level = {}, {(): 1.0}
+    for _ in range(depth):
+        level = {
+            (*path, token): above * factor
+            for path, above in level.items()
+            for token, factor in zip(*children(path), strict=True)
+        }
+        scored |= level
+    least = sorted(scored.values(), reverse=True)[:budget][-1]
+    return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
+
+
 class Table:
     """What a fake model has that runs no network and remembers nothing."""
 
@@ -63,11 +84,10 @@ class Table:
         pass
 
 
-@dataclass
 class Clock:
     """Stands still unless something takes time."""
 
-    now: float = 100.0
+    now = 100.0
 
     def __call__(self) -> float:
         return self.now
@@ -121,14 +141,18 @@ def first_round(target, draft, prompt, chance, *, rule, room) -> tuple[int, ...]
     return played.emitted
 
 
-def speculative_distribution(target, draft, sampler: Sampler, rule=reject, *, length=3) -> Law:
-    """The exact joint distribution of `length` tokens: rounds enumerated whole, and composed."""
+def speculative_distribution(
+    target, draft, sampler: Sampler, rule=reject, *, length=3, once=False
+) -> Law:
+    """The exact joint distribution of `length` tokens: rounds enumerated whole, and composed; of
+    one round alone, the rest is left to the target.
+    """
 
     @functools.cache
     def after(begun: tuple[int, ...]) -> Law:
         left = length - len(begun)
-        if left == 0:
-            return {(): 1.0}
+        if left == 0 or (once and begun):
+            return joint_distribution(target, PROMPT + begun, sampler, left)
         play = functools.partial(first_round, target, draft, PROMPT + begun, rule=rule, room=left)
         distribution: Law = Counter()
         for emitted, probability in every_outcome(play, sampler).items():
@@ -140,14 +164,7 @@ def speculative_distribution(target, draft, sampler: Sampler, rule=reject, *, le
 
 
 def one_round_distribution(target, draft, sampler: Sampler, length=3, rule=reject) -> Law:
-    """The exact distribution of one round's tokens, the rest of `length` left to the target."""
-    play = functools.partial(first_round, target, draft, PROMPT, rule=rule, room=length)
-    distribution: Law = Counter()
-    for emitted, probability in every_outcome(play, sampler).items():
-        rest = joint_distribution(target, PROMPT + emitted, sampler, length - len(emitted))
-        for more, after in rest.items():
-            distribution[emitted + more] += probability * after
-    return distribution
+    return speculative_distribution(target, draft, sampler, rule, length=length, once=True)
 
 
 # At α = 1e-4, 5,000 samples find every distribution of a token pair (9 cells) at a

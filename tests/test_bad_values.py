@@ -8,7 +8,6 @@ import math
 import resource
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ from specdec_lib.models.table import TableModel
 from specdec_lib.suite.hf import export_setting, flags, import_setting
 from specdec_lib.workload import load_ladder, load_pair, load_prompts, seeds
 
-EACH, SECONDS, MEMORY = 70, 5.0, 2**30
+TRIES, SECONDS, MEMORY = 3_200, 5.0, 2**30
 LADDER = functools.cache(tiny_ladder)
 GREEDY = Chance(0, Sampler())
 PAST = Context.of((5, 7, 5, 7, 5))
@@ -111,12 +110,6 @@ def calls() -> dict[str, tuple[Callable, dict]]:
     return {one.__name__: (one, arguments) for one, arguments in given.items()}
 
 
-NAMES = """Sampler Chance Shape decode TreeDraft ChainDraft StagedTree StagedChain MaxGram
-    NgramDraft FirstDraft MergedDraft Reviewed Relay from_matrix converted
-    load_prompts seeds load_ladder load_pair load_model TableModel Setting sweep
-    record compare_methods CascadeSetting export_setting import_setting flags phi
-    chain_tokens expected_tokens best_tree tokens_by_budget tree_table ModelShape
-    Machine pass_flops bytes_moved roofline_seconds Overhead PassTable plain_work""".split()
 LONG = ("sweep", "record", "compare_methods")  # a large `max_new_tokens` is honest work
 NUMBERS = st.one_of(
     st.sampled_from([0, -1, 1, 2, 10**9, -(10**18), 2**63, 10**30]),
@@ -133,7 +126,7 @@ BAD = SIMPLE | NESTED | NESTED.map(tuple) | st.sampled_from([np.zeros((2, 2)), t
 
 
 def too_long(*_: object) -> None:
-    raise TimeoutError(f"more than {SECONDS} s")
+    raise TimeoutError(f"more than {SECONDS} s of the processor")
 
 
 def allows(public: Callable, parameter: str, value: object) -> bool:
@@ -166,45 +159,33 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unchecked", "little_memory")
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=EACH, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
+@settings(max_examples=TRIES, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck])
 @given(data=st.data())
-def test_a_bad_value_is_refused_in_one_line_or_works(name, data):
+def test_a_bad_value_is_refused_in_one_line_or_works(data):
+    name = data.draw(st.sampled_from(sorted(calls())))
     public, arguments = calls()[name]
     left_out = {"max_new_tokens" if name in LONG else ""}
     parameter = data.draw(st.sampled_from(sorted({*arguments} - left_out)))
     value = data.draw(BAD)
-    signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         made = public(**(arguments | {parameter: value}))
         if isinstance(made, Draft):
             made.propose(PAST, GREEDY)
-        assert allows(public, parameter, value), f"{parameter}={value!r} was taken"
+        assert allows(public, parameter, value), f"{parameter}={value!r} was taken by {name}"
     except ValueError as error:
         assert "\n" not in str(error)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def test_every_public_function_is_tried_and_works_with_its_own_arguments():
-    assert set(NAMES) == set(calls()) and EACH * len(NAMES) >= 3000
-    work.__wrapped__()
-
-
-@dataclass
-class Unchecked:
-    """A control: it takes whatever it is given."""
-
-    size: int
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def test_what_is_not_checked_takes_what_it_should_not():
-    with pytest.raises(ValueError, match="size of Unchecked must be a whole number, got '4'"):
-        checked(replace_init(Unchecked))("4")
-    assert Unchecked("4").size == "4" and not is_a("4", int)
+    """The control."""
 
+    def double(size: int) -> int:
+        return 2 * size
 
-def replace_init(kind: type) -> type:
-    """Another class with the same constructor."""
-    return type(kind.__name__, (kind,), {"__init__": kind.__init__})
+    with pytest.raises(ValueError, match="size of double must be a whole number, got '4'"):
+        checked(double)("4")
+    assert double("4") == "44" and not is_a("4", int)

@@ -1,9 +1,9 @@
 """Reviews and relays: what is asked of whom, in which order, and what is handed up."""
 
 import itertools
+import math
 
 import pytest
-import torch
 from fakes import HERE, PROMPT, Says, fixed_model, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -11,7 +11,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.drafts.cascade import Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.models.table import TableModel
 
 GREEDY, T1 = Chance(0, Sampler(0)), Chance(0, Sampler(1.0))
@@ -31,41 +31,35 @@ def test_a_reviewer_hands_up_what_it_keeps_and_one_token_of_its_own():
     assert tree.scores == pytest.approx((1, 0.7, 0.49, 0.343))
 
 
-@pytest.mark.parametrize("lenient, kept", [(1.0, False), (2.0, False), (2.5, True), (5.0, True)])
-def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers(lenient, kept):
-    """The draft thinks .5 of token 3, the reviewer .2: kept from lenience 2.5 on."""
+@pytest.mark.parametrize(
+    "offered, lenient, kept",
+    [
+        *((0.5, 1.0, False), (0.5, 2.0, False), (0.5, 2.5 + 1e-9, True), (0.5, 5.0, True)),
+        *((0.1, 1.0, False), (0.1, 1.0 + 1e-6, True)),
+    ],
+)
+def test_at_temperature_0_a_token_is_kept_up_to_lenience_times_the_reviewers(
+    offered, lenient, kept
+):
+    """The reviewer gives token 3 a probability of .2; lenience 1 keeps its own choice only, also
+    where the draft offers less than that.
+    """
     reviewer = fixed_model((0.1, 0.6, 0.1, 0.2), "big")
-    lenient += 1e-9 * (lenient > 1)
-    tree = Reviewed(reviewer, Says((3,), factor=0.5), lenience=lenient).propose(HERE, GREEDY)
+    tree = Reviewed(reviewer, Says((3,), factor=offered), lenience=lenient).propose(HERE, GREEDY)
     assert tree.tokens[1] == (3 if kept else 1)
     assert tree.scores[1] == pytest.approx(0.2 if kept else 0.6)
 
 
-@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1e-6)], ids=str)
-@pytest.mark.parametrize("lenient, kept", [(1.0, (0,)), (1.0 + 1e-6, (1, 0))])
-def test_lenience_1_keeps_the_reviewers_own_choice_only(sampler, lenient, kept):
-    """The draft offers .4 of token 1, less than the reviewer's .45, which chooses token 0.
-
-    The negative control: the least lenience above 1 lets it pass at temperature 0.
-    """
-    reviewer, draft = fixed_model((0.5, 0.45, 0.05), "r"), fixed_model((0.3, 0.4, 0.3), "d")
-    reviewed = Reviewed(reviewer, ChainDraft(draft, 1), lenience=lenient)
-    tree = reviewed.propose(Context.of((2,)), Chance(0, sampler))
-    assert tree.path_tokens(len(tree) - 1) == (kept if sampler.temperature == 0 else (0,))
-
-
 def test_with_noise_a_token_is_kept_that_comes_within_log_lenience_of_the_choice():
     reviewer = fixed_model((0.1, 0.4, 0.3, 0.2), "big")
-    logits = reviewer.logits(())
     for seed in range(30):
         chance = Chance(seed, Sampler(1.0))
-        gaps = chance.gaps(logits, len(HERE), range(4))
-        assert min(gaps) == 0 and gaps.index(0) == chance.choose(logits, len(HERE))
-        assert sorted(gaps) == pytest.approx(chance.rank(logits, len(HERE), 4)[1])
+        gaps = chance.gaps(reviewer.logits(()), len(HERE), range(4))
+        assert sorted(gaps) == pytest.approx(chance.rank(reviewer.logits(()), len(HERE), 4)[1])
         for token, lenient in itertools.product(range(4), (1.0, 2.0, 5.0)):
             reviewed = Reviewed(reviewer, Says((token,)), lenience=lenient)
             kept = reviewed.propose(HERE, chance).tokens[1] == token
-            assert kept == (gaps[token] <= torch.tensor(lenient, dtype=torch.float64).log())
+            assert kept == (gaps[token] <= math.log(lenient))
 
 
 COPIES_3 = Context.of((1, 3, 3, 2, 1, 3))  # Max-Gram copies 3
@@ -82,14 +76,12 @@ def test_copies_offer_1_and_may_be_exempt_from_lenience(lenient, exempt):
     assert reviewed.propose(COPIES_3, GREEDY).tokens[1] == (3 if kept else 1)
 
 
-@pytest.mark.parametrize("lenient, token", [(1.5, 1), (1.7, 3)])
-def test_a_reviewed_copy_is_no_longer_a_copy(lenient, token):
+def test_a_reviewed_copy_is_no_longer_a_copy():
     """What a reviewer kept offers its .4 above, and is no longer exempt from the lenience."""
     small, big = likely(3, 0.4, "small"), fixed_model((0.05, 0.6, 0.1, 0.25), "big")
-    reviewed = Reviewed(big, Reviewed(small, COPY), lenience=lenient)
-    tree = reviewed.propose(COPIES_3, GREEDY)
-    assert tree.tokens[1] == token
-    assert token == 1 or tree.sources[1] == "prompt via small via big"
+    for lenient, source in ((1.5, "big"), (1.7, "prompt via small via big")):
+        reviewed = Reviewed(big, Reviewed(small, COPY), lenience=lenient)
+        assert reviewed.propose(COPIES_3, GREEDY).sources[1] == source
 
 
 def test_a_reviewed_tree_follows_the_reviewers_choice_then_the_best_scored_child_let_through():
@@ -128,8 +120,7 @@ def test_a_relay_goes_on_at_the_best_scored_leaf():
     branching = TreeDraft(fixed_model((0.1, 0.45, 0.35, 0.1), "draft"), widths=(2, 1))
     tail = Says((3,), "tail")
     tree = Relay((branching, tail), (1, 2)).propose(HERE, GREEDY)
-    assert tail.asked[0] == (*PROMPT, 1, 1)
-    assert sum(source == "tail" for source in tree.sources) == 1 and len(tree) == 6
+    assert tail.asked == [(*PROMPT, 1, 1)] and len(tree) == 6
 
 
 def test_a_full_context_ends_the_cascade_quietly():
@@ -137,30 +128,28 @@ def test_a_full_context_ends_the_cascade_quietly():
     relay = Relay((Reviewed(small, MaxGram(None, 3)), MaxGram(None, 2)), (2, 1))
     for length in range(1, 6):
         tree = relay.propose(Context.of([1] * length), T1)
-        reviewed = [node for node in range(len(tree)) if "small" in tree.sources[node]]
-        assert all(tree.position(node) <= 4 for node in reviewed)
-        assert bool(reviewed) == (length <= 4)
+        reviewed = [
+            tree.position(node) for node in range(len(tree)) if "small" in tree.sources[node]
+        ]
+        assert max(reviewed, default=0) <= 4 and bool(reviewed) == (length <= 4)
 
 
 def test_an_empty_or_uneven_relay_is_refused(unchecked):
     for parts, lengths, complaint in (
         ((), (), r"proposes nothing: lengths \(\)"),
         ((NoDraft(),), (1, 2), r"as many lengths, each 0 or more, got \(1, 2\)"),
-        ((NoDraft(),), (1.5,), "a sequence of whole numbers, got 1.5 in it"),
+        ((NoDraft(),), (1.5,), "a sequence of whole numbers, got"),
         ((NoDraft(),), (0,), r"proposes nothing: lengths \(0,\)"),
     ):
         with pytest.raises(ValueError, match=complaint):
             Relay(parts, lengths)
-    with pytest.raises(
-        ValueError, match=r"width of Reviewed must be a whole number from 1 .*, got 1\.5"
-    ):
+    with pytest.raises(ValueError, match=r"width of Reviewed must be a whole number .*, got 1\.5"):
         Reviewed(likely(1, 0.7, "big"), NoDraft(), width=1.5)
 
 
-def test_a_reviewer_of_nothing_writes_token_by_token_and_its_row_is_what_it_drew_from():
-    big = likely(2, 0.7, "big")
-    for siblings, row in (("ranked", None), ("iid", [0, 0, 1, 0])):
-        tree = Reviewed(big, NoDraft(), siblings=siblings).propose(HERE, GREEDY)
-        assert tree.tokens[1:] == (2,) and tree.sources[1:] == ("big",)
-        assert tree.scores[1] == pytest.approx(0.7)
-        assert row is None or tree.rows[1].tolist() == row
+def test_lenience_under_a_ratio_rule_refuses_a_branching_tree():
+    tree = TreeDraft(likely(1, 0.7, "small"), widths=(2,), siblings="iid")
+    Reviewed(likely(1, 0.7, "big"), tree, siblings="iid").propose(HERE, T1)
+    lenient = Reviewed(likely(1, 0.7, "big"), tree, lenience=2.0, siblings="iid")
+    with pytest.raises(ValueError, match=r"chains only, got a branching tree of 2 .* and 2\.0"):
+        lenient.propose(HERE, T1)

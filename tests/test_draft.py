@@ -1,13 +1,9 @@
 """Which trees a draft makes, and at what cost: shapes, best-first budgets, honest rows, passes."""
 
-import itertools
-import math
 import tracemalloc
-from collections import Counter
 
 import pytest
-import torch
-from fakes import fixed_model, table_model
+from fakes import best_paths, fixed_model, path_scores, table_model
 from test_staged import Counting, nodes
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -15,8 +11,6 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, Shape, TokenTree
 from specdec_lib.drafts.staged import StagedChain, StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.drafts.trees.slots import best_slots
-from specdec_lib.theory import best_tree
 
 CONTEXT = Context.of([1, 2, 0])
 GREEDY, SAMPLED = Chance(0), Chance(0, Sampler(1.0))
@@ -26,26 +20,25 @@ BINNED = (0.4, 0.35, 0.2), (0.6, 0.25, 0.1), (0.9, 0.05, 0.01)
 BY_GAP = MatchTable((0.6, 0.2, 0.1), "by gap", (0.5, 1.5), BINNED)
 
 
-def path_probability(model, tokens: tuple[int, ...]) -> float:
-    """What the model gives to tokens after CONTEXT, one after the other."""
-    whole = CONTEXT.tokens + tokens
-    places = range(len(CONTEXT), len(whole))
-    return math.prod(float(model.logits(whole[:at]).softmax(-1)[whole[at]]) for at in places)
-
-
 @pytest.mark.parametrize("budget", [1, 4, 9])
-def test_a_budget_holds_the_likeliest_paths_of_all(budget):
+@pytest.mark.parametrize("match", [None, BY_GAP], ids=["greedy", "by gap"])
+def test_a_budget_holds_the_best_paths_of_all(match, budget):
     model = Counting(table_model(4, 3))
-    tree = TreeDraft(model, budget=budget, depth=4).propose(CONTEXT, GREEDY)
-    scored = {
-        tokens: path_probability(model.model, tokens)
-        for length in range(1, 5)
-        for tokens in itertools.product(range(4), repeat=length)
-    }
-    best = sorted(scored, key=scored.get, reverse=True)[:budget]
-    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
-    assert found == pytest.approx({tokens: scored[tokens] for tokens in best})
-    assert len(model.calls) <= 4
+    for seed in range(5 if match else 1):
+        chance = Chance(seed, Sampler(1.0)) if match else GREEDY
+
+        def children(path, chance=chance):
+            logits = model.model.logits(CONTEXT.tokens + path)
+            if match is None:
+                return range(4), logits.softmax(-1).tolist()
+            tokens, gaps = chance.rank(logits, len(CONTEXT) + len(path), 4)
+            return tokens, [BY_GAP.rate(*one) for one in enumerate([gaps[1], *gaps[1:]])]
+
+        draft = TreeDraft(model, budget=budget, depth=4, match=match or MatchTable())
+        model.calls.clear()
+        found, wanted = path_scores(draft.propose(CONTEXT, chance)), best_paths(children, budget, 4)
+        assert found == pytest.approx({path: wanted[path] for path in found})
+        assert len(found) == budget and len(model.calls) <= 4
 
 
 def test_only_nodes_that_get_children_are_read():
@@ -81,87 +74,15 @@ def test_widths_end_at_the_floor_and_a_full_context_as_shapes_do(siblings, floor
     assert by_widths.propose(CONTEXT, chance) == by_shape.propose(CONTEXT, chance)
 
 
-@pytest.mark.parametrize(
-    "model, wanted",
-    [
-        (table_model(5, 1, max_positions=3), {(), (0,), (1,)}),
-        (fixed_model((1.0, 0.0, 0.0)), {(), (0,), (0, 0), (0, 0, 0)}),
-    ],
-)
-def test_a_fixed_shape_ends_where_the_context_is_full_or_the_distribution_does(model, wanted):
-    assert places(TreeDraft(model, shape=ODD).propose(CONTEXT, SAMPLED)) == wanted
-
-
-def best_by_gap(model, chance: Chance, budget: int, depth: int) -> list[float]:
-    """The `budget` best products of BY_GAP's rates, over all paths there are."""
-    level, scored = {(): 1.0}, []
-    for deeper in range(depth):
-        below = {}
-        for path, above in level.items():
-            logits = model.logits(CONTEXT.tokens + path)
-            tokens, gaps = chance.rank(logits, len(CONTEXT) + deeper, model.vocabulary)
-            for rank, (token, gap) in enumerate(zip(tokens, [gaps[1], *gaps[1:]], strict=True)):
-                row = BY_GAP.binned[sum(gap >= edge for edge in BY_GAP.edges)]
-                below[*path, token] = above * (*row, row[-1] / 2)[rank]
-        scored += below.values()
-        level = below
-    return sorted(scored, reverse=True)[:budget]
-
-
-@pytest.mark.parametrize("budget", [1, 4, 9])
-def test_under_noise_a_budget_by_gap_holds_the_best_products_of_all(budget):
-    model = table_model(4, 3)
-    for seed in range(5):
-        chance = Chance(seed, Sampler(1.0))
-        tree = TreeDraft(model, budget=budget, depth=4, match=BY_GAP).propose(CONTEXT, chance)
-        wanted = best_by_gap(model, chance, budget, 4)
-        assert sorted(tree.scores[1:], reverse=True) == pytest.approx(wanted)
-
-
-def test_rows_are_the_distributions_that_tokens_were_drawn_from():
-    model = table_model(5, 1)
-    tree = TreeDraft(model, widths=(3,), siblings="distinct").propose(CONTEXT, SAMPLED)
-    distribution = Sampler(1.0).probs(model.logits(CONTEXT.tokens))
-    for node in tree.children(0):
-        assert torch.allclose(tree.rows[node], distribution)
-        distribution = distribution.clone()
-        distribution[tree.tokens[node]] = 0
-        distribution = distribution / distribution.sum()
-    assert len(set(tree.tokens[1:])) == 3
-
-
-@pytest.mark.parametrize(
-    "wrong,message",
-    [
+def test_a_shape_that_makes_no_sense_is_refused():
+    for wrong, message in (
         ({}, "and one of them only: got widths=None, shape=None, budget=None"),
-        ({"widths": (1,), "budget": 2}, r"them only: got widths=\(1,\), shape=None, budget=2"),
-        ({"widths": (1,), "shape": Shape.chain(1)}, "one of them only"),
         ({"widths": (1,), "shape": Shape.chain(1), "budget": 2}, "one of them only"),
         ({"shape": Shape.chain(0)}, "at least 1 guess; to guess nothing use NoDraft"),
-        ({"widths": (1, 0)}, r"widths of TreeDraft must be .*, got \(1, 0\)"),
-        ({"budget": 0}, "budget of TreeDraft must be .* from 1 to 4,096 or None, got 0"),
-        ({"budget": 2, "depth": 0}, "depth"),
-        ({"widths": (1,), "floor": 2.0}, "floor"),
         ({"widths": (1,), "siblings": "any"}, "'top' or 'iid' or 'distinct', got 'any'"),
-    ],
-)
-def test_a_shape_that_makes_no_sense_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        TreeDraft(table_model(4, 1), **wrong)
-
-
-def test_best_slots_equal_the_best_tree_of_the_theory():
-    table = MatchTable((0.7, 0.12, 0.05, 0.03))
-    shape = best_tree([[table.rate(rank) for rank in range(20)]], 40, 6)
-    levels = best_slots(table, 40, 6)
-    found = Counter(shape.depths[1:])
-    assert found == {level + 1: sum(counts.values()) for level, counts in levels.items()}
-
-
-def test_no_pass_is_made_for_children_that_cannot_get_in():
-    model = Counting(fixed_model((0.5, 0.5, 0.0, 0.0)))
-    TreeDraft(model, budget=2, depth=8).propose(CONTEXT, GREEDY)
-    assert len(model.calls) == 1
+    ):
+        with pytest.raises(ValueError, match=message):
+            TreeDraft(table_model(4, 1), **wrong)
 
 
 def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_above_it():
@@ -174,32 +95,6 @@ def test_a_floor_stops_a_chain_of_doubt_and_widths_cost_no_more_than_the_nodes_a
         assert tracemalloc.get_traced_memory()[1] < 1e6  # bytes; 32,766 slots take more
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("chance, guesses", [(SAMPLED, 2), (GREEDY, 1)])
-def test_distinct_siblings_end_where_the_distribution_does(chance, guesses):
-    draft = TreeDraft(fixed_model((0.5, 0.5, 0.0)), widths=(3,), siblings="distinct")
-    assert draft.propose(CONTEXT, chance).guesses == guesses
-
-
-@pytest.mark.parametrize(
-    "match, siblings",
-    [(BY_GAP, "ranked"), (MatchTable(), "ranked"), (BY_GAP, "iid"), (BY_GAP, "distinct")],
-)
-def test_a_budget_adapts_where_gaps_are_looked_at_and_nowhere_else(match, siblings):
-    draft = TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
-    chances = [Chance(seed, Sampler(1.0)) for seed in range(20)]
-    shapes = {frozenset(places(draft.propose(CONTEXT, chance))) for chance in chances}
-    assert (len(shapes) > 1) == (match is BY_GAP and siblings == "ranked")
-
-
-@pytest.mark.parametrize("chance, siblings", [(GREEDY, "ranked"), (SAMPLED, "top")])
-def test_at_temperature_0_and_for_top_siblings_no_match_table_is_looked_at(chance, siblings):
-    by_gap, by_rank = (
-        TreeDraft(table_model(6, 1), budget=9, depth=4, siblings=siblings, match=match)
-        for match in (BY_GAP, MatchTable())
-    )
-    assert by_gap.propose(CONTEXT, chance) == by_rank.propose(CONTEXT, chance)
 
 
 @pytest.mark.parametrize("length", range(2, 8))

@@ -1,27 +1,25 @@
 """Drafts that learn from what was decoded before: what they keep, and that outputs stay."""
 
-import itertools
 import pickle
 import random
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fakes import HERE, PROMPT, SAMPLERS, Scripted, distance, fixed_model, table_model
+from cases import LEARNING
+from fakes import HERE, PROMPT, best_paths, fixed_model, path_scores, table_model
 from tiny import tiny_ladder
 
-from specdec_lib.core.chance import Chance, Sampler, every_outcome
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.core.decode.parts import learners_in
 from specdec_lib.core.tree import TokenTree
-from specdec_lib.core.verify import UNWARPED, reject
 from specdec_lib.drafts import earlier
-from specdec_lib.drafts.combined import FirstDraft, MergedDraft
+from specdec_lib.drafts.combined import MergedDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
-from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.recycling import KEPT, Successors, TokenRecycling
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import TreeDraft
@@ -29,79 +27,15 @@ from specdec_lib.measure.latency.ledger import round_parts
 from specdec_lib.measure.own_text import OwnText, replay_draft
 from specdec_lib.measure.race import learning
 from specdec_lib.measure.sweep.grid import Setting, check_settings
-from specdec_lib.models.table import joint_distribution
-from specdec_lib.workload import load_prompts
-
-MAKERS = {
-    "recycled": lambda: TokenRecycling(3, 2, siblings="top"),
-    "earlier answers": lambda: EarlierAnswers(2, 1),
-    "both, beside copies": lambda: MergedDraft(
-        (MaxGram(None, 2), TokenRecycling(2, 2, siblings="top"), EarlierAnswers(2, 1))
-    ),
-    "copies, else recycled": lambda: FirstDraft(
-        (MaxGram(None, 2, least=2), TokenRecycling(2, 2, siblings="top"))
-    ),
-}
 
 
-@dataclass(frozen=True, eq=False)
-class ClaimsToDraw(TokenRecycling):
-    """The bug: the likeliest successor, handed up as if it had been drawn."""
-
-    def propose(self, context: Context, chance: Chance) -> TokenTree:
-        tokens, log_probs = self.successors.after(context.tokens[-1])
-        row = torch.zeros(3, dtype=torch.float64)
-        row[tokens] = torch.tensor(log_probs, dtype=torch.float64).softmax(-1)
-        guess = {"source": "", "scores": [0.5], "rows": [row]}
-        tree = TokenTree.rooted(context)
-        return tree.grown(tokens[:1], [0], **guess) if tokens else tree
-
-
-def joint(make, sampler: Sampler) -> float:
-    """How far two generations of a fresh draft lie from the target's distribution."""
-    target = table_model(3, 3)
-    wanted = joint_distribution(target, PROMPT, sampler, 2)
-
-    def run(chance):
-        draft = make()
-        decode(target, draft, PROMPT[::-1], Chance(5, UNWARPED), max_new_tokens=9)
-        assert draft.propose(HERE, chance).guesses  # it has learnt
-        return decode(target, draft, PROMPT, chance, max_new_tokens=2, rule=reject).tokens
-
-    return distance(every_outcome(run, sampler), wanted)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_reject_gives_the_targets_distribution_whatever_was_learnt(make, sampler, unchecked):
-    assert joint(make, sampler) < 1e-12
-
-
-def test_the_enumeration_catches_a_draft_that_chooses_what_it_claims_to_draw():
-    assert joint(lambda: ClaimsToDraw(3, 2), Sampler(1.0)) > 1e-3
-
-
-RANKED = MAKERS | {"recycled, by noise": lambda: TokenRecycling(3, 2)}
-
-
-@pytest.mark.parametrize("make", RANKED.values(), ids=RANKED)
-def test_look_up_emits_every_possible_sequence_of_target_choices(make, unchecked):
-    target, draft = table_model(3, 5), make()
-    for choices in itertools.product(range(3), repeat=4):
-        chance = Scripted(0, Sampler(1.0), choices=dict(enumerate(choices, len(PROMPT))))
-        assert decode(target, draft, PROMPT, chance, max_new_tokens=4).tokens == choices
-
-
-@pytest.mark.parametrize("temperature", [0, 1])
-def test_what_is_learnt_saves_rounds(temperature):
-    target = table_model(6, 1)
-    cycle = fixed_model((0.9, 0.05, 0.05), "target") if temperature else target
-    options = {"max_new_tokens": 40}
-    plain = decode(cycle, MAKERS["recycled"](), PROMPT, Chance(1, Sampler(temperature)), **options)
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0)], ids=str)
+def test_what_is_learnt_saves_rounds(sampler):
+    target = fixed_model((0.9, 0.05, 0.05), "target")
+    plain = decode(target, TokenRecycling(3, 2), PROMPT, Chance(1, sampler), max_new_tokens=40)
     assert len(plain.rounds) < 40
-    draft = EarlierAnswers(8, 2)
-    given = target, draft, PROMPT, Chance(1, Sampler(temperature))
-    first, again = (decode(*given, **options) for _ in range(2))
+    given = table_model(6, 1), EarlierAnswers(8, 2), PROMPT, Chance(1, sampler)
+    first, again = (decode(*given, max_new_tokens=40) for _ in range(2))
     assert first.tokens == again.tokens
     assert len(again.rounds) < len(first.rounds) == 40
 
@@ -116,37 +50,27 @@ def test_successors_are_the_likeliest_tokens_and_their_log_probabilities():
         tokens, log_probs = kept.after(token)
         assert tokens == wanted.indices[node, :KEPT].tolist()
         assert np.allclose(log_probs, wanted.values[node, :KEPT])
-    assert kept.after(5) == ([], [])
-    assert pickle.loads(pickle.dumps(kept)).after(4) == ([], [])
-
-
-def test_a_greedy_tree_holds_the_best_products_of_probabilities():
-    draft = TokenRecycling(6, 3)
-    rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    tree = TokenTree(0, tuple(range(5)), (-1, 0, 0, 0, 0), ("",) * 5, (1.0,) * 5, (None,) * 5)
-    draft.learn(HERE, tree, rows)
-    probs = rows.softmax(-1)
-    products = {
-        path: float(np.prod([probs[one, two] for one, two in itertools.pairwise((0, *path))]))
-        for length in (1, 2, 3)
-        for path in itertools.product(range(5), repeat=length)
-    }
-    wanted = sorted(products, key=products.__getitem__, reverse=True)[:6]
-    found = draft.propose(HERE, Chance(0, Sampler(0)))
-    assert HERE.tokens[-1] == 0
-    paths = {found.path_tokens(node): score for node, score in enumerate(found.scores) if node}
-    assert set(paths) == set(wanted)
-    for path, score in paths.items():
-        assert np.isclose(score, products[path], rtol=1e-5)
+    assert kept.after(5) == pickle.loads(pickle.dumps(kept)).after(4) == ([], [])
+    kept.keep((8,), torch.zeros(1, 9))  # a table of another vocabulary is begun anew
+    assert kept.after(4) == ([], []) and len(kept.after(8)[0]) == KEPT
 
 
 def test_sampled_children_come_in_the_order_of_the_shared_noise():
     draft, chance = TokenRecycling(4, 1), Chance(3, Sampler(1.0))
     row = torch.randn(1, 8, generator=torch.Generator().manual_seed(1))
     draft.learn(HERE, TokenTree(0, (0,)), row)
-    tree = draft.propose(HERE, chance)
     tokens, _ = chance.rank(row[0], len(HERE), 4)
-    assert list(tree.tokens[1:]) == tokens
+    assert list(draft.propose(HERE, chance).tokens[1:]) == tokens
+
+
+def test_a_greedy_tree_holds_the_best_products_of_probabilities():
+    draft = TokenRecycling(6, 3)
+    rows = torch.randn(5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    tree = TokenTree.rooted(HERE).grown(range(1, 5), [0] * 4, source="", scores=[1.0] * 4)
+    draft.learn(HERE, tree, rows)
+    probs = rows.softmax(-1)
+    best = best_paths(lambda path: (range(5), probs[(0, *path)[-1]].tolist()), 6, 3)
+    assert path_scores(draft.propose(HERE, Chance(0, Sampler(0)))) == pytest.approx(best, rel=1e-5)
 
 
 def test_a_learner_is_found_wherever_it_stands_and_learns_once_a_round():
@@ -175,15 +99,18 @@ def copied(answers, text, least, length):
     return ()
 
 
+def answered(draft, prompt, answer):
+    draft.memory.follow(Context.of((prompt,)).extended(tuple(answer)))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed):
     dice = random.Random(seed)
     answers = [tuple(dice.choices(range(3), k=dice.randint(1, 30))) for _ in range(4)]
     draft = EarlierAnswers(4, 2)
     for number, answer in enumerate(answers):
-        prompt = Context.of((number + 3,))
-        draft.memory.follow(prompt)
-        draft.memory.follow(prompt.extended(answer))
+        answered(draft, number + 3, ())
+        answered(draft, number + 3, answer)
     here = Context.of((9,)).extended(tuple(dice.choices(range(3), k=12)))
     found = draft.propose(here, Chance(0))
     assert found.tokens[1:] == copied(answers, here.tokens, 2, 4)
@@ -191,96 +118,51 @@ def test_copies_follow_the_first_of_the_longest_matches_in_earlier_answers(seed)
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(earlier, "MOST_TOKENS", 9)
-    monkeypatch.setattr(earlier, "OPEN", 1)
+    monkeypatch.setattr(earlier, "MOST_TOKENS", 13)
     draft = EarlierAnswers(2, 2)
     for number in range(5):
-        prompt = Context.of((50 + number,))
-        draft.memory.follow(prompt.extended(tuple(range(number * 6, number * 6 + 6))))
+        answered(draft, 50 + number, range(number * 6, number * 6 + 6))
     asked = (Context.of((60 + number, number * 6, number * 6 + 1)) for number in range(5))
     assert [draft.propose(one, Chance(0)).guesses for one in asked] == [0, 0, 0, 2, 2]
     assert pickle.loads(pickle.dumps(draft)).propose(HERE, Chance(0)).guesses == 0
 
 
-WRONG_SIZES = [(TokenRecycling, sizes) for sizes in ((0.5,), (4, 0), (4, 2, 1.5))]
-WRONG_SIZES += [(EarlierAnswers, sizes) for sizes in ((0,), (4, 0), (4, 33))]
-
-
-@pytest.mark.parametrize("kind, sizes", WRONG_SIZES)
-def test_impossible_sizes_are_refused(kind, sizes):
-    with pytest.raises(ValueError, match="got"):
-        kind(*sizes)
-
-
-def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain():
-    ladder, sampler = tiny_ladder(runtime="fast"), Sampler(0)
-    prompts = load_prompts("chat", "held-out", 2)
-    timed = learning.time_learning(ladder, sampler, prompts, tokens=10)
-    names = list(learning.learning_drafts(ladder, sampler))
-    assert [one.setting for one in timed] == names * 2
-    table = pd.DataFrame(map(vars, timed)).rename(columns={"setting": "draft"})
-    table = table.assign(sampling="greedy", domain="chat")
-    found = learning.summarise_learning(table)
-    assert found.groupby(["domain", "draft"]).size().eq(1).all() and len(found) == 2 * len(names)
-    plain = found[found.draft == "autoregressive"]
-    assert (plain.tokens_per_round == 1).all() and (plain.speed_up == 1).all()
-    whole, rounds = table.groupby("draft").tokens.sum(), table.groupby("draft")["rounds"].sum()
-    assert dict(zip(found.draft, found.tokens_per_round, strict=True)) == (whole / rounds).to_dict()
-
-
 def test_two_texts_in_turn_and_a_step_back_keep_one_copy_of_each_answer():
-    draft, answers = EarlierAnswers(3, 2), (tuple(range(10, 50)), tuple(range(60, 99)))
+    draft, answers = EarlierAnswers(3, 2), (range(10, 50), range(60, 99))
     for length in (*range(1, 40), 30, 39):  # the last but one: a guess that was not accepted
         for prompt, answer in enumerate(answers):
-            draft.memory.follow(Context.of((prompt,)).extended(answer[:length]))
+            answered(draft, prompt, answer[:length])
     assert draft.propose(Context.of((5, 30, 31)), Chance(0)).tokens[1:] == (32, 33, 34)
-    own = Context.of((0,)).extended((30, 31))
-    assert draft.propose(own, Chance(0)).guesses == 0
-    draft.memory.follow(Context.of((0,)))
-    assert draft.memory._closed == "".join(map(chr, answers[0][:39])) + earlier.END
+    assert draft.propose(Context.of((0,)).extended((30, 31)), Chance(0)).guesses == 0
+    answered(draft, 0, ())
+    texts = [list(map(ord, one)) for one in draft.memory._answers.values()]
+    assert texts == [list(answers[1]), list(answers[0][:39]), []]
 
 
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
 def test_a_draft_that_learns_is_refused_where_rounds_must_not_depend_on_what_came_before(make):
     target, draft = table_model(3, 1), make()
     text = OwnText.of(target, HERE, (1, 2, 0), 3)
-    with pytest.raises(ValueError, match="replay takes no draft that learns"):
-        replay_draft(text, draft, Chance(0, Sampler(0)))
-    with pytest.raises(ValueError, match="a sweep takes no draft that learns"):
-        check_settings([Setting("one", draft)])
-    with pytest.raises(ValueError, match="a ledger takes no draft that learns"):
-        round_parts(target, {"one": draft}, [HERE], [Chance(0)])
+    for name, run in {
+        "replay": lambda: replay_draft(text, draft, Chance(0, Sampler(0))),
+        "a sweep": lambda: check_settings([Setting("one", draft)]),
+        "a ledger": lambda: round_parts(target, {"one": draft}, [HERE], [Chance(0)]),
+    }.items():
+        with pytest.raises(ValueError, match=f"{name} takes no draft that learns"):
+            run()
 
 
-def test_a_table_of_another_vocabulary_is_begun_anew():
-    kept = Successors()
-    kept.keep((1,), torch.zeros(1, 4))
-    kept.keep((8,), torch.zeros(1, 9))
-    assert kept.after(1) == ([], []) and len(kept.after(8)[0]) == KEPT
-
-
-def test_an_interrupted_race_of_learning_drafts_goes_on_with_the_domain_it_was_at(
-    tmp_path, monkeypatch
-):
-    ladder, asked = tiny_ladder(runtime="fast"), []
-
-    def timed(ladder, sampler, prompts):
-        asked.append(prompts[0].domain)
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return learning.time_learning(ladder, sampler, prompts, tokens=4)
-
+def test_the_race_of_learning_drafts_has_a_row_per_prompt_draft_and_domain(tmp_path, monkeypatch):
+    ladder, timed = tiny_ladder(runtime="fast"), partial(learning.time_learning, tokens=4)
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
     changed = {"load_ladder": lambda **_: ladder, "with_int8_drafts": lambda one: one}
     changed |= {"SAMPLERS": (Sampler(0),), "DOMAINS": ("chat", "math")}
     changed |= {"timing_rows": lambda *given: [vars(one) for one in timed(*given)]}
     for name, value in (changed | {"PLACE": tmp_path / "learning.csv"}).items():
         monkeypatch.setattr(learning, name, value)
-    with pytest.raises(KeyboardInterrupt):
-        learning.main(["--limit", "1"])
-    assert not learning.PLACE.exists()
     learning.main(["--limit", "1"])
-    assert asked == ["chat", "math", "math"], "the finished domain is not timed again"
     found = pd.read_csv(learning.PLACE)
-    assert found.domain.unique().tolist() == ["chat", "math"]
     assert list(found.columns) == learning.COLUMNS
+    assert len(found) == 2 * len(learning.learning_drafts(ladder, Sampler(0)))
+    sums = learning.summarise_learning(found)
+    assert (sums[sums.draft == "autoregressive"].speed_up == 1).all()

@@ -1,12 +1,15 @@
 """Bugs that enumeration must see: rules and drafts that are wrong in one place."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 from bugs import (
     Beside,
     Changed,
+    ClaimsToDraw,
+    Peeks,
     buggy_rule,
     first_rows_everywhere,
     likeliest_first,
@@ -14,19 +17,28 @@ from bugs import (
     without_the_unlikely,
     without_twins,
 )
-from fakes import PROMPT, deviation, fixed_model, speculative_distribution, table_model
+from cases import Case, cascade, chain, flipping, models, staged_chain, whole_deviation
+from fakes import (
+    PROMPT,
+    T1,
+    deviation,
+    first_round,
+    fixed_model,
+    speculative_distribution,
+    table_model,
+)
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler, every_outcome
 from specdec_lib.core.decode import decode
-from specdec_lib.core.protocols import Verdict
-from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
+from specdec_lib.drafts import staged
+from specdec_lib.drafts.cascade import Reviewed, lenience
+from specdec_lib.drafts.staged import StagedChain
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 P4, Q4 = (0.4, 0.3, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
-T1 = Sampler(1.0)
 PAIR = fixed_model(P4), fixed_model(Q4, "draft")
 KINDS = "iid", "distinct", "top"
 IID, DISTINCT, TOP = (TreeDraft(PAIR[1], widths=(2,), siblings=kind) for kind in KINDS)
@@ -57,14 +69,12 @@ def test_enumeration_catches_the_bug(draft, rule):
     assert deviation(PAIR[0], draft, T1, rule, length=2) > 1e-3
 
 
-def test_drawn_guesses_of_two_drafts_side_by_side_are_exact():
-    """The control: what `MergedDraft` refuses is the merging, not the guesses."""
-    assert deviation(PAIR[0], BESIDE, T1, length=2) < 1e-12
-
-
-def test_the_buggy_rule_without_a_bug_is_exact():
-    for draft in (IID, DISTINCT):
-        assert deviation(PAIR[0], draft, T1, buggy_rule(), length=2) < 1e-12
+@pytest.mark.parametrize(
+    "draft, rule", [(BESIDE, reject), (IID, buggy_rule()), (DISTINCT, buggy_rule())]
+)
+def test_what_the_bugs_are_put_into_is_exact(draft, rule):
+    """`MergedDraft` refuses the merging of drawn guesses, not such guesses side by side."""
+    assert deviation(PAIR[0], draft, T1, rule, length=2) < 1e-12
 
 
 P3, Q3 = (0.5, 0.3, 0.2), (0.2, 0.5, 0.3)
@@ -88,6 +98,84 @@ def test_wrong_variants_have_their_published_distributions(siblings, change, fou
         assert found == pytest.approx(golden, abs=5e-6)
 
 
+def naive(wanted, token, row, lenience):
+    """The naive reading of the paper: a lenient review hands up the reviewer's own distribution."""
+    return wanted
+
+
+@pytest.mark.parametrize("kind", ["vertical", "mixed", "three levels"])
+def test_the_naive_lenient_row_is_caught_in_every_nesting(kind, monkeypatch):
+    model = models(3, 2)
+    target, draft = model("target"), cascade(kind, 5.0, "iid")(model)
+    monkeypatch.setattr(lenience, "lenient_probs", naive)
+    assert deviation(target, draft, T1, length=2) > 1e-3
+
+
+def test_the_naive_lenient_row_has_its_published_distribution(monkeypatch):
+    """Lenience 3 keeps everything, so the tokens follow the draft's distribution."""
+    target, reviewer = fixed_model((0.5, 0.3, 0.2)), fixed_model((0.2, 0.5, 0.3), "reviewer")
+    guesser = ChainDraft(fixed_model((0.1, 0.1, 0.8), "draft"), 1, siblings="iid")
+    reviewed = Reviewed(reviewer, guesser, lenience=3.0, siblings="iid")
+    assert deviation(target, reviewed, T1, length=1) < 1e-12
+    monkeypatch.setattr(lenience, "lenient_probs", naive)
+
+    def run(chance):
+        return first_round(target, reviewed, PROMPT, chance, rule=reject, room=3)[:1]
+
+    found, published = every_outcome(run, T1), [0.40667, 0.06, 0.53333]
+    assert [found[(token,)] for token in range(3)] == pytest.approx(published, abs=5e-6)
+
+
+@pytest.mark.parametrize("bug", ["scout's distribution as row", "no correction"])
+def test_a_wrong_inner_rule_is_caught(bug, monkeypatch):
+    draft, scout = fixed_model((0.2, 0.5, 0.3), "draft"), fixed_model((0.6, 0.2, 0.2), "scout")
+    if bug == "no correction":
+
+        def accept_all(tree, logits, chance):
+            return look_up(tree, logits, Chance(0, Sampler(0)))
+
+        monkeypatch.setattr(staged, "reject", accept_all)
+    else:
+        real = StagedChain._longer
+
+        def longer(self, chain, token, source, logits, sampler):
+            return real(self, chain, token, source, scout.logits(()), sampler)
+
+        monkeypatch.setattr(StagedChain, "_longer", longer)
+    guesser = StagedChain(draft, ChainDraft(scout, 1, siblings="iid"), 2, siblings="iid")
+    assert deviation(fixed_model((0.5, 0.3, 0.2)), guesser, T1, length=2) > 1e-3
+
+
+LEARNT = {
+    "a choice claimed to be drawn": Case(lambda _: ClaimsToDraw(3, 2), length=2),
+    "a choice by what was drawn": Case(lambda model: flipping(model, "iid", Peeks), 2, length=4),
+}
+
+
+@pytest.mark.parametrize("case", LEARNT.values(), ids=LEARNT)
+def test_a_draft_that_learns_wrongly_is_caught(case):
+    assert whole_deviation(case, T1)[0] > 1e-3
+
+
+WITHOUT_PLACE = {  # what a nested part is keyed by, and a draft that must notice
+    "nothing": (lambda self, part, slots=(): self, cascade("vertical", 1.0, "iid")),
+    "its name alone": (
+        lambda self, part, slots=(), real=Chance.inner: real(self, part),
+        staged_chain(chain(1, "scout", siblings="iid"), 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("inner, make", WITHOUT_PLACE.values(), ids=WITHOUT_PLACE)
+def test_nested_parts_that_share_their_keys_are_caught(inner, make, monkeypatch):
+    """Of two reviews of one place, or two inner rounds, an earlier draw would decide again."""
+    monkeypatch.setattr(EveryBranch, "inner", inner)
+    model = models(3)
+    run = partial(decode, model("target"), make(model), PROMPT, max_new_tokens=4, rule=reject)
+    with pytest.raises(ValueError, match="asked twice"):
+        every_outcome(lambda chance: run(chance=chance).tokens, T1)
+
+
 class NoiseByRow(Chance):
     """The bug of keying the noise by the call, not by the position."""
 
@@ -99,19 +187,9 @@ class NoiseByRow(Chance):
 
 def test_noise_keyed_by_the_call_is_caught():
     target, draft = table_model(4, 8), table_model(4, 9, name="draft")
-    chain, tree = ChainDraft(draft, 1), TreeDraft(draft, widths=(3, 2))
+    narrow, wide = ChainDraft(draft, 1), TreeDraft(draft, widths=(3, 2))
     plain, same, wrong = (
         decode(target, guesser, PROMPT, chance(0, T1), max_new_tokens=40).tokens
-        for guesser, chance in ((chain, Chance), (tree, Chance), (tree, NoiseByRow))
+        for guesser, chance in ((narrow, Chance), (wide, Chance), (wide, NoiseByRow))
     )
     assert same == plain != wrong
-
-
-def test_a_key_asked_twice_is_an_error():
-    def twice(tree: TokenTree, target_logits: Tensor, chance: Chance) -> Verdict:
-        chance.coin(0.5, 0, ())
-        chance.coin(0.5, 0, ())
-        return look_up(tree, target_logits, chance)
-
-    with pytest.raises(ValueError, match="asked twice"):
-        speculative_distribution(PAIR[0], IID, T1, twice)

@@ -1,5 +1,6 @@
 """Max-Gram on small cases, its table and bad input, and against a plain search."""
 
+import itertools
 from collections.abc import Iterator
 from random import Random
 
@@ -9,103 +10,16 @@ import pytest
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.drafts.max_gram import ORIGINS, MaxGram
-from specdec_lib.models.katz.model import Katz
 
 PROMPT, GENERATION, FILLED = ORIGINS
 
-BIGRAMS = np.array([1, 2, -1])
-TWICE, THRICE = [PROMPT] * 2, [PROMPT] * 3
-JOINT = (0, 7, 2), (3, 6, 5, 2, 3, 9, 7, 2, 3)
-CASES = {  # prompt, generated, maximal length, bigram table; tokens, sources
-    "the longest match wins": ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), 10, None, (9, 3, 2), THRICE),
-    "the earliest of equal matches": ((0, 2, 5, 1, 2, 6, 3, 2), (), 2, None, (5, 1), TWICE),
-    "the prompt before the generation": ((4, 9, 1), (4, 8, 4, 8, 4), 10, None, (9, 1), TWICE),
-    "else the generation": ((1, 1, 1), (4, 8, 4), 10, None, (8, 4), [GENERATION] * 2),
-    "the ending may reach into the prompt": ((1, 2, 5, 3, 2, 6, 3), (2,), 10, None, (6, 3), TWICE),
-    "a match does not straddle the joint": (*JOINT, 4, None, (9, 7, 2, 3), [GENERATION] * 4),
-    "copies stop at the region's end": ((1, 4, 5), (4,), 10, None, (5,), [PROMPT]),
-    "a match at the region's end is none": ((1, 4), (5, 4), 10, None, (), []),
-    "the prompt does not match itself": ((3, 4, 5), (), 10, None, (), []),
-    "nor does the generation": ((3,), (4, 5), 10, None, (), []),
-    "a loop copies what little follows": ((9,), (4, 4, 4, 4), 10, None, (4,), [GENERATION]),
-    "bigrams until there is none": ((0,), (), 10, BIGRAMS, (1, 2), [FILLED] * 2),
-    "bigrams after copies": ((1, 0, 1), (), 10, BIGRAMS, (0, 1, 2), [PROMPT, PROMPT, FILLED]),
-    "a token never continued": ((2,), (), 10, BIGRAMS, (), []),
-    "never longer": ((1, 2, 3, 4, 5, 6, 1), (), 3, None, (2, 3, 4), THRICE),
-    "never longer with bigrams": ((0,), (), 3, np.array([0]), (0, 0, 0), [FILLED] * 3),
-}
 
-
-@pytest.mark.parametrize(
-    ("prompt", "generated", "length", "bigrams", "tokens", "sources"), CASES.values(), ids=CASES
-)
-def test_max_gram(prompt, generated, length, bigrams, tokens, sources):
-    tree = MaxGram(bigrams, length).propose(Context.of(prompt).extended(generated), Chance(0))
-    assert (tree.tokens[1:], list(tree.sources[1:])) == (tokens, sources)
-    assert tree.parents == tuple(range(-1, len(tokens)))
-    assert tree.scores == pytest.approx([0.75**depth for depth in range(len(tree))])
-
-
-@pytest.mark.parametrize(
-    ("context", "tokens", "origin"),
-    [
-        (Context((0, 7, 0, 7), 1, source=(5, 7, 8, 9)), (8, 9), PROMPT),
-        # no suffix is longer than the text
-        (Context.of([7], source=(7, 8, 7, 7, 9)), (8, 7, 7, 9), PROMPT),
-        (Context((0, 7, 3, 7), 1, source=(5, 6)), (3, 7), GENERATION),
-    ],
-)
-def test_max_gram_searches_the_encoders_tokens_in_place_of_the_prompt(context, tokens, origin):
-    tree = MaxGram().propose(context, Chance(0))
-    assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
-
-
-# window, least; tokens, sources of two guesses after 9 3 7 2 3 8 4 · 1 2 3 5 1 2 3 6 1 2 3
-WINDOWS = {
-    "no limit": (None, 1, (8, 4), PROMPT),
-    "a window of 2 sees no difference": (2, 1, (8, 4), PROMPT),
-    "a window of 1 takes the earliest 3": (1, 1, (7, 2), PROMPT),
-    "three are asked for, and the prompt has two": (None, 3, (5, 1), GENERATION),
-    "of exactly three the earliest": (3, 3, (5, 1), GENERATION),
-    "four are nowhere": (None, 4, (), ""),
-}
-
-
-@pytest.mark.parametrize(("window", "least", "tokens", "origin"), WINDOWS.values(), ids=WINDOWS)
-def test_a_window_and_a_least_length(window, least, tokens, origin):
-    context = Context.of([9, 3, 7, 2, 3, 8, 4]).extended([1, 2, 3, 5, 1, 2, 3, 6, 1, 2, 3])
-    tree = MaxGram(None, 2, window=window, least=least).propose(context, Chance(0))
-    assert (tree.tokens[1:], tree.sources[1:]) == (tokens, (origin,) * len(tokens))
-
-
-@pytest.mark.parametrize(
-    ("bigrams", "options"),
-    [
-        *((table, {}) for table in ([0.5], [1], [-2], [[0]])),
-        *((None, one) for one in ({"length": 0}, {"window": 0}, {"window": -1}, {"least": 0})),
-        *((None, {"window": window, "least": least}) for window, least in ((5, 0), (2, 3))),
-    ],
-)
-def test_max_gram_refuses(bigrams, options):
-    with pytest.raises(ValueError, match="got"):
-        MaxGram(None if bigrams is None else np.array(bigrams), **options)
-
-
-@pytest.mark.parametrize("given", [[7], [3], [1, 7, 7]])
-def test_max_gram_refuses_a_table_of_another_vocabulary(given):
-    with pytest.raises(ValueError, match=f"3 entries, one per .* none for token {given[-1]}"):
-        MaxGram(BIGRAMS).propose(Context.of(given), Chance(0))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_bigrams_of_a_katz_model_are_what_plain_counting_gives(seed):
-    streams = [np.random.default_rng(seed + 10 * part).integers(0, 12, 60) for part in range(3)]
-    counts = np.zeros((13, 13), int)
-    for stream in streams:
-        np.add.at(counts, (stream[:-1], stream[1:]), 1)
-    table = Katz.fit(streams, 13, 2).bigrams()
-    assert (counts[np.arange(12), table[:12]] == counts[:12].max(1)).all()
-    MaxGram(table)
+def test_max_gram_refuses_what_is_no_table_or_one_of_another_vocabulary():
+    for table in ([0.5], [1], [-2], [[0]]):
+        with pytest.raises(ValueError, match="got"):
+            MaxGram(np.array(table))
+    with pytest.raises(ValueError, match=r"3 entries, one per .* none for token 7"):
+        MaxGram(np.array([1, 2, -1])).propose(Context.of([7]), Chance(0))
 
 
 TEXTS, CHUNKS = 10_000, 10
@@ -138,31 +52,29 @@ def expected(context: Context, draft: MaxGram, **wrong: bool) -> Guesses:
     """The guesses of a draft and their origins."""
     origin, copied = searched(context, draft.window, draft.least, **wrong)
     tokens = list(copied[: draft.length])
-    origins = [origin] * len(tokens)
+    origins = (origin,) * len(tokens)
     while draft.bigrams is not None and len(tokens) < draft.length:
         token = int(draft.bigrams[(*context.tokens, *tokens)[-1]])
         if token < 0:
             break
         tokens.append(token)
-        origins.append(FILLED)
-    return tuple(tokens), tuple(origins)
+    return tuple(tokens), origins + (FILLED,) * (len(tokens) - len(origins))
 
 
 def guessed(draft: MaxGram, context: Context) -> Guesses:
     tree = draft.propose(context, Chance(0))
+    assert tree.parents == tuple(range(-1, tree.guesses))
+    assert tree.scores == tuple(0.75**depth for depth in range(len(tree)))
     return tree.tokens[1:], tree.sources[1:]
 
 
-def drawn(random: Random, tokens: int, vocabulary: int) -> list[int]:
-    """A text of at most so many tokens that repeats itself now and then."""
-    text: list[int] = []
-    while len(text) < tokens:
-        if text and random.random() < 0.1:
-            start = random.randrange(len(text))
-            text += text[start : start + random.randint(1, 12)]
-        else:
-            text.append(random.randrange(vocabulary))
-    return text[:tokens]
+def test_the_prompt_is_searched_before_the_generation_for_the_longest_match():
+    for prompt, generated, copied in (
+        ((5, 1, 2, 8, 1, 3, 2, 9, 3, 2), (), ((9, 3, 2), (PROMPT,) * 3)),
+        ((4, 9, 1), (4, 8, 4, 8, 4), ((9, 1), (PROMPT,) * 2)),
+        ((1, 1, 1), (4, 8, 4), ((8, 4), (GENERATION,) * 2)),
+    ):
+        assert guessed(MaxGram(), Context.of(prompt).extended(generated)) == copied
 
 
 def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
@@ -172,10 +84,12 @@ def chunk(number: int) -> Iterator[tuple[MaxGram, Context]]:
         vocabulary = random.randint(1, 5)
         table = np.array([random.randrange(-1, vocabulary) for _ in range(vocabulary)])
         bigrams, length = random.choice([None, table]), random.randint(1, 12)
-        text, given = drawn(random, random.randint(1, 80), vocabulary), random.randint(1, 40)
-        source = tuple(drawn(random, random.randint(0, 40), vocabulary))
-        source = source if random.random() < 0.25 else None
-        context = Context(tuple(text), min(given, len(text)), source)
+        text, source = (
+            tuple(random.choices(range(vocabulary), k=random.randint(*sizes)))
+            for sizes in ((1, 80), (0, 40))
+        )
+        given = min(random.randint(1, 40), len(text))
+        context = Context(text, given, source if random.random() < 0.25 else None)
         yield MaxGram(bigrams, length, **random.choice(SETTINGS)), context
 
 
@@ -193,17 +107,12 @@ def test_the_texts_tell_a_wrong_search_and_have_matches_of_all_kinds(wrong, unch
     assert kinds == {(), *((origin,) for origin in ORIGINS)}
 
 
-REPEATS = {
-    "one token": [0] * 700,
-    "two in turn": [0, 1] * 350,
-    "a phrase": [3, 1, 4, 1, 5, 9, 2, 6] * 88,
-    "all different, as in the largest vocabularies": list(range(0xD700, 0xD700 + 700)),
-}
+REPEATS = [0] * 700, [0, 1] * 350, [3, 1, 4, 1, 5, 9, 2, 6] * 88
+SURROGATES = list(range(0xD700, 0xD700 + 700))  # all different, as in the largest vocabularies
 
 
-@pytest.mark.parametrize("text", REPEATS.values(), ids=REPEATS)
+@pytest.mark.parametrize("text", [*REPEATS, SURROGATES], ids=["one", "two", "phrase", "all"])
 def test_texts_that_repeat_themselves_are_no_exception(text):
-    for size in (350, 430, 699):
-        for setting in SETTINGS[:4]:
-            draft, context = MaxGram(None, 5, **setting), Context(tuple(text[:size]), 300)
-            assert guessed(draft, context) == expected(context, draft)
+    for size, setting in itertools.product((350, 430, 699), SETTINGS[:4]):
+        draft, context = MaxGram(None, 5, **setting), Context(tuple(text[:size]), 300)
+        assert guessed(draft, context) == expected(context, draft)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from fakes import best_paths, path_scores
 
-from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.chance.enumerated import EveryBranch
+from specdec_lib.core.chance import Chance, EveryBranch, Sampler
 from specdec_lib.core.context import Context
 from specdec_lib.core.tree import MatchTable, TokenTree
 from specdec_lib.drafts.ngram import NgramDraft
@@ -36,19 +36,7 @@ def test_score_is_the_log_of_the_distribution_after_each_node(small):
     np.testing.assert_array_equal(logits, np.log(wanted))
 
 
-def test_a_greedy_draft_holds_the_likeliest_continuations(large):
-    table, context = large, Context.of([3, 1, 0])
-    tree = NgramDraft(table, (3, 2)).propose(context, Chance(0))
-    assert tree.depths == (0, 1, 1, 1, 2, 2, 2, 2, 2, 2)
-    assert not tree.has_rows and set(tree.sources[1:]) == {"n-gram"}
-    for node in range(4):
-        path = context.tokens + tree.path_tokens(node)
-        children = [(tree.tokens[child], tree.scores[child]) for child in tree.children(node)]
-        likeliest = zip(*table.top(path, 2 if node else 3), strict=True)
-        assert children == [(token, tree.scores[node] * p) for token, p in likeliest]
-
-
-def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
+def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position_which_no_branches_have(small):
     table, context, chance = small, Context.of([3, 1, 0]), Chance(9, Sampler(1.3))
     tree = NgramDraft(table, (6, 2)).propose(context, chance)
     logits = table.score(context, tree)
@@ -56,6 +44,8 @@ def test_a_sampled_draft_is_ranked_under_the_noise_of_its_position(small):
         ranked, _ = chance.rank(logits[node], tree.position(node) + 1, 6 if node == 0 else 2)
         assert [tree.tokens[child] for child in tree.children(node)] == ranked
     assert tree.scores[1:7] == (0.75, 0.16, 0.04, 0.03, 0.015, 0.0075) and tree.scores[7] == 0.75**2
+    with pytest.raises(ValueError, match="noise cannot be enumerated"):
+        NgramDraft(table, (2,)).propose(context, EveryBranch(0, Sampler(1.0)))
 
 
 @pytest.mark.parametrize(
@@ -70,34 +60,13 @@ def test_a_draft_ranks_as_its_sharpened_distribution_would(small, sampler):
         assert found == pytest.approx([gaps[1] if len(gaps) > 1 else math.inf, *gaps[1:]])
 
 
-def test_a_branching_chance_refuses_noise_for_ngrams(small):
-    chance = EveryBranch(0, Sampler(1.0))
-    assert NgramDraft(small, (2,), siblings="top").propose(Context.of([3]), chance).guesses == 2
-    with pytest.raises(ValueError, match="noise cannot be enumerated"):
-        NgramDraft(small, (2,)).propose(Context.of([3]), chance)
-
-
 def test_a_sampled_draft_looks_at_sixteen_candidates_and_none_at_more_than_there_are(large):
-    draws = [Chance(seed, Sampler(5.0)) for seed in range(300)]
     draft, context = NgramDraft(large, (1,)), Context.of([0])
-    drawn = {draft.propose(context, chance).tokens[1] for chance in draws}
+    chances = (Chance(seed, Sampler(5.0)) for seed in range(300))
+    drawn = {draft.propose(context, chance).tokens[1] for chance in chances}
     assert drawn <= set(large.top([0], 16)[0]) and len(drawn) > 8
     narrow = NgramDraft(Katz.fit([np.array([0, 1, 0])], 2), (5,))
     assert narrow.propose(context, Chance(0)).guesses == 2
-
-
-def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float]:
-    """The `budget` best paths by the products of their factors, a tie kept whole."""
-    scored, level = {}, {(): 1.0}
-    for _ in range(depth):
-        level = {
-            (*path, token): above * factor
-            for path, above in level.items()
-            for token, factor in zip(*children(path), strict=True)
-        }
-        scored |= level
-    least = sorted(scored.values(), reverse=True)[:budget][-1]
-    return {path: score for path, score in scored.items() if score >= least * (1 - 1e-12)}
 
 
 @pytest.mark.parametrize("temperature,siblings", [(0, "ranked"), (1.0, "top"), (0, "top")])
@@ -105,8 +74,8 @@ def best_first(children, budget: int, depth: int) -> dict[tuple[int, ...], float
 def test_a_budget_holds_the_likeliest_paths_of_all(small, budget, temperature, siblings):
     context, chance = Context.of([3, 1, 0]), Chance(0, Sampler(temperature))
     tree = NgramDraft(small, budget=budget, depth=3, siblings=siblings).propose(context, chance)
-    wanted = best_first(lambda path: small.top(context.tokens + path, 7), budget, 3)
-    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    wanted = best_paths(lambda path: small.top(context.tokens + path, 7), budget, 3)
+    found = path_scores(tree)
     assert len(found) == tree.guesses == budget and not tree.has_rows
     assert found == pytest.approx({path: wanted[path] for path in found})
 
@@ -122,24 +91,6 @@ def test_under_noise_a_budget_holds_the_best_products_of_match_rates(small, matc
         tokens, gaps = chance.rank(sharp, len(context) + len(path), 7)
         return tokens, [match.rate(rank, gap) for rank, gap in enumerate([gaps[1], *gaps[1:]])]
 
-    tree, wanted = draft.propose(context, chance), best_first(children, 9, 3)
-    found = {tree.path_tokens(node): tree.scores[node] for node in range(1, len(tree))}
+    tree, wanted = draft.propose(context, chance), best_paths(children, 9, 3)
+    found = path_scores(tree)
     assert tree.guesses == 9 and found == pytest.approx({path: wanted[path] for path in found})
-
-
-@pytest.mark.parametrize(
-    "wrong,message",
-    [
-        ({}, "one of them only: got widths=None, shape=None, budget=None"),
-        ({"widths": (1,), "budget": 2}, "one of them only"),
-        *(({"widths": widths}, "widths") for widths in ((), (0,), (2, -1))),
-        ({"budget": 0}, "budget of NgramDraft must be .*, got 0"),
-        ({"budget": 2, "depth": 0}, "depth of NgramDraft must be .*, got 0"),
-        ({"budget": 2, "siblings": "iid"}, "'ranked' or 'top', got 'iid'"),
-        ({"budget": 2, "counted_at": 0.0}, "temperature above 0, got 0.0"),
-        ({"budget": 2, "counted_at": math.inf}, "temperature above 0, got inf"),
-    ],
-)
-def test_a_draft_that_makes_no_sense_is_refused(small, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        NgramDraft(small, **wrong)

@@ -2,17 +2,13 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import lossless
-import lossless_trees
 import pandas as pd
 import pytest
-import torch
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
@@ -109,17 +105,3 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
     rows = list(itertools.islice(found, len(wanted)))
     assert all(row["equal"] for row in rows), [row for row in rows if not row["equal"]]
     assert {(row["sampler"], row["draft"]) for row in rows} == wanted
-
-
-def test_on_the_ladder_staged_trees_equal_the_drafts_node_for_node(exact, unchecked):
-    """Two contexts of `make lossless`, and that its comparison would show a difference."""
-    row = next(lossless_trees.node_comparisons(exact, "T=1", every=8, max_new_tokens=16))
-    assert row["contexts"] == 2 and row["different"] == [] and len(row["passes"]) == 4 * 3
-    for kind, passes in row["passes"].items():
-        assert max(passes.values()) == passes[lossless_trees.ALONE], kind
-    guesses = {"source": "x", "scores": [0.5, 0.4], "rows": [torch.ones(4) / 4] * 2}
-    tree = TokenTree(3, (1,)).grown([2, 3], [0, 0], **guesses)
-    assert lossless_trees.same(tree, tree)
-    changes = {"tokens": (1, 3, 2), "parents": (-1, 0, 1), "scores": (1.0, 0.5, 0.3)}
-    for name, other in (changes | {"rows": (None, torch.ones(4) / 4, None)}).items():
-        assert not lossless_trees.same(tree, replace(tree, **{name: other}))

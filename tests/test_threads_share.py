@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from itertools import product
 
 import pytest
 from tiny import tiny_ladder
@@ -21,57 +22,52 @@ SAMPLERS = (Sampler(0), Sampler(1.0, top_k=5))
 def all_at_once(runtime: str) -> tuple[list, list]:
     """Texts of every prompt and sampler, written one after the other and by four threads."""
     ladder = tiny_ladder(runtime=runtime)
-    tree = TreeDraft(ladder.draft, budget=6, depth=3)
-    draft = MergedDraft((MaxGram(None, 4), tree))
-    tasks = [(prompt, sampler) for prompt in PROMPTS for sampler in SAMPLERS] * 2
+    draft = MergedDraft((MaxGram(None, 4), TreeDraft(ladder.draft, budget=6, depth=3)))
+    tasks = list(product(PROMPTS, SAMPLERS)) * 2
 
     def write(task: tuple) -> tuple[int, ...]:
         prompt, sampler = task
         return decode(ladder.target, draft, prompt, Chance(1, sampler), max_new_tokens=12).tokens
 
-    alone = [write(task) for task in tasks]
     with ThreadPoolExecutor(4) as pool:
-        return alone, list(pool.map(write, tasks))
+        return [*map(write, tasks)], [*pool.map(write, tasks)]
 
 
 @pytest.mark.parametrize("runtime", ["reference", "fast", "int8"])
-def test_threads_write_what_each_writes_alone(runtime: str, unchecked: None) -> None:
+def test_threads_write_what_each_writes_alone(runtime, unchecked):
     alone, together = all_at_once(runtime)
     assert together == alone
 
 
-def test_without_turns_they_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The negative control: the same with a lock that anybody passes."""
+class NoLocks(dict):
+    """Locks that anybody passes."""
 
-    class NoLocks(dict):
-        def setdefault(self, *_: object) -> nullcontext:
-            return nullcontext()
+    def setdefault(self, *_):
+        return nullcontext()
 
+
+def test_without_turns_they_would_not(monkeypatch):
     monkeypatch.setattr(locking, "_LOCKS", NoLocks())
-    for _ in range(20):
-        try:
+    with pytest.raises((KeyError, IndexError, ValueError, RuntimeError, AssertionError)):
+        for _ in range(20):
             alone, together = all_at_once("reference")
-        except (KeyError, IndexError, ValueError, RuntimeError, AssertionError):
-            return
-        if alone != together:
-            return
-    pytest.fail("threads that take no turns wrote the right texts in 20 tries")
+            assert together == alone
 
 
-def test_a_lock_belongs_to_a_network_not_to_a_wrapper() -> None:
+def test_a_lock_belongs_to_a_network_not_to_a_wrapper():
     class Wrapper:
-        def __init__(self, model: object) -> None:
-            self.model, self.inside = model, []
+        def __init__(self, model):
+            self.model = model
 
         @locking.in_turn
-        def hold(self, other: "Wrapper") -> bool:
+        def hold(self, other):
             """Whether another thread gets through to `other` while this one holds its turn."""
             done = threading.Event()
             threading.Thread(target=lambda: (other.pass_by(), done.set()), daemon=True).start()
             return done.wait(0.2)
 
         @locking.in_turn
-        def pass_by(self) -> None: ...
+        def pass_by(self): ...
 
     shared, another = threading.Event(), threading.Event()
     assert not Wrapper(shared).hold(Wrapper(shared))

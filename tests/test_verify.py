@@ -12,6 +12,7 @@ from specdec_lib.core.chance import Chance, Sampler, every_outcome
 from specdec_lib.core.decode import rounds
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import reject
+from specdec_lib.drafts.cascade import Reviewed
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 
 T1 = Sampler(1.0)
@@ -67,11 +68,10 @@ def test_acceptance_of_one_node_is_golden(pair, width, kind, unchecked):
 
 @pytest.mark.parametrize("kind,widths", TOKENS_PER_ROUND)
 def test_expected_tokens_per_round_are_golden(kind, widths, unchecked):
-    for pair, golden in zip(("three", "four"), TOKENS_PER_ROUND[kind, widths], strict=True):
+    tree_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
+    for pair, golden in zip(PAIRS, TOKENS_PER_ROUND[kind, widths], strict=True):
         if golden is not None:
-            tree_of = functools.partial(TreeDraft, widths=widths, siblings=kind)
-            found = expected_tokens(pair, tree_of)
-            assert found == pytest.approx(golden, abs=1e-6)
+            assert expected_tokens(pair, tree_of) == pytest.approx(golden, abs=1e-6)
 
 
 @pytest.mark.parametrize("pair,golden", [("three", 43 / 62), ("four", 19 / 35)])
@@ -100,29 +100,17 @@ def one_guess(row) -> TokenTree:
     return TokenTree(0, (0,)).grown([1], [ROOT], source="draft", scores=[1.0], rows=rows)
 
 
-def test_a_token_of_probability_zero_is_never_accepted():
+def test_a_token_of_probability_zero_is_never_accepted(monkeypatch):
+    monkeypatch.setattr(Chance, "uniform", lambda *_: 0.0)
     logits = torch.tensor([[0.0, -math.inf]] * 2)
-
-    class AlwaysZero(Chance):
-        def uniform(self, *key):
-            return 0.0
-
-    assert reject(one_guess([0.0, 1.0]), logits, AlwaysZero(0, T1)).path == ()
+    assert reject(one_guess([0.0, 1.0]), logits, Chance(0, T1)).path == ()
 
 
-def test_a_residual_without_mass_falls_back_to_the_target():
-    distribution = torch.tensor([0.5, 0.5, 0.0])
-    tree, asked = one_guess(distribution), []
-
-    class Never(Chance):
-        def coin(self, probability, committed, slots):
-            return False
-
-        def draw(self, use, distribution, committed, slots):
-            asked.append(distribution)
-            return super().draw(use, distribution, committed, slots)
-
-    assert reject(tree, distribution.log().expand(2, 3), Never(0, T1)).bonus in (0, 1)
+def test_a_residual_without_mass_falls_back_to_the_target(monkeypatch):
+    monkeypatch.setattr(Chance, "coin", lambda *_: False)
+    distribution, asked = torch.tensor([0.5, 0.5, 0.0]), []
+    monkeypatch.setattr(Chance, "draw", lambda _, use, probs, *at: asked.append(probs) or 0)
+    reject(one_guess(distribution), distribution.log().expand(2, 3), Chance(0, T1))
     assert torch.allclose(asked[0], distribution)
 
 
@@ -139,20 +127,26 @@ class BonusLikeSibling(Chance):
         return super().draw("sibling", distribution, committed, slots or (0,))
 
 
-def test_the_sample_size_has_the_stated_power():
-    critical = stats.chi2.isf(ALPHA, 8)
-    assert stats.ncx2.sf(critical, 8, 4 * 0.05**2 * SAMPLES) > 0.95
+class WithoutInner(Chance):
+    """The bug of one stream of coins and draws for all levels."""
+
+    def inner(self, part, slots=()):
+        return self
 
 
-DRAFTS = {
-    "chain of 2": lambda model: ChainDraft(model, 2, siblings="iid"),
-    "tree": lambda model: TreeDraft(model, widths=(2, 1), siblings="distinct"),
+WANTED, OFFERED = PAIRS["three"]
+SMALL, DRAFT = fixed_model((0.3, 0.2, 0.5), "small"), fixed_model(OFFERED, "draft")
+REVIEW = Reviewed(DRAFT, ChainDraft(SMALL, 1, siblings="iid"), siblings="iid")
+COINS = {
+    "chain of 2": (ChainDraft(DRAFT, 2, siblings="iid"), BonusLikeSibling, 20),
+    "tree": (TreeDraft(DRAFT, widths=(2, 1), siblings="distinct"), BonusLikeSibling, 20),
+    "review": (REVIEW, WithoutInner, 100),
 }
 
 
-@pytest.mark.parametrize("name", DRAFTS)
-def test_real_coins_pass_a_joint_test_and_a_bonus_by_a_siblings_key_does_not(name, unchecked):
-    wanted, offered = PAIRS["three"]
-    draft = DRAFTS[name](fixed_model(offered, "draft"))
-    assert pairs_p_value(Chance, draft, wanted) > ALPHA
-    assert pairs_p_value(BonusLikeSibling, draft, wanted, samples=SAMPLES // 5) < ALPHA
+@pytest.mark.parametrize("draft, wrong, length", COINS.values(), ids=COINS)
+def test_real_coins_pass_a_joint_test_and_shared_ones_do_not(draft, wrong, length, unchecked):
+    power = stats.ncx2.sf(stats.chi2.isf(ALPHA, 8), 8, 4 * 0.05**2 * SAMPLES)
+    assert power > 0.95, "to find a total-variation distance of .05"
+    assert pairs_p_value(Chance, draft, WANTED, length=length) > ALPHA
+    assert pairs_p_value(wrong, draft, WANTED, length=length, samples=SAMPLES // 5) < ALPHA

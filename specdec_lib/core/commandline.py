@@ -27,10 +27,8 @@ FOLDERS = ("out", "keep", "cache", "export")  # options that name a folder to wr
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError.
-
-    writes    files that it always writes, checked before it starts; None leaves all checks of paths
-              to the subcommand
+    """The parser of one subcommand (verb) of `specdec`; a wrong command line raises ValueError. It
+    checks the files that it always `writes`; for None the subcommand checks all paths.
     """
 
     def __init__(self, verb: str, description: str, *, writes: Sequence[Path] | None = ()) -> None:
@@ -39,9 +37,7 @@ class Parser(argparse.ArgumentParser):
         self.writes = writes
 
     def parse_args(self, *arguments: object) -> argparse.Namespace:
-        """The options; raises ValueError for a count below 1, or an output path that cannot be
-        written to or is an input too. Missing folders are made.
-        """
+        """The options; raises ValueError for a wrong count or path, and makes missing folders."""
         given = super().parse_args(*arguments)
         _check_counts(given)
         if self.writes is not None:

@@ -35,9 +35,7 @@ class Context:
         return cls(tuple(prompt), len(prompt), source)
 
     def extended(self, tokens: list[int] | tuple[int, ...]) -> "Context":
-        """This context with generated tokens appended.  Raises ValueError if one is negative."""
-        if tokens and min(tokens) < 0:
-            raise ValueError(f"tokens are numbers from 0 on, got {min(tokens)}")
+        """This context with generated tokens of 0 or more appended."""
         longer = object.__new__(Context)  # not checked again: all tokens so far were
         vars(longer).update(vars(self) | {"tokens": self.tokens + tuple(tokens)})
         vars(longer)["begun"] = self.tokens
@@ -45,12 +43,10 @@ class Context:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """The tokens of the prompt."""
         return self.tokens[: self.prompt_tokens]
 
     @property
     def generated(self) -> tuple[int, ...]:
-        """The tokens that were generated."""
         return self.tokens[self.prompt_tokens :]
 
     def __len__(self) -> int:

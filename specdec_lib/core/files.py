@@ -70,9 +70,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def replace_marked(mark: str, text: str, page: Path = README) -> None:
-    """Replace what stands between "<!-- MARK: begin -->" and "<!-- MARK: end -->" of a page; raises
-    ValueError if one is missing.
-    """
+    """Replace what stands between the comments "MARK: begin" and "MARK: end" of a page."""
     begin, end = (f"<!-- {mark}: {side} -->" for side in ("begin", "end"))
     whole = page.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
@@ -109,27 +107,22 @@ def check_replaceable(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Make a folder if need be; raises ValueError, and leaves none, if it is not writable."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    """Make a folder if need be; raises ValueError if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            dir=folder, prefix=".trial", suffix=f".{os.getpid()}.partial"
-        ) as trial:
+        suffix = f".{os.getpid()}.partial"
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".trial", suffix=suffix) as trial:
             trial.write(b"x" * 4096)
             trial.flush()
     except OSError as problem:
-        for path in missing:
-            if path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
         reason = problem.strerror or type(problem).__name__
         why = f"cannot be written to ({reason}); mend that, or name another"
         raise ValueError(f"the folder {folder} {why}") from problem
 
 
 def checked_card(folder: Path, needed: Iterable[str]) -> dict:
-    """The manifest `card.json` of a folder.  Raises ValueError naming the file unless it lists all
-    `needed` files, and each listed file exists and has its SHA-256.
+    """The manifest `card.json` of a folder; raises ValueError unless it lists all `needed` files,
+    and each listed file exists and has its SHA-256.
     """
     path = folder / "card.json"
     if not path.is_file():
@@ -140,21 +133,19 @@ def checked_card(folder: Path, needed: Iterable[str]) -> dict:
         missing = set(needed) - files.keys()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"stored file {path} is damaged ({error!r}); {REMEDY}") from error
-    problems = {path: f"damaged: it does not list {', '.join(sorted(missing))}"} if missing else {}
-    for file, digest in ((folder / name, digest) for name, digest in files.items()):
-        if not file.is_file():
-            problems[file] = "missing"
-        elif file_digest(file) != digest:
-            problems[file] = "damaged: its SHA-256 is not the card's"
-    for file, problem in problems.items():
-        raise ValueError(f"stored file {file} is {problem}; {REMEDY}")
+    if missing:
+        listed = f"it does not list {', '.join(sorted(missing))}"
+        raise ValueError(f"stored file {path} is damaged: {listed}; {REMEDY}")
+    for name, digest in files.items():
+        there = (folder / name).is_file()
+        if not there or file_digest(folder / name) != digest:
+            problem = "damaged: its SHA-256 is not the card's" if there else "missing"
+            raise ValueError(f"stored file {folder / name} is {problem}; {REMEDY}")
     return card
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text.  Raises ValueError if it is not JSON, nests too deep, or holds half
-    of a surrogate pair, which no encoding can write.
-    """
+    """The value of a JSON text; raises ValueError also for half of a surrogate pair."""
     try:
         found = json.loads(text)
         if "\\u" in text:
@@ -177,6 +168,5 @@ def tensor_file(path: Path) -> "Iterator[safe_open]":
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,7 +20,6 @@ WORDS = {  # one and many
     str: ("text", "texts"),
     types.NoneType: ("None", "None"),
 }
-REMEDIES: dict[object, str] = {}  # by annotation: what to do where a value is of another kind
 LONGEST = 60  # characters of a value in a message
 
 
@@ -40,23 +39,21 @@ def checked(public: Public) -> Public:
     annotation. Lists and arrays pass for tuples; annotations that are strings are not checked.
     """
     function = public.__init__ if isinstance(public, type) else public
-    parameters = inspect.signature(function).parameters.values()
+    parameters = inspect.signature(function).parameters
     hints = {
-        one.name: one.annotation
-        for one in parameters
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and _is_known(one.annotation)
+        name: one.annotation
+        for name, one in parameters.items()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.annotation not in (one.empty, Any)
+        and not isinstance(one.annotation, str | TypeVar)
     }
-    order = [one.name for one in parameters]
 
     @wraps(function)
     def called(*given: Any, **named: Any) -> Any:
-        for name, value in (*zip(order, given, strict=False), *named.items()):
+        for name, value in (*zip(parameters, given, strict=False), *named.items()):
             if name in hints and not is_a(value, hints[name]):
                 wanted = f"{name} of {public.__name__} must be {in_words(hints[name])}"
-                wrong = _wrong_part(value, hints[name])
-                where = "" if wrong is value else " in it"
-                remedy = REMEDIES.get(hints[name], "")
-                raise ValueError(f"{wanted}, got {shown(wrong)}{where}{remedy}")
+                raise ValueError(f"{wanted}, got {shown(value)}")
         return function(*given, **named)
 
     if not isinstance(public, type):
@@ -99,16 +96,6 @@ def _holds(value: object, kind: type, parts: tuple) -> bool:
     return len(each) == len(value) and all(map(is_a, value, each))
 
 
-def _wrong_part(value: object, hint: object) -> object:
-    """The value itself, or in a list or tuple of the right kind its first wrong element."""
-    parts = get_args(hint)
-    if isinstance(value, list | tuple) and _is_collection(hint):
-        for one in value:
-            if not is_a(one, parts[0]):
-                return _wrong_part(one, parts[0])
-    return value
-
-
 def in_words(hint: object, *, many: bool = False) -> str:
     """What an annotation allows, in words."""
     kind, parts = get_origin(hint), get_args(hint)
@@ -128,10 +115,6 @@ def in_words(hint: object, *, many: bool = False) -> str:
 def shown(value: object) -> str:
     """A value in a message: its beginning, on one line."""
     return " ".join(repr(value).split())[:LONGEST]
-
-
-def _is_known(hint: object) -> bool:
-    return hint not in (inspect.Parameter.empty, Any) and not isinstance(hint, str | TypeVar)
 
 
 def _is_collection(hint: object) -> bool:

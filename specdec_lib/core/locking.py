@@ -1,6 +1,4 @@
-"""Locks: threads take turns at an object's state; a second process that would write to the same
-folder is refused.
-"""
+"""Locks: threads take turns at an object's state, and one process writes to a folder."""
 
 import contextlib
 import datetime
@@ -17,9 +15,7 @@ _MAKING = threading.Lock()
 
 
 def in_turn(method: Callable) -> Callable:
-    """The method under a lock: one thread at a time runs it, per `self.model` if there is one, else
-    per object.
-    """
+    """The method for one thread at a time, per `self.model` if there is one, else per object."""
 
     @wraps(method)
     def locked(self: object, *given: object, **named: object) -> object:
@@ -33,9 +29,7 @@ def in_turn(method: Callable) -> Callable:
 
 @contextlib.contextmanager
 def only_process(folder: Path) -> Iterator[None]:
-    """Within, the file "lock" of this folder is locked, and "lock.owner" says by whom; raises
-    ValueError with that owner if another process is within.
-    """
+    """Lock a folder, and say by whom in "lock.owner"; raises ValueError if another process does."""
     from filelock import FileLock, Timeout
 
     lock, owner = FileLock(folder / "lock"), folder / "lock.owner"

@@ -8,9 +8,7 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")  # 
 
 
 def processor_name(listing: Path = LISTING) -> str:
-    """The processor's name, else its architecture, and its widest instructions for products, which
-    tell generations of one name apart: "AMD EPYC, avx512_vnni".
-    """
+    """The processor's name, or architecture, and widest instructions: "AMD EPYC, avx512_vnni"."""
     lines = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ()
     found = {
         key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)

@@ -1,7 +1,8 @@
 """The protocols of models, drafts and rules."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add, sub
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -9,7 +10,6 @@ from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
-from specdec_lib.core.kinds import REMEDIES
 from specdec_lib.core.tree import ROOT, MatchTable, TokenTree
 
 
@@ -21,15 +21,11 @@ class Usage:
     rows: int = 0
     seconds: float = 0.0
 
-    def __add__(self, other: "Usage", sign: int = 1) -> "Usage":
-        return Usage(
-            self.passes + sign * other.passes,
-            self.rows + sign * other.rows,
-            self.seconds + sign * other.seconds,
-        )
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(*map(add, astuple(self), astuple(other)))
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return self.__add__(other, -1)
+        return Usage(*map(sub, astuple(self), astuple(other)))
 
 
 @runtime_checkable
@@ -58,11 +54,8 @@ class LanguageModel(Protocol):
         ...
 
     def score(self, context: Context, tree: TokenTree) -> Float[Tensor, "nodes vocab"]:
-        """Row i: the logits of the token after node i, given the context and the path to the node.
-        A cache never changes a result.
-
-        Raises ValueError if the tree is not rooted at the context's end, or a token or position is
-        out of range.
+        """Row i: the logits of the token after node i.  Raises ValueError if the tree is not rooted
+        at the context's end, or a token or position is out of range.
         """
         ...
 
@@ -84,7 +77,6 @@ class SourceReader(Protocol):
         ...
 
 
-REMEDIES[LanguageModel] = "; load_model(folder, name) and load_ladder() give models"
 Ranked = tuple[Sequence[int], Sequence[float]]
 """Children of a node, best first: their tokens, and the factors of their scores."""
 
@@ -103,18 +95,15 @@ class TreeGrower(Protocol):
         floor: float,
         match: MatchTable,
     ) -> TokenTree | None:
-        """The tree of "ranked" siblings that a `TreeDraft` of these settings would grow from
-        `score`, up to rounding of scores; with a budget, the caller sets every width to it. None
-        for settings that the model does not support, for which `score` is used.
+        """The tree of "ranked" siblings that a `TreeDraft` would grow from `score`, up to rounding
+        of scores; with a budget, every width is it. None for settings without support.
         """
         ...
 
     def rank(
         self, context: Context, tree: TokenTree, chance: Chance, *, width: int, match: MatchTable
     ) -> Callable[[int], Ranked] | None:
-        """Read a tree as `score` does; returns a function that gives the first `width` "ranked"
-        children of a node, up to rounding of factors; None as of `grow`.
-        """
+        """Read a tree as `score` does; a function from a node to its first "ranked" children."""
         ...
 
 
@@ -127,29 +116,20 @@ class Draft(Protocol):
 
         The row [vocab] of a token that was drawn must be the exact distribution it was drawn from,
         given its earlier siblings, and which nodes exist must not depend on drawn tokens; otherwise
-        `reject` is not exact. Other tokens have the row None. Scores lie in [0, 1] and never exceed
-        the parent's.
+        `reject` is not exact. Other tokens have the row None.
         """
         ...
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """A draft that learns from every verified tree, whichever draft guessed it, also when it is
-    nested in another draft.
-    """
+    """A draft, nested or not, that learns from every verified tree, whoever guessed it."""
 
     def learn(
         self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]
     ) -> None:
         """Take in the target's logits after each node of the tree that continued `context`."""
         ...
-
-
-REMEDIES[Draft] = (
-    "; it has propose(context, chance), and a model guesses inside one: ChainDraft(model, 4) or"
-    " TreeDraft(model, budget=8)"
-)
 
 
 @dataclass(frozen=True)

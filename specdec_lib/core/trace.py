@@ -1,15 +1,14 @@
 """What a verification walk reports while it runs, one event per decision."""
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
 
 class Choice(NamedTuple):
-    """The target chose `token` after `node`; the child accepted there, if any, may hold another
-    one under lenience.
-    """
+    """The target chose `token` after `node`; under lenience an accepted child may hold another."""
 
     node: int
     token: int
@@ -21,8 +20,7 @@ class Trial(NamedTuple):
 
     wanted    the target's distribution [vocab], or the residual one after rejected siblings
     left      the residual distribution after the test; `wanted` itself if the child was accepted
-    ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target); the
-              child is accepted with probability min(1, ratio)
+    ratio     l · wanted ÷ offered at the child's token, with lenience l (1 for the target)
     """
 
     child: int
@@ -40,11 +38,8 @@ class FinalDraw(NamedTuple):
     token: int
 
 
-@runtime_checkable
-class Trace(Protocol):
-    """A function that receives each event of a walk in order, such as `list.append`."""
-
-    def __call__(self, event: Choice | Trial | FinalDraw, /) -> object: ...
+Trace = Callable[[Choice | Trial | FinalDraw], object]
+"""A function that receives each event of a walk in order, such as `list.append`."""
 
 
 def ignore(event: Choice | Trial | FinalDraw, /) -> None:

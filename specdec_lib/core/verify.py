@@ -1,6 +1,4 @@
-"""The two rules that verify a tree: tree, target logits and chance in, a verdict out. Each is one
-walk, which reports its decisions to a trace; reviews by a draft model may be lenient.
-"""
+"""The two rules that verify a tree: tree, target logits and chance in, a verdict out."""
 
 import math
 from collections.abc import Sequence
@@ -42,18 +40,12 @@ class Lenience:
             return None
         tokens = [tree.tokens[child] for child in children]
         if chance.sampler.temperature == 0:
-            probs = UNWARPED.probs(logits)[tokens].tolist()
-            within = [
-                self.offered[child] <= self.factors[child] * prob
-                for child, prob in zip(children, probs, strict=True)
-            ]
+            probs = dict(zip(children, UNWARPED.probs(logits)[tokens].tolist(), strict=True))
+            found = [one for one in children if self.offered[one] <= self.factors[one] * probs[one]]
         else:
-            gaps = chance.gaps(logits, tree.position(node) + 1, tokens)
-            within = [
-                gap <= math.log(self.factors[child])
-                for child, gap in zip(children, gaps, strict=True)
-            ]
-        found = [child for child, fits in zip(children, within, strict=True) if fits]
+            noisy = chance.gaps(logits, tree.position(node) + 1, tokens)
+            gaps = dict(zip(children, noisy, strict=True))
+            found = [one for one in children if gaps[one] <= math.log(self.factors[one])]
         return max(found, key=lambda child: tree.scores[child], default=None)
 
 
@@ -66,14 +58,12 @@ def look_up(
     trace: Trace = ignore,
 ) -> Verdict:
     """Gumbel-coupled verification: follow the child that equals the target's own choice for this
-    seed and position until no child does, and add that choice: the target's own output, whatever
-    the drafts propose.
+    seed and position until no child does, and add that choice: the target's own output.
 
-    lenience    in a review: where no child is the choice, follow one that it allows
+    lenience    in a review by a draft model: where no child is the choice, follow one it allows
     trace       receives one `Choice` per node on the path
 
-    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
-    4, with noise shared by position; greedy is temperature 0.
+    Source: Miao et al. 2024, section 4, with noise shared by position; greedy is temperature 0.
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -97,10 +87,9 @@ def reject(
     leniences: Sequence[float] | None = None,
     trace: Trace = ignore,
 ) -> Verdict:
-    """Go down from the root: at each node test the children in order, and follow the first that is
-    accepted; where none is, end with a token drawn from what they left of the target's
-    distribution. The output has the target's distribution if each of `tree.rows` is the exact
-    distribution that its token was drawn from.
+    """Test the children of a node in order, and follow the first that is accepted; where none is,
+    end with a token drawn from what they left of the target's distribution. The output has it if
+    each of `tree.rows` is the exact distribution that its token was drawn from.
 
     leniences    in a review: per node l, its token is accepted with min(1, l · wanted ÷ offered)
     trace        receives one `Trial` per child tried, and the `FinalDraw`
@@ -110,9 +99,8 @@ def reject(
     wanted − offered), normalised: for chains, for siblings drawn with and without replacement, and
     for tokens that were not drawn (a point mass).
 
-    Raises ValueError unless `target_logits` has one row per node, and each of `tree.rows` gives its
-    node's token a positive probability. Source: Leviathan et al. 2023, Algorithm 1; siblings as in
-    Miao et al. 2024 and Chen et al. 2024 (Sequoia).
+    Raises ValueError if a row gives its token no probability. Source: Leviathan et al. 2023,
+    Algorithm 1; siblings as in Miao et al. 2024 and Chen et al. 2024 (Sequoia).
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -139,9 +127,7 @@ def reject(
 def remaining(
     wanted: Float[Tensor, " vocab"], token: int, offered: Float[Tensor, " vocab"] | None
 ) -> Float[Tensor, " vocab"]:
-    """The residual distribution max(0, wanted − offered), normalised, after a token of `offered`
-    (None is the point mass) was rejected; `wanted` itself where rounding leaves nothing.
-    """
+    """The residual distribution max(0, wanted − offered), normalised; `wanted` if it is empty."""
     if offered is None:
         left = wanted.clone()
         left[token] = 0.0
@@ -152,9 +138,7 @@ def remaining(
 
 
 def offered_probability(offered: Float[Tensor, " _"] | None, token: int, vocabulary: int) -> float:
-    """The probability that the draft gave to `token`: 1 for a point mass (None).  Raises ValueError
-    if `offered` has another shape or gives the token none.
-    """
+    """The probability that the draft gave to `token`; raises ValueError if it is none."""
     if offered is None:
         return 1.0
     if offered.shape != (vocabulary,):

@@ -6,7 +6,7 @@ from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.tree import ROOT, Count, TokenTree
 
 
 @dataclass(frozen=True)
@@ -14,16 +14,13 @@ class NoDraft:
     """The draft that guesses nothing, with which the loop is plain autoregressive decoding."""
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the root alone."""
         return TokenTree.rooted(context)
 
 
 @checked
 @dataclass(frozen=True)
 class MergedDraft:
-    """The guesses of several drafts in one tree, equal siblings made one and named after the first.
-    `propose` raises ValueError for drawn guesses: `reject` must test twice what was drawn twice.
-    """
+    """The guesses of several drafts in one tree, equal siblings made one; none may be drawn."""
 
     parts: tuple[Draft, ...]
 
@@ -32,11 +29,9 @@ class MergedDraft:
             raise ValueError("a merged draft needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The merged tree of what all parts guess."""
         tree = TokenTree.rooted(context)
         for number, part in enumerate(self.parts):
-            inner = chance.inner("part", (number,))
-            tree = tree.grafted(ROOT, part.propose(context, inner))
+            tree = tree.grafted(ROOT, part.propose(context, chance.inner("part", (number,))))
         return tree.merged()
 
 
@@ -48,15 +43,13 @@ class FirstDraft:
     """
 
     parts: tuple[Draft, ...]
-    least: int = 1
+    least: Count = 1
 
     def __post_init__(self) -> None:
-        if not self.parts or self.least < 1:
-            got = f"{len(self.parts)} and least={self.least}"
-            raise ValueError(f"the first of several needs a part and 1 guess or more, got {got}")
+        if not self.parts:
+            raise ValueError("the first of several drafts needs at least one part, got none")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the first part that guesses enough, else of the last."""
         for number, part in enumerate(self.parts[:-1]):
             tree = part.propose(context, chance.inner("part", (number,)))
             if tree.guesses >= self.least:

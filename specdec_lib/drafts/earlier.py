@@ -15,55 +15,47 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.locking import in_turn
 from specdec_lib.core.tree import Count, TokenTree
-from specdec_lib.drafts.max_gram import DECAY, as_text, find_ending
+from specdec_lib.drafts.max_gram import as_text, copied_chain, find_ending
 
 SOURCE = "earlier answer"
 WINDOW = 32  # tokens of a context's end that are looked up, at most
-MOST_TOKENS = 100_000  # that are remembered of closed answers
-OPEN = 8  # answers
+MOST_TOKENS = 100_000  # that are remembered
 END = chr(0x10FFFF)  # after each answer: no token, so that no match goes on into the next
 
 
 class AnswerMemory:
-    """The generated tokens of earlier contexts, as characters, the newest last; copies and pickles
-    of it start empty.
+    """The generated tokens of earlier contexts, as characters; copies and pickles start empty.
 
-    The answers to the last `OPEN` prompts may still change: each `follow` replaces that of its
-    prompt, and archives the old one only if they differ before its last `WINDOW` tokens.
+    An answer grows with each `follow` of its prompt. If it is begun anew, which shows before its
+    last `WINDOW` tokens, the old one stays beside it.
     """
 
     def __init__(self) -> None:
-        self._closed, self._open = "", {}
+        self._answers: dict[object, str] = {}  # by prompt and source; old ones by themselves
 
     def __reduce__(self) -> tuple[type["AnswerMemory"], tuple[()]]:
         return AnswerMemory, ()
 
     @in_turn
     def follow(self, context: Context) -> None:
-        """Keep what was generated."""
         asked, answer = (context.prompt, context.source), as_text(context.generated)
-        before = self._open.pop(asked, "")
-        if not (answer and answer.startswith(before[:-WINDOW])):  # it is begun anew
-            self._close(before)
-        self._open[asked] = answer
-        if len(self._open) > OPEN:
-            self._close(self._open.pop(next(iter(self._open))))
+        before = self._answers.pop(asked, "")
+        if before and not (answer and answer.startswith(before[:-WINDOW])):
+            self._answers[object()] = before
+        self._answers[asked] = answer
+        while sum(map(len, self._answers.values())) > MOST_TOKENS:
+            del self._answers[next(iter(self._answers))]
 
     @in_turn
     def find(self, context: Context, least: int, length: int) -> tuple[int, ...]:
-        """At most `length` tokens that followed the first occurrence, in answers to other prompts
-        or archived ones, of the longest suffix of this context found there; none if that suffix is
-        shorter than `least`.
+        """At most `length` tokens after the first occurrence, in all answers but the present one,
+        of the longest suffix of this context found there, if it is not shorter than `least`.
         """
-        own, text = (context.prompt, context.source), self._closed
-        text += "".join(one + END for asked, one in self._open.items() if one and asked != own)
+        own = (context.prompt, context.source)
+        text = "".join(one + END for asked, one in self._answers.items() if one and asked != own)
         ending = as_text(context.tokens[-WINDOW:])
         end = find_ending(ending, text, window=WINDOW, least=least)
         return () if end is None else tuple(map(ord, text[end : end + length].partition(END)[0]))
-
-    def _close(self, answer: str) -> None:
-        if answer:
-            self._closed = (self._closed + answer + END)[-MOST_TOKENS:]
 
 
 @checked
@@ -71,12 +63,10 @@ class AnswerMemory:
 class EarlierAnswers:
     """A chain copied from what was generated for earlier prompts.
 
-    length    tokens in the chain, at most
     least     tokens that must match, at least
     memory    the earlier answers; copies made by `dataclasses.replace` share it
 
-    It learns in every round of `decode`, so guesses and counts of rounds depend on the order of
-    prompts; under `look_up` the output does not, under `reject` its distribution does not.
+    It learns in every round of `decode`, so guesses depend on the order of prompts; outputs do not.
     """
 
     length: Count = 8
@@ -84,11 +74,8 @@ class EarlierAnswers:
     memory: AnswerMemory = field(default_factory=AnswerMemory, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The chain, or the root alone where too little matches."""
         tokens = self.memory.find(context, self.least, self.length)
-        scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
-        nodes = range(len(tokens))
-        return TokenTree.rooted(context).grown(tokens, nodes, source=SOURCE, scores=scores)
+        return copied_chain(context, tokens, [SOURCE] * len(tokens))
 
     def learn(
         self, context: Context, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"]

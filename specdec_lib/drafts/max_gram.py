@@ -3,9 +3,9 @@ table fills the rest. The prompt is searched before the generation, and wins eve
 one token, as in the paper's listing.
 
 Source: Chen et al. 2024 (cascade speculative drafting), section 3.3 and Listing 1. Where we differ:
-a match lies wholly in the prompt or wholly in the generation, something must follow it there, and
-the ending never matches itself; no more than `length` tokens come back; a token the bigram table
-never saw ends the chain instead of guessing token 0; a window and a least length may be set.
+a match lies wholly in the prompt or wholly in the generation, and something must follow it there;
+no more than `length` tokens come back; a token the bigram table never saw ends the chain instead of
+guessing token 0; a window and a least length may be set.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.tree import Count, TokenTree
 
-# a node's score against its parent's: a placeholder that orders a chain, until acceptance by depth
-# is measured
-DECAY = 0.75
+DECAY = 0.75  # a node's score ÷ its parent's: it orders a chain
 ORIGINS = PROMPT, GENERATION, BIGRAM = "prompt", "generation", "bigram"  # sources of its nodes
 
 
@@ -33,8 +31,7 @@ class MaxGram:
     length           tokens in the chain, at most
     window, least    longest and shortest suffix that is searched for, in tokens; None for no limit
 
-    Raises ValueError for such limits or a table that do not fit; `propose` does for a token that
-    the table does not know.
+    Raises ValueError for such limits or a table that do not fit, or a token it does not know.
     """
 
     bigrams: np.ndarray | None = None
@@ -46,15 +43,14 @@ class MaxGram:
         if self.least < 1 or (self.window is not None and self.window < self.least):
             got = f"least={self.least} and window={self.window}"
             raise ValueError(f"a match has 1 token or more, up to the window, got {got}")
-        table = self.bigrams
-        if table is None:
+        if (table := self.bigrams) is None:
             return
         if table.ndim != 1 or table.dtype.kind not in "iu":
             got = f"shape {table.shape} of {table.dtype}"
             raise ValueError(f"a bigram table is one row of integers, got {got}")
-        last = len(table) - 1
-        if table.size and not (-1 <= table.min() and table.max() <= last):
-            raise ValueError(f"bigrams must lie in -1…{last}, got {table.min()}…{table.max()}")
+        if table.size and not -1 <= table.min() <= table.max() < len(table):
+            got = f"{table.min()}…{table.max()}"
+            raise ValueError(f"bigrams must lie in -1…{len(table) - 1}, got {got}")
 
     @property
     def vocabulary(self) -> int | None:
@@ -62,21 +58,14 @@ class MaxGram:
         return None if self.bigrams is None else len(self.bigrams)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of nodes copied after the earliest of the longest matches, named "prompt" (or the
-        encoder's tokens) or "generation" and at most to the end of that region, then "bigram" ones;
-        the root alone without match and table.
+        """A chain copied after the earliest of the longest matches, at most to the end of "prompt"
+        (which the encoder's tokens replace) or "generation", then filled with "bigram" nodes.
         """
         origin, copied = self._copied(context)
-        filled = self._filled(
-            copied[-1] if copied else context.tokens[-1], self.length - len(copied)
-        )
-        tokens = (*copied, *filled)
-        return TokenTree.rooted(context).grown(
-            tokens,
-            range(len(tokens)),
-            source=[origin] * len(copied) + [BIGRAM] * len(filled),
-            scores=[DECAY**depth for depth in range(1, len(tokens) + 1)],
-        )
+        last = (context.tokens[-1], *copied)[-1]
+        filled = self._filled(last, self.length - len(copied))
+        sources = [origin] * len(copied) + [BIGRAM] * len(filled)
+        return copied_chain(context, (*copied, *filled), sources)
 
     def _copied(self, context: Context) -> tuple[str, tuple[int, ...]]:
         """Where the match lies, and what followed it there."""
@@ -101,10 +90,14 @@ class MaxGram:
         return tokens
 
 
+def copied_chain(context: Context, tokens: Sequence[int], sources: Sequence[str]) -> TokenTree:
+    scores = [DECAY**depth for depth in range(1, len(tokens) + 1)]
+    nodes = range(len(tokens))
+    return TokenTree.rooted(context).grown(tokens, nodes, source=sources, scores=scores)
+
+
 def find_ending(text: str, region: str, *, window: int | None, least: int) -> int | None:
-    """The index just after the first occurrence in `region` of the longest suffix of `text` found
-    there, of at most `window` characters; None if it is shorter than `least`.
-    """
+    """Where the first occurrence of the longest suffix of `text` in `region` ends, or None."""
     size = longest_ending(text, region, window)
     return region.index(text[-size:]) + size if size >= least else None
 

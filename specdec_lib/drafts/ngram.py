@@ -21,18 +21,15 @@ from specdec_lib.models.katz.trie import Warp, grow_guesses, rank_continuations
 class NgramDraft:
     """A tree whose nodes hold the likeliest continuations in an n-gram table.
 
-    table         counts of n-grams, which give the probabilities
     widths        children per node at each depth, the root's first; give this or `budget`
     budget        guesses in all, filled best-first by score
     depth         deepest guess of a tree with a budget
-    source        what its nodes are called in records and figures
     match         turns ranks and gaps into scores where a token is sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
     counted_at    sampling temperature of the text that the table was counted on; probabilities are
                   raised to this power and renormalised over the likeliest tokens
 
     At temperature 0, and for "top", a node's score is the product of probabilities along its path.
-    Raises ValueError unless one of widths and budget is given.
     """
 
     table: Katz
@@ -73,9 +70,7 @@ class NgramDraft:
     def rank(
         self, tokens: tuple[int, ...], k: int, chance: Chance, position: int
     ) -> tuple[list[int], list[float]]:
-        """The best k or fewer of the max(k, 16) likeliest continuations of `tokens`, ranked under
-        the shared noise (none at temperature 0 or for "top"), and their gaps as of `MatchTable`.
-        """
+        """The best k of the 16 or k likeliest continuations, and their gaps as of `MatchTable`."""
         table, [key] = self.table, noise_keys(chance, position, 1)
         window, warp = table.window(tokens), self._warp(chance)
         found, gaps = rank_continuations(table.trie, table.vocabulary, window, k, warp, key)

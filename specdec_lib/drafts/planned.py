@@ -1,5 +1,4 @@
-"""The planned draft: in each round the one of several drafts that is worth its time, by what they
-gave on development prompts and how they fare in the text so far.
+"""The planned draft: in each round the one of several drafts that is worth its time.
 
 A round of t expected tokens and c seconds is worth t − λ c, where λ is the price of time: the
 tokens per second of the whole policy (`theory.choosing`).
@@ -9,7 +8,7 @@ import functools
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from typing import NamedTuple
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
@@ -27,9 +26,7 @@ TRUST = 20.0  # expected guesses after which the present text counts as much as 
 
 
 def situation(context: Context) -> int:
-    """How well the end of a context is known from before: by the length of the longest ending that
-    stands earlier in the prompt, or in the generation.
-    """
+    """How long an ending of a context stands earlier in the prompt or generation, by `MATCHES`."""
     text, given = as_text(context.tokens), context.prompt_tokens
     first = text[:given] if context.source is None else as_text(context.source)
     most = MATCHES[-1]
@@ -37,11 +34,8 @@ def situation(context: Context) -> int:
     return bisect_right(MATCHES, size)
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A proposal whose outcome is not known yet: by which models, and the guesses that were
-    expected to be accepted.
-    """
+class Proposal(NamedTuple):
+    """A proposal whose outcome is not known yet, and how many guesses may be accepted."""
 
     context: Context
     tree: TokenTree
@@ -50,9 +44,7 @@ class Proposal:
 
 
 class Acceptance:
-    """Accepted and expected guesses of this generation, summed per set of models; copies and
-    pickles of it start empty.
-    """
+    """Accepted and expected guesses of this generation; copies and pickles of it start empty."""
 
     def __init__(self) -> None:
         self._last: Proposal | None = None
@@ -63,18 +55,18 @@ class Acceptance:
 
     @in_turn
     def follow(self, context: Context) -> dict[tuple[str, ...], float]:
-        """Accepted ÷ expected guesses per set of models, shrunk towards 1 by `TRUST`, where past
-        rounds lose weight; empty unless this context extends that of the last proposal.
-        """
+        """Accepted ÷ expected guesses per set of models, shrunk towards 1; none in a new text."""
         last, self._last = self._last, None
         if last is None or context.begun is not last.context.tokens:
             self._sums = {}
         else:
+            faded = {
+                models: (FADING * accepted, FADING * expected)
+                for models, (accepted, expected) in self._sums.items()
+            }
             taken = _taken(last.tree, context.tokens[len(last.context) :])
-            self._sums.setdefault(last.models, (0.0, 0.0))
-            for models, (accepted, expected) in self._sums.items():
-                now = (taken, last.expected) if models == last.models else (0.0, 0.0)
-                self._sums[models] = FADING * accepted + now[0], FADING * expected + now[1]
+            accepted, expected = faded.get(last.models, (0.0, 0.0))
+            self._sums = faded | {last.models: (accepted + taken, expected + last.expected)}
         return {
             models: (TRUST + accepted) / (TRUST + expected)
             for models, (accepted, expected) in self._sums.items()
@@ -82,7 +74,7 @@ class Acceptance:
 
     @in_turn
     def keep(self, proposal: Proposal) -> None:
-        """Remember a proposal until the next context shows what became of it."""
+        """Remember a proposal until the next `follow`."""
         self._last = proposal
 
 
@@ -102,13 +94,12 @@ def _taken(tree: TokenTree, tokens: tuple[int, ...]) -> int:
 class Planned:
     """The guesses of the draft whose round is worth most here.
 
-    parts              the first of equals is taken; `NoDraft` among them may decline to guess
+    parts              the first of equals is taken
     tokens, seconds    expected in a round, per part and situation
     price              λ, in tokens per second: how many tokens one second is worth
 
     Which part guesses depends on committed tokens and on what became of earlier guesses, never on
-    this round's chance, so both rules stay exact; each call of `decode` begins without knowing of
-    earlier ones.
+    this round's chance, so both rules stay exact; each generation begins anew.
     """
 
     parts: tuple[Draft, ...]
@@ -127,23 +118,19 @@ class Planned:
                 raise ValueError(f"a planned draft needs {wanted}, got {table}")
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the part that is worth most."""
         here, accepted_share = situation(context), self.running.follow(context)
         best = self.best(here, accepted_share)
         tree = self.parts[best].propose(context, chance.inner("part", (best,)))
-        proposal = Proposal(context, tree, self._models[best], self.tokens[best][here] - 1)
-        self.running.keep(proposal)
+        expected = self.tokens[best][here] - 1
+        self.running.keep(Proposal(context, tree, self._models[best], expected))
         return tree
 
-    def best(
-        self, here: int, accepted_share: Mapping[tuple[str, ...], float] = MappingProxyType({})
-    ) -> int:
-        """The index of the part that is worth most in situation `here`; `accepted_share` has
-        accepted ÷ expected guesses per set of models, 1 where it has none.
-        """
+    def best(self, here: int, accepted_share: Mapping[tuple[str, ...], float] | None = None) -> int:
+        """The part that is worth most in a situation, by accepted ÷ expected guesses."""
+        share = accepted_share or {}
 
         def worth(part: int) -> float:
-            guesses = (self.tokens[part][here] - 1) * accepted_share.get(self._models[part], 1.0)
+            guesses = (self.tokens[part][here] - 1) * share.get(self._models[part], 1.0)
             return 1 + guesses - self.price * self.seconds[part][here]
 
         return max(range(len(self.parts)), key=worth)

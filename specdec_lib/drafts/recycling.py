@@ -1,8 +1,7 @@
 """Token Recycling: the target's own runners-up, kept from every verified node, make the next tree.
 
 Source: Luo et al. 2024 (Turning trash into treasure). Where we differ: the tree is grown best-first
-by the kept probabilities (theirs has one fixed shape), under the shared noise where tokens are
-sampled.
+(theirs has one fixed shape), under the shared noise where tokens are sampled.
 """
 
 from dataclasses import dataclass, field
@@ -27,8 +26,7 @@ UNKNOWN = -1
 
 
 class Successors:
-    """Per token the likeliest next tokens of the target, where it last read that token; copies and
-    pickles of it start empty.
+    """Per token the target's likeliest next ones; copies and pickles of it start empty.
 
     tokens       [vocab, kept], likeliest first; −1 where the target has not read the token
     log_probs    [vocab, kept], natural logarithm, at temperature 1
@@ -69,15 +67,12 @@ class Successors:
 class TokenRecycling:
     """A best-first tree of what the target held likely after each token when it last read it.
 
-    budget        guesses in all
-    depth         deepest guess
     floor         lowest score of a guess, in [0, 1]
     match         turns ranks and gaps into scores where tokens are sampled
     siblings      "ranked": the likeliest under the shared noise; "top": the likeliest without noise
-    successors    what was learnt; copies made by `dataclasses.replace` share it
+    successors    what was learnt; `dataclasses.replace` shares it
 
-    It learns in every round of `decode`, so trees and counts of rounds depend on the order of
-    prompts; under `look_up` the output does not, under `reject` its distribution does not.
+    It learns in every round of `decode`, so trees depend on the order of prompts; outputs do not.
     """
 
     budget: Count = 16
@@ -88,13 +83,10 @@ class TokenRecycling:
     successors: Successors = field(default_factory=Successors, kw_only=True, repr=False)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of known successors; the root alone where nothing is known after its token."""
 
         def expand(tree: TokenTree, widths: dict[int, int]) -> dict[int, list[Child]]:
-            return {
-                node: self._children(tree.tokens[node], tree.position(node) + 1, chance)
-                for node in widths
-            }
+            places = {node: (tree.tokens[node], tree.position(node) + 1) for node in widths}
+            return {node: self._children(*place, chance) for node, place in places.items()}
 
         sizes = {"budget": self.budget, "depth": self.depth, "floor": self.floor}
         return grow_best(TokenTree.rooted(context), expand, **sizes)

@@ -1,5 +1,5 @@
-"""Staged drafts: a cheaper draft (the scout), such as an n-gram model, speculates for the draft
-model, which then needs fewer passes. A scout may be staged itself.
+"""Staged drafts: a cheaper draft (the scout) speculates for the draft model, which then needs fewer
+passes. A scout may be staged itself.
 
 Source: Spector and Ré 2023, section 3.2, which leaves the rule between the two models open.
 """
@@ -25,8 +25,7 @@ Path = tuple[int, ...]  # tokens from below the root down to a node
 @checked
 @dataclass(frozen=True)
 class StagedTree:
-    """The tree of `draft`, node for node, in at most as many of its passes. A node that the scout
-    guessed too has the scout's source.
+    """The tree of `draft`, node for node, in at most as many passes; some have the scout's source.
 
     scout     guesses which nodes come next, for the draft to score in the same pass
     guided    how many nodes without logits the scout extends per pass, best-scored first
@@ -35,16 +34,6 @@ class StagedTree:
     draft: TreeDraft | ChainDraft
     scout: Draft
     guided: Count = 4
-
-    @property
-    def siblings(self) -> str:
-        """The draft's way to choose siblings."""
-        return self.draft.siblings
-
-    @property
-    def match(self) -> MatchTable:
-        """The draft's match table."""
-        return self.draft.match
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
         """Grow the tree from the known logits, and score missing nodes, until none is missing."""
@@ -78,11 +67,9 @@ class _Reading:
             if path not in self.known:
                 self.missing.setdefault(path, (tree.scores[node], tree.slots(node)))
                 continue
-            key = (path, tree.slots(node), width)
+            key, known = (path, tree.slots(node), width), self.known[path]
             if key not in self.made:
-                self.made[key] = self.draft.children(
-                    tree, node, self.known[path], self.chance, width
-                )
+                self.made[key] = self.draft.children(tree, node, known, self.chance, width)
             found[node] = self.made[key]
         return found
 
@@ -91,8 +78,7 @@ class _Reading:
         paths: list[Path] = [()]
         for node in range(1, len(tree)):
             paths.append((*paths[tree.parents[node]], tree.tokens[node]))
-        sources = [self.scouted.get(*named) for named in zip(paths, tree.sources, strict=True)]
-        return replace(tree, sources=tuple(sources))
+        return replace(tree, sources=tuple(map(self.scouted.get, paths, tree.sources)))
 
     def read(self) -> None:
         """One pass over all missing nodes and what the scout guesses below the best of them."""
@@ -122,8 +108,7 @@ class StagedChain:
 
     siblings    "ranked": the model's own choices under the shared noise, found by `look_up`; "iid":
                 drawn from the model's distribution, each node's row, by `reject`
-    match       its rate at rank 0 multiplies the score at every token; for "ranked" at temperature
-                0 the model's probability of the token does so instead
+    match       its rate at rank 0 is each factor; at temperature 0 the model's probability is
     """
 
     model: LanguageModel

@@ -213,7 +213,7 @@ class _Explained:
     def _perturbed(self, logits: Tensor, token: int, position: int, *, noisy: bool = True) -> Row:
         """A token's log-probability (unwarped at temperature 0), its noise, and their sum."""
         sampler = UNWARPED if self.chance.sampler.temperature == 0 else self.chance.sampler
-        log_prob = float(sampler.log_probs(logits)[token])
+        log_prob = float(sampler.probs(logits)[token].log())
         noise = self.chance.noise(position, [token])[0] if noisy else 0.0
         return {"log_probability": log_prob, "noise": noise, "sum": log_prob + noise}
 

@@ -49,24 +49,18 @@ class EveryBranch(Chance):
     branches: Branches = field(default_factory=lambda: Branches([]))
 
     def noise_key(self, position: int) -> int:
-        """Refuse noise: raises ValueError at a temperature above 0."""
         if (temperature := self.sampler.temperature) > 0:
             remedy = "use siblings without noise, or temperature 0"
             raise ValueError(f"noise cannot be enumerated; {remedy} instead of {temperature}")
         return super().noise_key(position)
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Return True in one run and False in another, where both are possible."""
-        heads = min(1.0, max(0.0, probability))
-        return bool(
-            self.branches.decide(("coin", self.nesting, committed, slots), [1 - heads, heads])
-        )
+        heads, key = min(1.0, max(0.0, probability)), ("coin", self.nesting, committed, slots)
+        return bool(self.branches.decide(key, [1 - heads, heads]))
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """Each possible token, one per run."""
-        return self.branches.decide(
-            (use, self.nesting, committed, slots), (probs / probs.sum()).tolist()
-        )
+        key = (use, self.nesting, committed, slots)
+        return self.branches.decide(key, (probs / probs.sum()).tolist())
 
 
 def every_outcome(
@@ -74,9 +68,7 @@ def every_outcome(
     sampler: Sampler,
     kind: Callable[..., EveryBranch] = EveryBranch,
 ) -> dict[tuple[int, ...], float]:
-    """The exact probability of each outcome of `run`, which is called once per branch of the real
-    code, with the `Chance` of this kind that it must use.
-    """
+    """The exact probability of each outcome of `run`, which is called once per branch."""
     outcomes: dict[tuple[int, ...], float] = {}
     script: list[int] | None = []
     while script is not None:

@@ -1,8 +1,6 @@
-"""All randomness of the library, in two independent streams.
-
-Gumbel noise is keyed by (seed, absolute position), the same for every model that looks there; coins
-and draws for `reject` by (seed, use, nesting, position of the root, child ranks from the root).
-Neither depends on the order of calls or on the device.
+"""All randomness of the library, in two independent streams: Gumbel noise keyed by (seed, absolute
+position), the same for every model that looks there; coins and draws for `reject` keyed by (seed,
+use, nesting, position of the root, child ranks from the root).
 Source: Steele et al. 2014 (SplitMix64), for the generator behind the noise.
 """
 
@@ -28,10 +26,9 @@ Nesting = tuple[tuple[str, Slots], ...]
 @checked
 @dataclass(frozen=True)
 class Chance:
-    """The random numbers of a generation: a seed, a sampler, and every random decision, each a pure
-    function of its arguments.
+    """The random numbers of a generation: every decision is a pure function of its arguments.
 
-    seed       any whole number, NumPy's included; two prompts need two seeds, or they share noise
+    seed       any whole number; two prompts need two seeds, or they share noise
     nesting    names and numbers of the nested drafts, outermost first; different nestings have
                independent coins and draws; empty for the outermost draft and the target
     """
@@ -46,8 +43,7 @@ class Chance:
 
     def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
         """The token at `position`, which `logits` predict: at temperature 0 the argmax, else a
-        Gumbel-max sample whose noise depends on seed and position alone, so that models of one
-        distribution choose the same token.
+        Gumbel-max sample whose noise depends on seed and position alone.
         """
         tokens, values = self._perturbed(logits, position)
         place = int(values.argmax())
@@ -56,11 +52,8 @@ class Chance:
     def rank(
         self, logits: Float[Tensor, " vocab"], position: int, k: int
     ) -> tuple[list[int], list[float]]:
-        """The k best tokens for `position` under the same noise, of which the first is what
-        `choose` returns, and each one's gap to the best in nats; fewer where fewer are possible. At
-        temperature 0 the noise is 0, and log-probabilities are unwarped.
-
-        Source: Kool et al. 2019 (Gumbel-top-k is a sample without replacement).
+        """The k best tokens for `position` under the same noise, the first as of `choose`, and each
+        one's gap to the best in nats, unwarped at temperature 0. Source: Kool et al. 2019.
         """
         allowed, perturbed = self._perturbed(logits, position)
         places, values = largest(perturbed, k)
@@ -82,17 +75,11 @@ class Chance:
         return [highest - value for value in values]
 
     def coin(self, probability: float, committed: int, slots: Slots) -> bool:
-        """Whether a test of this probability succeeds, for the node that these child ranks lead to
-        in the tree whose root is at position `committed`; the same arguments give the same answer.
-        """
+        """Whether a test succeeds, at these child ranks below a root at position `committed`."""
         return self.uniform("coin", committed, slots) < probability
 
     def draw(self, use: str, probs: Float[Tensor, " vocab"], committed: int, slots: Slots) -> int:
-        """A token drawn from `probs`, the same for the same arguments.
-
-        use    "sibling" for a draft's child at `slots`, "emit" for the correction or bonus below
-               the node at `slots`
-        """
+        """A token: a "sibling" at `slots`, or to "emit" as correction or bonus below `slots`."""
         cumulative = probs.double().cumsum(-1)
         aim = self.uniform(use, committed, slots) * cumulative[-1]
         return int(
@@ -100,11 +87,8 @@ class Chance:
         )
 
     def inner(self, part: str, slots: Slots = ()) -> "Chance":
-        """A Chance for a part of a composite draft: the same noise, but independent coins and
-        draws.
-
-        part, slots    what tells this part from others of the same nesting; a draft that asks it at
-                       several roots in one round adds the root's position
+        """A Chance for a part of a composite draft: the same noise, independent coins and draws. A
+        draft that asks a part at several roots in one round adds the root's position to `slots`.
         """
         longer = object.__new__(type(self))  # all but the nesting was checked before
         vars(longer).update(vars(self) | {"nesting": (*self.nesting, (part, slots))})
@@ -117,11 +101,7 @@ class Chance:
         return _noise(self.noise_key(position), np.array(tokens, dtype=np.int64)).tolist()
 
     def uniform(self, use: str, committed: int, slots: Slots) -> float:
-        """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit".  Raises
-        ValueError for any other.
-        """
-        if use not in ("coin", "sibling", "emit"):
-            raise ValueError(f'a number is behind a "coin", a "sibling" or to "emit", got {use!r}')
+        """The uniform number in [0, 1) that decides a use: "coin", "sibling" or "emit"."""
         key = _key("uniform", self.seed, use, self.nesting, int(committed), slots)
         return (key >> 11) * 2.0**-53
 

@@ -1,5 +1,5 @@
-"""Temperature, top-k and top-p turn logits into the distribution that is sampled. Logits of any
-device are processed in NumPy on the CPU, because PyTorch wakes threads for each call.
+"""Temperature, top-k and top-p turn logits into the distribution that is sampled, in NumPy on the
+CPU, because PyTorch wakes threads for each call.
 """
 
 import math
@@ -18,11 +18,7 @@ LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32
 
 
 class Candidates(NamedTuple):
-    """The tokens that a distribution allows, and the log-probability of each.
-
-    tokens       token numbers [kept], ascending; None where the whole vocabulary is allowed
-    log_probs    normalised, natural logarithm [kept]
-    """
+    """The tokens that a distribution allows, ascending (None for all), and log-probabilities."""
 
     tokens: Int[np.ndarray, " kept"] | None
     log_probs: Float[np.ndarray, " kept"]
@@ -33,11 +29,9 @@ class Candidates(NamedTuple):
 class Sampler:
     """The settings that warp logits into the sampled distribution, applied in this order.
 
-    temperature    0 is the point mass at the argmax (the lowest of a tie), whatever follows
+    temperature    0, the point mass at the argmax (the lowest of a tie), or at least 1e-6
     top_k          keep the k largest logits and ties with the last of them; None keeps all
     top_p          keep the smallest set of most likely tokens of at least this mass, in (0, 1]
-
-    Raises ValueError for a temperature that is neither 0 nor at least 1e-6, or wrong limits.
     """
 
     temperature: float = 0.0
@@ -51,19 +45,18 @@ class Sampler:
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
 
-    def log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """Log-probabilities, −inf for excluded tokens: float64 if the logits are, else float32.
-
-        Raises ValueError if a logit is NaN or +inf, or if none is finite.
-        """
-        return torch.from_numpy(self._log_probs(logits)).to(logits.device)
-
     def probs(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
-        """The probabilities of the warped distribution, which sum to 1."""
-        return torch.from_numpy(np.exp(self._log_probs(logits))).to(logits.device)
+        """The warped distribution, in float64 if the logits are that, else in float32.  Raises
+        ValueError if a logit is NaN or +inf, or if none is finite.
+        """
+        tokens, log_probs = self.candidates(logits)
+        probs = np.exp(log_probs)
+        if tokens is not None:
+            kept, probs = probs, np.zeros(len(logits), probs.dtype)
+            probs[tokens] = kept
+        return torch.from_numpy(probs).to(logits.device)
 
     def candidates(self, logits: Float[Tensor, " vocab"]) -> Candidates:
-        """The tokens that the distribution allows."""
         tokens, log_probs = None, checked_logits(logits)
         if self.temperature == 0:
             return Candidates(np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype))
@@ -83,19 +76,9 @@ class Sampler:
             log_probs = _normalised(log_probs[kept])
         return Candidates(tokens, log_probs)
 
-    def _log_probs(self, logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
-        tokens, found = self.candidates(logits)
-        if tokens is None:
-            return found
-        whole = np.full(len(logits), -math.inf, found.dtype)
-        whole[tokens] = found
-        return whole
-
 
 def checked_logits(logits: Float[Tensor, " vocab"]) -> Float[np.ndarray, " vocab"]:
-    """The logits on the CPU, in float64 if they are float64, else in float32; raises ValueError
-    unless the largest is finite, which is NaN if any logit is.
-    """
+    """The logits on the CPU; raises ValueError unless the largest is finite."""
     logits = logits.detach().cpu()
     values = (logits if logits.dtype == torch.float64 else logits.float()).numpy()
     if not math.isfinite(highest := values.max()):
@@ -121,11 +104,6 @@ def _unwarped(values: Float[np.ndarray, " vocab"], chosen: Sequence[float]) -> l
     highest = values.max()
     total = float(np.exp(values - highest).sum())
     return [math.exp(value - float(highest)) / total for value in chosen]
-
-
-def best(values: Float[Tensor, " vocab"], k: int) -> tuple[list[int], list[float]]:
-    """The tokens of the k largest values, and the values, best first; −inf is omitted."""
-    return largest(values.detach().cpu().numpy(), k)
 
 
 def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[float]]:

@@ -1,6 +1,4 @@
-"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more. With
-`NoDraft` it is plain autoregressive decoding.
-"""
+"""The loop: a round proposes, scores and verifies, and emits the accepted tokens and one more."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,13 +8,12 @@ from typing import Annotated
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode.parts import learners_in, models_in, vocabularies_in
-from specdec_lib.core.kinds import REMEDIES, Within, checked, shown
+from specdec_lib.core.kinds import Within, checked, shown
 from specdec_lib.core.protocols import Draft, LanguageModel, Learner, Rule, SourceReader, Usage
 from specdec_lib.core.tree import ROOT, TokenTree
 from specdec_lib.core.verify import look_up
 
 TokensSoFar = Context | Sequence[int]
-REMEDIES[TokensSoFar] = "; ladder.encode(text) makes tokens, prompt[0].tolist() those of a batch"
 BONUS = "target"  # the source of a token that no drafter guessed
 NewTokens = Annotated[int, Within(1, 2**20)]  # which is more than any context holds
 
@@ -30,7 +27,6 @@ class Round:
     emitted    the accepted tokens and one more; nothing after a stop token
     sources    the drafter of each emitted token; "target" for the correction or bonus
     tried      number of depths with tested guesses: the accepted ones, and one where all failed
-    usage      of this round, by model name
     """
 
     tree: TokenTree
@@ -59,11 +55,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Generation:
-    """A decoded continuation and its rounds.
-
-    stop       "stop token", "length" or "context"
-    prefill    per model: what reading the prompt took, before the first round
-    """
+    """A decoded continuation and its rounds; `prefill` is what reading the prompt took."""
 
     context: Context
     rounds: tuple[Round, ...]
@@ -72,7 +64,6 @@ class Generation:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The tokens that these rounds emitted."""
         return tuple(token for played in self.rounds for token in played.emitted)
 
     @property
@@ -94,10 +85,7 @@ def decode(
     on_round: Callable[[Round], None] | None = None,
 ) -> Generation:
     """Continue `prompt` with the tokens that `target` alone would generate (`look_up`) or with its
-    distribution (`reject`), after the prompt in at most one target pass per new token.
-
-    Arguments and errors are those of `rounds`; `on_round` is called with each round as soon as it
-    is done. Models first forget what they read before, so that counts do not depend on it.
+    distribution (`reject`). Models first forget what they read; see `rounds` for the arguments.
     """
     context = check_arguments(target, draft, prompt)
     asked = {"max_new_tokens": max_new_tokens, "rule": rule, "stop_tokens": stop_tokens}
@@ -127,24 +115,22 @@ def rounds(
     "context": no more positions), else None. Caches and prompt are left to `read_prompt`.
 
     prompt         tokens, or a context whose generated part is continued
-    rule           `look_up` gives the target's own tokens for the seed, and accepts most from
-                   "ranked" siblings; `reject` tokens of its distribution, and accepts most from
-                   "iid" and "distinct" ones; other combinations are exact too
+    rule           `look_up` accepts most from "ranked" siblings, `reject` from "iid" and "distinct"
+                   ones; other combinations are exact too
     stop_tokens    each ends the generation when it is emitted, and is part of the output
 
-    Raises ValueError, before any work, if an argument has the wrong type, the prompt is empty or
-    does not fit, or stop tokens or the draft's vocabulary are not the target's.
+    Raises ValueError, before any work, if an argument does not fit.
     """
-    context = check_arguments(target, draft, prompt)
-    stops = _checked_stops(stop_tokens, target)
+    context, last = check_arguments(target, draft, prompt), target.vocabulary - 1
+    for stop in stop_tokens:
+        if not 0 <= stop <= last:
+            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
     parts = models_in(target, draft), learners_in(draft)
-    run = _Run(target, draft, chance, rule, stops, *parts)
+    run = _Run(target, draft, chance, rule, frozenset(map(int, stop_tokens)), *parts)
     return run.rounds(context, max_new_tokens)
 
 
-def check_arguments(
-    target: LanguageModel, draft: Draft, prompt: Context | Sequence[int]
-) -> Context:
+def check_arguments(target: LanguageModel, draft: Draft, prompt: TokensSoFar) -> Context:
     """The prompt as a context, after all checks; raises ValueError as `rounds` says."""
     context = prompt if isinstance(prompt, Context) else Context.of(tuple(map(int, prompt)))
     if (largest := max(context.tokens)) >= target.vocabulary:
@@ -160,19 +146,8 @@ def check_arguments(
     return context
 
 
-def _checked_stops(stop_tokens: Collection[int], target: LanguageModel) -> frozenset[int]:
-    """The stop tokens.  Raises ValueError unless all are tokens of the target."""
-    last = target.vocabulary - 1
-    for stop in stop_tokens:
-        if not 0 <= stop <= last:
-            raise ValueError(f"a stop token is 0 to {last} in the target's vocabulary, got {stop}")
-    return frozenset(map(int, stop_tokens))
-
-
 def read_prompt(target: LanguageModel, draft: Draft, prompt: Context) -> dict[str, Usage]:
-    """Let every model forget all else and read the source, if it has an encoder, and the prompt but
-    for its last token; return the usage of each model by name.
-    """
+    """Let every model forget all else and read the prompt but its last token; usage by name."""
     models = models_in(target, draft).values()
     before = _usage(models)
     for model in models:
@@ -207,7 +182,6 @@ class _Run:
     learners: tuple[Learner, ...]
 
     def rounds(self, context: Context, left: int) -> Iterator[tuple[Round, str | None]]:
-        """The rounds after `context` until `left` tokens are emitted, and why the last one ends."""
         stop = None
         while stop is None:
             played = self.play(context, min(left, self.target.max_positions - len(context) + 1))

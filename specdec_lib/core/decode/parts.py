@@ -1,6 +1,7 @@
 """The models and drafts inside a draft, found by one traversal of its attributes."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from types import NoneType
 
 from specdec_lib.core.protocols import Draft, HasVocabulary, LanguageModel, Learner
@@ -10,9 +11,7 @@ PLAIN = (int, float, str, NoneType, MatchTable, Shape)
 
 
 def parts_of(*parts: object) -> Iterator[LanguageModel | Draft]:
-    """Every draft and model reachable from `parts` through attributes of drafts, lists, tuples and
-    dictionaries with names as keys; maybe more than once.
-    """
+    """Every draft and model in `parts`, their attributes and collections, maybe more than once."""
     for part in parts:
         if isinstance(part, PLAIN):  # most attributes; looking for a protocol's members takes long
             continue
@@ -42,13 +41,12 @@ def models_in(*parts: object) -> dict[str, LanguageModel]:
 
 def learners_in(draft: Draft) -> tuple[Learner, ...]:
     """Every draft among `parts_of` this one that learns, once."""
-    found = {id(part): part for part in parts_of(draft) if isinstance(part, Learner)}
-    return tuple(found.values())
+    return tuple({id(part): part for part in parts_of(draft) if isinstance(part, Learner)}.values())
 
 
 def refuse_learners(where: str, *drafts: Draft) -> None:
     """Raises ValueError, saying where, if a draft learns while it decodes."""
-    for learner in (one for draft in drafts for one in learners_in(draft)):
+    for learner in chain.from_iterable(map(learners_in, drafts)):
         rest = "whose rounds depend on what was decoded before"
         raise ValueError(f"{where} takes no draft that learns, {rest}: {type(learner).__name__}")
 

@@ -9,11 +9,10 @@ from specdec_lib.core.tree.shape import NO_PARENT
 
 
 class Slot(NamedTuple):
-    """A place for a guess, before its token is known.
+    """A place for a guess, before its token is known; slots count from 1 in the order chosen.
 
-    parent    number of the parent: 0 is the root, slots count from 1 in the order they are chosen
-    ranks     the child ranks on the way from the root down to the slot
-    score     how likely the whole path is accepted, in [0, 1]
+    ranks    the child ranks on the way from the root down to the slot
+    score    how likely the whole path is accepted, in [0, 1]
     """
 
     parent: int
@@ -29,14 +28,10 @@ def grow_best_first(
     floor: float = 0.0,
 ) -> Iterator[Slot]:
     """Yield at most `budget` slots, the best score first, each after its parent; of equal ones the
-    shallower first, then the lower ranks.
+    shallower first, then the lower ranks: the best tree, as no child scores above its parent.
 
-    factors    for a chosen slot (the root has empty ranks), the conditional acceptance probability
-               of each child by rank
-    depth      deepest slot; None for no limit
+    factors    for a chosen slot (the root has empty ranks), the acceptance rate of each child
     floor      lowest score of a slot
-
-    This is the best tree for the budget, because no child scores above its parent.
     """
     heap: list[tuple[float, int, Slots, Slot, Iterator[Slot]]] = []
 

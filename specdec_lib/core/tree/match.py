@@ -11,8 +11,7 @@ from specdec_lib.core.kinds import checked
 @checked
 @dataclass(frozen=True)
 class MatchTable:
-    """Acceptance rates: P(child accepted | parent accepted) by the child's rank and optionally its
-    gap (see below), not given that earlier siblings were rejected.
+    """Acceptance rates: P(child accepted | parent accepted) by the child's rank, and maybe its gap.
 
     rates    by rank, for any gap, never rising; beyond the last rank each is half the one before
     name     shown in records and figures
@@ -21,7 +20,6 @@ class MatchTable:
 
     A gap on an edge belongs to the bin above it. The gap of a later sibling is how far its noisy
     log-probability lies below the first's; that of the first is how far the second lies below it.
-    Raises ValueError for rates that rise or are no probabilities, or bins that do not fit edges.
     """
 
     rates: tuple[float, ...] = (0.75, 0.16, 0.04, 0.03)
@@ -30,29 +28,19 @@ class MatchTable:
     binned: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if (
-            not self.rates
-            or not all(0 <= rate <= 1 for rate in self.rates)
-            or list(self.rates) != sorted(self.rates, reverse=True)
-        ):
+        falling = not any(later > earlier for earlier, later in pairwise(self.rates))
+        if not (self.rates and falling and _are_probabilities(self.rates)):
             raise ValueError(f"match rates are probabilities that never rise, got {self.rates}")
-        if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != (
-            len(self.edges) + 1 if self.edges else 0
-        ):
+        wanted, ranks = len(self.edges) + 1 if self.edges else 0, len(self.rates)
+        if list(self.edges) != sorted(set(self.edges)) or len(self.binned) != wanted:
             got = f"{self.edges} and {len(self.binned)} bins"
             raise ValueError(f"a table has rising edges and one bin more than edges, got {got}")
-        if not all(
-            len(row) == len(self.rates) and all(0 <= rate <= 1 for rate in row)
-            for row in self.binned
-        ):
-            ranks = len(self.rates)
+        if not all(len(row) == ranks and _are_probabilities(row) for row in self.binned):
             raise ValueError(f"each bin holds {ranks} probabilities, got {self.binned}")
 
     @property
     def bins(self) -> tuple[str, ...]:
-        """The names of the gap's bins in nats: "0–0.5", "0.5–1", "1 and more".  Raises ValueError
-        if the table does not look at gaps.
-        """
+        """The names of the gap's bins in nats, such as "0–0.5"; raises ValueError without edges."""
         if not self.edges:
             raise ValueError(f"match table {self.name!r} does not look at gaps")
         names = [f"{low:g}–{high:g}" for low, high in pairwise((0.0, *self.edges))]
@@ -67,9 +55,11 @@ class MatchTable:
         return rates[rank] if rank <= last else rates[last] * 0.5 ** (rank - last)
 
 
+def _are_probabilities(rates: tuple[float, ...]) -> bool:
+    return all(0 <= rate <= 1 for rate in rates)
+
+
 def leading(tokens: list[int], gaps: list[float], k: int) -> tuple[list[int], list[float]]:
-    """The first k ranked tokens and their gaps as `MatchTable` defines them, from at least 2 of
-    `Chance.rank`: the first token's gap is its lead over the second.
-    """
+    """The first k of at least 2 tokens of `Chance.rank`, and their gaps as of `MatchTable`."""
     lead = gaps[1] if len(gaps) > 1 else math.inf
     return tokens[:k], [lead, *gaps[1:k]]

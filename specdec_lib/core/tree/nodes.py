@@ -26,8 +26,6 @@ class TokenTree:
                      root, never above the parent's
     rows             the distribution [vocab] that a node's token was drawn from, given its earlier
                      siblings; None for a token chosen without chance
-
-    Raises ValueError unless there is one of each per node, and a parent before each child.
     """
 
     root_position: int
@@ -43,8 +41,7 @@ class TokenTree:
             raise ValueError(f"root_position counts from 0, got {self.root_position}")
 
     def _check_nodes(self, first: int) -> None:
-        columns = self.tokens, self.parents, self.sources, self.scores, self.rows
-        lengths = [len(column) for column in columns]
+        lengths = [*map(len, (self.tokens, self.parents, self.sources, self.scores, self.rows))]
         if len(set(lengths)) != 1 or not self.tokens:
             wanted = "one token, parent, source, score and row per node, and a root"
             raise ValueError(f"a tree needs {wanted}; got {lengths}")
@@ -90,7 +87,6 @@ class TokenTree:
         parents    numbers of nodes of this tree, or of earlier new ones
         source     one for all new nodes, or one for each
         scores     of the whole path, not relative to the parent's
-        rows       None gives no new node a row
         """
         longer = object.__new__(TokenTree)  # the nodes so far were checked before
         sources = (source,) * len(tokens) if isinstance(source, str) else source
@@ -126,7 +122,7 @@ class TokenTree:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any token was drawn by chance: dropping or merging such nodes biases `reject`."""
+        """Whether any token was drawn: dropping or merging such nodes biases `reject`."""
         return any(row is not None for row in self.rows)
 
     @functools.cached_property
@@ -135,7 +131,6 @@ class TokenTree:
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """The number of edges from the root to each node."""
         return depths_of(self.parents)
 
     def children(self, node: int) -> tuple[int, ...]:
@@ -147,7 +142,6 @@ class TokenTree:
         return next((child for child in self._children[node] if self.tokens[child] == token), None)
 
     def position(self, node: int) -> int:
-        """The absolute position of a node's token."""
         return self.root_position + self.depths[node]
 
     def path(self, node: int) -> tuple[int, ...]:
@@ -159,7 +153,6 @@ class TokenTree:
         return tuple(reversed(path))
 
     def path_tokens(self, node: int) -> tuple[int, ...]:
-        """The tokens along `path`."""
         return tuple(self.tokens[at] for at in self.path(node))
 
     def slots(self, node: int) -> Slots:
@@ -192,17 +185,13 @@ class TokenTree:
         return self._kept([node for node, its in enumerate(self.depths) if its <= depth])
 
     def truncated(self, budget: int) -> "TokenTree":
-        """The tree of the `budget` best-scored guesses, a tie to the earlier; raises ValueError for
-        a tree with rows.
-        """
+        """The tree of the `budget` best-scored guesses; raises ValueError for a tree with rows."""
         self._refuse_rows("truncated")
         best = sorted(range(1, len(self)), key=lambda node: (-self.scores[node], node))[:budget]
         return self._kept([ROOT, *sorted(best)])
 
     def merged(self) -> "TokenTree":
-        """The tree with equal siblings made one, of the highest score and the first source, and
-        their subtrees joined.  Raises ValueError for a tree with rows.
-        """
+        """The tree with equal siblings made one, of the highest score and the first source."""
         self._refuse_rows("merged")
         place: dict[tuple[int, int], int] = {}
         moved, kept, parents, scores = [ROOT], [ROOT], [NO_PARENT], [self.scores[ROOT]]

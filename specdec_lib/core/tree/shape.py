@@ -25,12 +25,10 @@ def check_widths(widths: Sequence[int]) -> None:
 @checked
 @dataclass(frozen=True)
 class Shape:
-    """The slots for guesses of a tree, given by the parent of each; `len(shape)` counts the root.
+    """The slots for guesses of a tree; `len(shape)` counts the root.
 
-    parents    the number of each node's parent, root first with −1; a parent precedes its children,
-               siblings stand in the order of their ranks
-
-    Raises ValueError unless each parent precedes its children.
+    parents    the number of each node's parent, which precedes it, root first with −1; siblings
+               stand in the order of their ranks
     """
 
     parents: tuple[int, ...]
@@ -53,7 +51,6 @@ class Shape:
     @classmethod
     @checked
     def chain(cls, length: Length) -> "Shape":
-        """The chain of `length` guesses."""
         return cls.of_widths((1,) * int(length))
 
     @classmethod
@@ -73,7 +70,6 @@ class Shape:
 
     @property
     def guesses(self) -> int:
-        """The number of nodes without the root, which is what a budget counts."""
         return len(self.parents) - 1
 
     @functools.cached_property
@@ -88,7 +84,6 @@ class Shape:
 
     @functools.cached_property
     def depths(self) -> tuple[int, ...]:
-        """The number of edges from the root to each node."""
         return depths_of(self.parents)
 
     @property

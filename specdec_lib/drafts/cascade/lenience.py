@@ -1,6 +1,6 @@
-"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more. The
-target's own rule keeps the output exact, under `reject` because the row handed up is the
-distribution that the review really gives the token (the paper hands up the reviewer's own).
+"""How a draft model reviews guesses: the walks of `core.verify`, with a lenience of 1 or more.
+`reject` stays exact because the row handed up is the distribution that the review really gives the
+token (the paper hands up the reviewer's own).
 
 Source: Chen et al. 2024 (cascade speculative drafting), 3.1, with l ≥ 1; Leviathan et al. 2023,
 appendix, has its reciprocal.
@@ -21,9 +21,7 @@ from specdec_lib.drafts.max_gram import ORIGINS
 
 
 def lenience_of(tree: TokenTree, lenience: float, *, exempt_max_gram: bool) -> Lenience:
-    """Each node's lenience, 1 (none) for exempt copies by Max-Gram that no model has reviewed yet;
-    at temperature 0 its offered probability is its score over its parent's, 1 for a copy.
-    """
+    """Leniences, 1 for exempt copies; offered: 1 of a copy, else the score ÷ the parent's."""
     copied = [source in ORIGINS for source in tree.sources]
     above = [1.0, *(tree.scores[parent] for parent in tree.parents[1:])]
     return Lenience(
@@ -41,10 +39,8 @@ def reject_leniently(
     chance: Chance,
     leniences: Sequence[float],
 ) -> tuple[Verdict, tuple[Float[Tensor, " vocab"], ...]]:
-    """Run `reject` with a lenience per node: its verdict, and for each accepted token and the bonus
-    the distribution [vocab] that it was drawn from.
-
-    Raises ValueError for a branching tree where a lenience is above 1, which has no closed form.
+    """Run `reject` with a lenience per node: its verdict, and the distribution of each token that
+    it gives.  Raises ValueError for a lenience above 1 in a branching tree: it has no closed form.
     """
     if any(lenience != 1 for lenience in leniences) and any(
         len(tree.children(node)) > 1 for node in range(len(tree))
@@ -73,8 +69,7 @@ def lenient_probs(
     is the point mass), by a reviewer of the distribution `wanted`.
 
     `token` is kept with probability min(1, l · wanted ÷ row), else replaced by one drawn from the
-    residual distribution: min(row, l · wanted) + leftover · residual, where leftover is the
-    probability of a rejection, the sum of max(0, row − l · wanted).
+    residual distribution; leftover is the probability of that.
     """
     if lenience == 1:
         return wanted

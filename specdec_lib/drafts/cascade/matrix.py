@@ -3,8 +3,7 @@
 Row 0 holds how many tokens each drafter contributes to what the target verifies, row r to what
 drafter r − 1 reviews; column c belongs to drafter c, strongest first. If row c + 1 is all zeros,
 drafter c reviews nothing and generates token by token. The paper counts along a row what is there
-so far ("cumulative"), its code what is added ("increments"): 5 tokens of the first drafter and 14
-of the second are (5, 19) and (5, 14).
+so far ("cumulative"), its code what is added ("increments"): (5, 19) and (5, 14) are the same.
 Source: Chen et al. 2024 (cascade speculative drafting), Algorithm 1 and table 5, which leaves out
 the last column, always 10 tokens of Max-Gram.
 """
@@ -17,7 +16,7 @@ from typing import Literal, get_args
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import Count, MatchTable
-from specdec_lib.drafts.cascade.reviewed import Relay, Reviewed, check_lenience
+from specdec_lib.drafts.cascade.reviewed import Lenient, Relay, Reviewed
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.trees.growing import ChainDraft
@@ -34,26 +33,21 @@ def from_matrix(
     matrix: Sequence[Sequence[int]],
     *,
     convention: Convention = "increments",
-    lenience: float = 1.0,
+    lenience: Lenient = 1.0,
     exempt_max_gram: bool = True,
     siblings: Literal["ranked", "iid"] = "ranked",
     width: Count = 1,
     match: MatchTable = MatchTable(),
 ) -> Relay:
-    """The cascade that a K matrix describes, as a nesting of drafts. Entries are lengths of the
-    path: where one drafter overshoots, the next ones add fewer tokens.
+    """The cascade that a K matrix describes, as a nesting of drafts.
 
     drafters      strongest first; models, of which the last may be another draft: `MaxGram` takes
                   its length from the matrix, any other keeps its own
-    convention    "increments" or "cumulative", see the module
     lenience, exempt_max_gram, siblings, match    of every review
     width         children per node in what the target verifies, see `Reviewed`
 
-    Raises ValueError as `converted` does, and if the matrix is not as large as there are drafters,
-    its first row is all zeros, a drafter that is not the last is no model, or a width above 1 has
-    no review.
+    Raises ValueError as `converted` does, and for a matrix that does not fit the drafters.
     """
-    check_lenience(lenience)
     drafters, increments = tuple(drafters), converted(matrix, convention, "increments")
     _check_drafters(drafters, increments, width)
     options = {"siblings": siblings, "match": match}
@@ -67,7 +61,6 @@ def from_matrix(
         return Relay(parts, tuple(lengths.values())) if parts else NoDraft()
 
     def part(column: int, length: int, width: int) -> Draft:
-        """What one drafter contributes."""
         drafter = drafters[column]
         if column < len(drafters) - 1:
             return Reviewed(drafter, level(column + 1), width=width, **options, **lenient)
@@ -82,10 +75,9 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
     if len(drafters) != len(matrix):
         both = f"{len(drafters)} drafters, {len(matrix)} rows"
         raise ValueError(f"a K matrix has a row and a column per drafter: {both}")
-    for drafter in drafters[:-1]:
-        if not isinstance(drafter, LanguageModel):
-            wrong = type(drafter).__name__
-            raise ValueError(f"only the last drafter may be no model, got {wrong} before it")
+    for wrong in (one for one in drafters[:-1] if not isinstance(one, LanguageModel)):
+        name = type(wrong).__name__
+        raise ValueError(f"only the last drafter may be no model, got {name} before it")
     if not any(matrix[0]):
         raise ValueError(f"an empty cascade proposes nothing: the first row is {matrix[0]}")
     if width > 1 and not any(matrix[0][:-1]):
@@ -94,11 +86,7 @@ def _check_drafters(drafters: tuple, matrix: Matrix, width: int) -> None:
 
 @checked
 def converted(matrix: Sequence[Sequence[int]], convention: Convention, to: Convention) -> Matrix:
-    """The K matrix, given in `convention`, in the convention `to`.
-
-    Raises ValueError unless it is square, upper triangular, of whole numbers of 0 or more and, if
-    cumulative, not falling along a row.
-    """
+    """The K matrix, given in `convention`, in the convention `to`; raises ValueError if wrong."""
     rows = [tuple(map(int, row)) for row in matrix]
     if not rows:
         raise ValueError("an empty cascade proposes nothing: the K matrix has no row")

@@ -1,23 +1,21 @@
-"""The vertical cascade, a model that reviews what a cheaper draft proposes, and the horizontal one,
-drafts that take turns along one path.
+"""The vertical cascade (reviews), and the horizontal one (drafts take turns along one path).
 
 Source: Chen et al. 2024 (cascade speculative drafting), sections 3.1 and 3.2 and Algorithm 1. Where
 we differ: tokens are handed up with their distributions, and the reviewed draft may be a tree;
 tokens are counted over all drafts, as in the published code.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor
 
 from specdec_lib.core.chance import Chance
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
-from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel, Verdict
+from specdec_lib.core.kinds import Within, checked
+from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.core.tree import ROOT, Count, MatchTable, TokenTree, leading
 from specdec_lib.core.verify import UNWARPED, look_up
 from specdec_lib.drafts.cascade.lenience import lenience_of, reject_leniently
@@ -25,45 +23,41 @@ from specdec_lib.drafts.max_gram import ORIGINS
 from specdec_lib.drafts.trees.slots import Child, add_children
 
 VIA = " via "
+Lenient = Annotated[float, Within(1, 1e9)]
 
 
 @checked
 @dataclass(frozen=True)
 class Reviewed:
-    """A draft whose guesses a model (the reviewer) verifies in one pass. It proposes the accepted
-    tokens, whose source is "<drafter> via <reviewer>", and one more token of the reviewer's own.
+    """A draft whose guesses a model (the reviewer) verifies in one pass: it proposes the accepted
+    tokens, whose source is "<drafter> via <reviewer>", and one more of the reviewer's own.
 
-    lenience           l ≥ 1, where 1 is none; for "iid" a guess is accepted with probability
+    lenience           l, where 1 is none; for "iid" a guess is accepted with probability
                        min(1, l · p_reviewer ÷ p_drafter), for "ranked" as `Lenience` says
     exempt_max_gram    Max-Gram's copies that no model has reviewed yet get lenience 1
     siblings           "ranked": the reviewer follows its choices under the shared noise; "iid": it
                        accepts and draws as `reject` does, and hands up rows
     width              children per node: the kept token, and width − 1 leaves (a comb): the
                        reviewer's next likeliest for "ranked", independent draws for "iid"
-    match              turns ranks into scores; but at temperature 0 a score is the product of the
-                       reviewer's probabilities
+    match              turns ranks into scores; at temperature 0 the reviewer's probabilities do
 
-    Raises ValueError if a value is out of range or a part has another vocabulary; `propose` does
-    for a lenience above 1 under "iid" where the draft branches. Source: Chen et al. 2024, section
-    3.1 and appendix B (the exemption, and combs of 8 children).
+    Raises ValueError for a lenience above 1 under "iid" where the draft branches. Source: Chen et
+    al. 2024, section 3.1 and appendix B (the exemption, and combs of 8 children).
     """
 
     reviewer: LanguageModel
     draft: Draft
-    lenience: float = 1.0
+    lenience: Lenient = 1.0
     exempt_max_gram: bool = True
     siblings: Literal["ranked", "iid"] = "ranked"
     width: Count = 1
     match: MatchTable = MatchTable()
 
     def __post_init__(self) -> None:
-        check_lenience(self.lenience)
         check_parts((self.reviewer, self.draft))
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of at least one token, or a comb; the root alone if the reviewer's context is
-        full.
-        """
+        """A chain or comb of at least one token, unless the reviewer's context is full."""
         tree = TokenTree.rooted(context)
         room = self.reviewer.max_positions - len(context)
         if room < 0:
@@ -76,38 +70,21 @@ class Reviewed:
             verdict, rows = look_up(guessed, logits, inner, lenience=lenience), None
         else:
             verdict, rows = reject_leniently(guessed, logits, inner, lenience.factors)
-        return self._handed_up(tree, guessed, verdict, rows, logits, inner)
-
-    def _handed_up(
-        self,
-        tree: TokenTree,
-        guessed: TokenTree,
-        verdict: Verdict,
-        rows: Sequence[Tensor] | None,
-        logits: Tensor,
-        chance: Chance,
-    ) -> TokenTree:
+        name, nodes = self.reviewer.name, (ROOT, *verdict.path)
         tokens = [*(guessed.tokens[node] for node in verdict.path), verdict.bonus]
-        reviewer = self.reviewer.name
-        sources = [f"{guessed.sources[node]}{VIA}{reviewer}" for node in verdict.path]
-        last, nodes = ROOT, (ROOT, *verdict.path)
+        sources = [*(f"{guessed.sources[node]}{VIA}{name}" for node in verdict.path), name]
+        last = ROOT
         for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
-            source = (*sources, reviewer)[place]
             if rows is None:
-                position = guessed.position(node) + 1
-                children = self._ranked(logits[node], position, token, source, chance)
+                found = self._ranked(logits[node], token, guessed.position(node) + 1, inner)
             else:
-                greedy = chance.sampler.temperature == 0
-                probs = UNWARPED.probs(logits[node]) if greedy else None
-                factor = self.match.rate(0) if probs is None else float(probs[token])
-                kept = Child(token, factor, rows[place], source)
-                children = self._drawn(logits[node], kept, place, tree, chance)
+                kept = Child(token, 1.0, rows[place], name)
+                found = self._drawn(logits[node], kept, (tree.root_position, place), inner)
+            children = [found[0]._replace(source=sources[place]), *found[1:]]
             last, tree = len(tree), add_children(tree, {last: children})
         return tree
 
-    def _ranked(
-        self, logits: Tensor, position: int, token: int, source: str, chance: Chance
-    ) -> list[Child]:
+    def _ranked(self, logits: Tensor, token: int, position: int, chance: Chance) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
         if chance.sampler.temperature == 0:
             probs = UNWARPED.probs(logits)
@@ -117,17 +94,19 @@ class Reviewed:
             found, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
             factors = {one: self.match.rate(rank, gaps[rank]) for rank, one in enumerate(found)}
             factors.setdefault(token, self.match.rate(len(found)))
-        kept = Child(token, factors.pop(token), None, source)
-        others = [Child(one, its, None, self.reviewer.name) for one, its in factors.items()]
-        return [kept, *others][: self.width]
+        chosen = dict.fromkeys((token, *factors))  # the kept one first
+        return [Child(one, factors[one], None, self.reviewer.name) for one in chosen][: self.width]
 
     def _drawn(
-        self, logits: Tensor, kept: Child, place: int, tree: TokenTree, chance: Chance
+        self, logits: Tensor, kept: Child, place: tuple[int, int], chance: Chance
     ) -> list[Child]:
         """The token that goes on, and independent draws of the reviewer."""
-        probs, found = chance.sampler.probs(logits), [kept]
+        (root, depth), probs = place, chance.sampler.probs(logits)
+        greedy = chance.sampler.temperature == 0
+        factor = float(UNWARPED.probs(logits)[kept.token]) if greedy else self.match.rate(0)
+        found = [kept._replace(factor=factor)]
         for rank in range(1, self.width):
-            token = chance.draw("sibling", probs, tree.root_position, (0,) * place + (rank,))
+            token = chance.draw("sibling", probs, root, (0,) * depth + (rank,))
             found.append(Child(token, self.match.rate(rank), probs, self.reviewer.name))
         return found
 
@@ -154,7 +133,6 @@ class Relay:
         check_parts(self.parts)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """The tree of the path and of what branches off it."""
         tree, leaf, wanted = TokenTree.rooted(context), ROOT, 0
         for number, (part, length) in enumerate(zip(self.parts, self.lengths, strict=True)):
             wanted += length
@@ -171,9 +149,7 @@ class Relay:
 
 
 def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
-    """Raise ValueError unless these parts have one vocabulary and no model is named "prompt",
-    "generation" or "bigram": by these sources a review recognises Max-Gram's guesses.
-    """
+    """Raise ValueError for several vocabularies, or a model named as Max-Gram's guesses are."""
     sizes = vocabularies_in(*parts)
     if len({size for _, size in sizes}) > 1:
         found = ", ".join(f"{name} with {size} tokens" for name, size in sizes)
@@ -181,9 +157,3 @@ def check_parts(parts: Sequence[Draft | LanguageModel]) -> None:
     if names := sorted({name for name, _ in sizes} & set(ORIGINS)):
         taken = f"{', '.join(ORIGINS)} are the names of Max-Gram's guesses"
         raise ValueError(f"{taken}; call the model {names[0]!r} otherwise")
-
-
-def check_lenience(lenience: float) -> None:
-    """Raise ValueError unless it is a finite number of at least 1."""
-    if not 1 <= lenience < math.inf:
-        raise ValueError(f"lenience is a finite number of at least 1 (no lenience), got {lenience}")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, best, likeliest
+from specdec_lib.core.chance import Chance, largest, likeliest
 from specdec_lib.core.context import Context
 from specdec_lib.core.kinds import Within, checked
 from specdec_lib.core.protocols import LanguageModel, Ranked, TreeGrower
@@ -43,13 +43,10 @@ class TreeDraft:
     siblings    "ranked": the likeliest under the shared noise (for `look_up`); "top": the likeliest
                 without noise (for both rules); "iid": independent draws; "distinct": draws without
                 replacement. The last two carry rows and are for `reject`.
-    match       turns ranks into scores; but at temperature 0 for "ranked", and always for "top", a
-                score is the product of probabilities
+    match       turns ranks into scores; for "ranked" at temperature 0, and "top", probabilities do
 
-    A budget adapts to the context for "top", and for "ranked" at temperature 0 or if `match` has
-    edges; else the shape is the same everywhere. Raises ValueError unless one of widths, shape and
-    budget is given. Source: Spector and Ré 2023, section 3.1; best-first as in Wang et al. 2024
-    (OPT-Tree).
+    A budget adapts to the context where scores are not of ranks alone. Source: Spector and Ré 2023,
+    section 3.1; best-first as in Wang et al. 2024 (OPT-Tree).
     """
 
     model: LanguageModel
@@ -65,7 +62,6 @@ class TreeDraft:
         check_limits(self.widths, self.budget, self.shape, floor=self.floor)
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """Propose a tree in at most one pass per depth."""
 
         def expand(tree: TokenTree, widths: Mapping[int, int]) -> dict[int, list[Child]]:
             part, number = tree.above(list(widths))  # other nodes need not be read
@@ -104,9 +100,7 @@ class TreeDraft:
         )
 
     def grow(self, context: Context, chance: Chance, expand: ExpandNodes) -> TokenTree:
-        """Build the tree level by level; a node for which `expand` returns no children stays a
-        leaf.
-        """
+        """Build the tree level by level; a node without children from `expand` stays a leaf."""
         tree, reach = TokenTree.rooted(context), self.reach(context)
         drawn = self.siblings in ("iid", "distinct")
         ranked = self.siblings == "ranked" and chance.sampler.temperature > 0
@@ -162,7 +156,7 @@ class TreeDraft:
             return tokens, [self.match.rate(rank, gap) for rank, gap in enumerate(gaps)]
         if chance.sampler.temperature == 0:
             return likeliest(logits, width)
-        return best(chance.sampler.probs(logits), width)
+        return largest(chance.sampler.probs(logits).numpy(force=True), width)
 
     def _drawn(
         self, tree: TokenTree, node: int, logits: Tensor, chance: Chance, width: int
@@ -184,10 +178,7 @@ class TreeDraft:
 @checked
 @dataclass(frozen=True)
 class ChainDraft:
-    """A chain of `length` guesses: the tree of width 1, one pass per guess.
-
-    Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023.
-    """
+    """A tree of width 1. Source: Leviathan et al. 2023, Algorithm 1; Chen et al. 2023."""
 
     model: LanguageModel
     length: Count = 4
@@ -199,15 +190,13 @@ class ChainDraft:
         _ = self.as_tree  # checks the other values
 
     def propose(self, context: Context, chance: Chance) -> TokenTree:
-        """A chain of at most `length` guesses."""
         return self.as_tree.propose(context, chance)
 
     @functools.cached_property
     def as_tree(self) -> TreeDraft:
-        """The same guesses as a `TreeDraft` of width 1."""
         return TreeDraft(
             self.model,
-            widths=(1,) * self.length,
+            (1,) * self.length,
             floor=self.floor,
             siblings=self.siblings,
             match=self.match,

@@ -15,9 +15,7 @@ SlotWidths = dict[int, dict[Slots, int]]  # per level: ranks of a node to its nu
 
 @functools.lru_cache(maxsize=64)
 def slots_of(shape: Shape) -> SlotWidths:
-    """The number of children of each node of a fixed shape, by level and child ranks; it is cached,
-    so do not change it.
-    """
+    """The number of children of each node of a fixed shape (cached: do not change it)."""
     places: list[Slots] = [()]
     for parent, rank in zip(shape.parents[1:], shape.ranks[1:], strict=True):
         places.append((*places[parent], rank))
@@ -51,10 +49,8 @@ def check_limits(
     if sum(given is not None for given in (widths, shape, budget)) != 1:
         got = f"widths={widths}, shape={shape}, budget={budget}"
         raise ValueError(f"give widths, a shape or a budget, and one of them only: got {got}")
-    if shape is not None and not shape.guesses:
-        raise ValueError("a shape has at least 1 guess; to guess nothing use NoDraft")
-    if widths is not None and not widths:
-        raise ValueError("widths are of one depth or more, got ()")
+    if (widths is not None and not len(widths)) or (shape is not None and not shape.guesses):
+        raise ValueError("widths or a shape have at least 1 guess; to guess nothing use NoDraft")
     if not floor:  # which keeps a wide tree small
         check_widths(widths or ())
 
@@ -69,9 +65,7 @@ class Child(NamedTuple):
 
 
 ExpandNodes = Callable[[TokenTree, Mapping[int, int]], Mapping[int, Sequence[Child]]]
-"""A function from a tree and {node: width} to {node: at most so many children}; a node that it
-leaves out stays a leaf.
-"""
+"""A function from a tree and {node: width} to {node: at most so many children}, or to less."""
 
 
 def add_children(
@@ -81,9 +75,7 @@ def add_children(
     floor: float = 0.0,
     above: float = -1.0,
 ) -> TokenTree:
-    """The tree with these children appended, but those that score below `floor`, or not above
-    `above`.
-    """
+    """The tree with these children that score `floor` or more, and more than `above`."""
     found, scores = [], []
     for node, its in children.items():
         for child in its:
@@ -103,9 +95,7 @@ def add_children(
 def grow_best(
     root: TokenTree, expand: ExpandNodes, *, budget: int, depth: int, floor: float
 ) -> TokenTree:
-    """The tree of the `budget` best guesses, a tie to the earlier node: `expand` is asked once per
-    level, for children of the nodes below which a guess could still enter the tree.
-    """
+    """The `budget` best guesses: `expand` is asked once per level, where a guess could enter."""
     tree = root
     for level in range(depth):
         worst = min(tree.scores) if tree.guesses == budget else -1.0
