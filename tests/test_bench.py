@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from fakes import fixed_model, table_model
+from specdec_lib.measure.race.lineup import tune_contenders
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import decode
@@ -17,7 +18,6 @@ from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
-from specdec_lib.measure.race.lineup import tune_contenders
 from specdec_lib.measure.race.table import (
     COLUMNS,
     LEDGER,

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
+from specdec_lib.measure.race.lineup import calibrate
 from tiny import tiny_ladder
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -24,7 +25,6 @@ from specdec_lib.measure.race.contenders import Contender, ours
 from specdec_lib.measure.race.families import OURS, drafts
 from specdec_lib.measure.race.harness import TargetText, race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
-from specdec_lib.measure.race.lineup import calibrate
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
 from specdec_lib.workload import DOMAINS

@@ -6,14 +6,14 @@ import re
 import pandas as pd
 import pytest
 from own_models import gpt2, llama
+from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
+from specdec_lib.measure.compare.verdict import PLAIN
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.compare import command, compare_methods, method_summary
-from specdec_lib.measure.compare.timing import HUGGING, USUAL, compared_contenders, usual_drafts
-from specdec_lib.measure.compare.verdict import PLAIN
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.harness import race
 from specdec_lib.workload import Prompt, load_ladder, load_prompts

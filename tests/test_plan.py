@@ -1,6 +1,7 @@
 """Plans: made on development prompts, judged on held-out ones, kept, and written as a setting."""
 
 import pytest
+from specdec_lib.suite.plan.planning import PlanOptions, make_plan
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -16,7 +17,6 @@ from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.suite.command import main as specdec
 from specdec_lib.suite.hf.settings import import_setting
 from specdec_lib.suite.plan import planning
-from specdec_lib.suite.plan.planning import PlanOptions, make_plan
 from specdec_lib.workload import Prompt, load_prompts
 
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from specdec_lib.measure.trials import settings, try_settings, whole, written_texts
 from tiny import tiny_ladder
 
 from specdec_lib.core.chance import Chance, Sampler
@@ -19,7 +20,6 @@ from specdec_lib.measure.planning import (
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import OURS
-from specdec_lib.measure.trials import settings, try_settings, whole, written_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, load_prompts
 

@@ -102,11 +102,15 @@ def hugging_contenders(
         return portions.continuation(tuple(made[0, len(prompt) :].tolist()))
 
     exact = sampler.temperature == 0 and model.dtype in (torch.float32, torch.float64)
-    runtime = f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
     return [
-        Contender(method, runtime, words.format(*one), sampler, partial(run, one), exact)
+        Contender(method, precision(model), words.format(*one), sampler, partial(run, one), exact)
         for one in settings
     ]
+
+
+def precision(model: PreTrainedModel) -> str:
+    """The runtime of a contender with this model: "Hugging Face float32"."""
+    return f"Hugging Face {str(model.dtype).removeprefix('torch.')}"
 
 
 def _drawn(sampler: Sampler) -> Mapping:
@@ -140,4 +144,4 @@ def llama_cpp(sampler: Sampler) -> Contender | None:
         [found] = json.loads(done.stdout)
         return Continuation((), count, sum(found["samples_ns"]) / 1e9, count)
 
-    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False, told=False)
+    return Contender(LLAMA_CPP, LLAMA_CPP, TOKEN_BY_TOKEN, sampler, run, exact=False)

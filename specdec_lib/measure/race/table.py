@@ -2,9 +2,8 @@
 per token.
 """
 
-import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,34 +22,31 @@ from specdec_lib.measure.sweep.ratios import without_few
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
 COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
-    ms_per_token ratio ratio_low ratio_high geometric_mean chosen
-    tokens_per_round least_ms_per_token divergences margin runtime setting
+    ms_per_token ratio ratio_low ratio_high tokens_per_round divergences margin runtime setting
     baseline_runtime baseline_setting load machine threads versions""".split()
-PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens
-    seconds least_seconds rounds repetition margin load""".split()
+PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens seconds rounds
+    repetition margin load""".split()
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
 KEY = ["method", "runtime"]
 
 
-def ratio_table(timings: Sequence[Timing], chosen: Mapping[tuple[float, int], str]) -> pd.DataFrame:
+def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
     """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
     prompts that method and baseline share; of the autoregressive contenders the fastest, of
-    whatever runtime, is that baseline.
-
-    chosen    per temperature and top-k, which finalist was fastest on development prompts
+    whatever runtime, is that baseline. `wrong` counts the texts that differ from the target's by
+    more than rounding.
 
     Raises ValueError if two contenders share no prompt.
     """
-    found = []
     table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
     table["domain"] = table.prompt.str.partition("/")[0]
-    for sampler, own in table.groupby(["temperature", "top_k"], sort=False):
-        for name in (ALL, *dict.fromkeys(own.domain)):
-            for row in _rows(own if name == ALL else own[own.domain == name]):
-                mark = row["method"] == chosen.get(sampler)
-                found.append({"domain": name, "chosen": mark} | row)
-    return pd.DataFrame(found)
+    return pd.DataFrame(
+        {"domain": name} | row
+        for _, own in table.groupby(["temperature", "top_k"], sort=False)
+        for name in (ALL, *dict.fromkeys(own.domain))
+        for row in _rows(own if name == ALL else own[own.domain == name])
+    )
 
 
 def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -155,22 +151,18 @@ def _rows(timings: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    a, b, c, d = (column.to_numpy(float) for column in columns)
-    both = (b > 0) & (d > 0)
-    logs = np.log(a[both] * d[both] / (c[both] * b[both]))
-    first, milliseconds = own.iloc[0], 1000 * _per_token(own)
+    first = own.iloc[0]
     return {
         "temperature": first.temperature,
         "top_k": first.top_k,
         "prompts": len(own),
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
-        "ms_per_token": milliseconds,
+        "ms_per_token": 1000 * _per_token(own),
         **named_interval("ratio", bootstrap(*columns, least=LEAST_FOR_WORDS)),
-        "geometric_mean": math.exp(logs.mean()) if len(logs) else math.nan,
         "tokens_per_round": own.tokens.sum() / own["rounds"].sum(),
-        "least_ms_per_token": milliseconds,  # older files have the fastest of several repeats
         "divergences": own.margin.notna().sum(),
+        "wrong": own.wrong.sum(),
         "margin": own.margin.max(),
         "setting": first.setting,
         "baseline_runtime": base.iloc[0].runtime,
