@@ -7,11 +7,10 @@ above 0 up to some milliseconds a token.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -28,18 +27,48 @@ from specdec_lib.measure.own_text import OwnText, replay_draft, work_of
 from specdec_lib.measure.race.benchmark import BUILT_ON, spread
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import ON_TREES, OURS, drafts
-from specdec_lib.measure.race.harness import WARM_UP, TargetText
+from specdec_lib.measure.race.harness import WARM_UP, TargetText, target_texts
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept, Row
-from specdec_lib.theory import Overhead, PassTable, Tally, Work, best_policy, smoothed
+from specdec_lib.theory import PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt
 
 Named = tuple[str, str]  # method and setting
 Text = tuple[Prompt, TargetText]
 Drafts = Mapping[Named, Draft]
+SETTING = ["method", "setting"]
+COUNTS = ["tokens", "rounds", "seconds"]
 REPEATS = 9  # of every timed pass
 PLANNED = "planned"
 POLICY: Named = (PLANNED, "policy")
+
+
+def written_texts(
+    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], *, tokens: int, seed: int
+) -> list[Text]:
+    """The prompts, and what the target writes after each."""
+    bar = tqdm(prompts, "target's texts", mininterval=1)
+    texts = target_texts(ladder, bar, sampler, tokens=tokens, seed=seed)
+    return [*zip(prompts, texts, strict=True)]
+
+
+def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
+    """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
+    shortest text has and as many as the longest.
+
+    Raises ValueError if a model has too few positions for that.
+    """
+    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
+    most = ladder.max_positions - len(ROWS) - max(ROWS)
+    contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
+
+    def measure() -> list[Row]:
+        timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
+        return curves(timed).to_dict("records")
+
+    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
+    target = pass_tables(table, column="seconds")[ladder.target.name]
+    return pass_tables(table) | {ladder.target.name: target}
 
 
 def settings(
@@ -53,26 +82,19 @@ def settings(
     return found
 
 
-def trial_rows(
-    ladder: Ladder, sampler: Sampler, text: TargetText, tried: Drafts, warm_up: bool
-) -> list[Row]:
+def trial_rows(ladder: Ladder, sampler: Sampler, text: TargetText, tried: Drafts) -> list[Row]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
     method, setting, situation, tokens, rounds, guesses, passes (model, rows, context tokens, count)
     and outside, seconds outside the drafts' passes and the target.
 
-    warm_up    replay a few tokens before: first calls take longer
-
     Raises ValueError for drafts that learn.
     """
     own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
-    few = OwnText.of(ladder.target, text.prompt, text.tokens, min(WARM_UP, len(text.tokens)))
-    chance, rows = Chance(text.seed, sampler), []
+    rows = []
     for (method, setting), draft in tried.items():
-        if warm_up:
-            replay_draft(few, draft, chance)
         by: dict[int, list[Round]] = {}
         context = Context.of(text.prompt)
-        for one in replay_draft(own, draft, chance).rounds:
+        for one in replay_draft(own, draft, Chance(text.seed, sampler)).rounds:
             by.setdefault(situation(context), []).append(one)
             context = context.extended(one.emitted)
         for place, rounds in by.items():
@@ -89,125 +111,73 @@ def try_settings(
     sampler: Sampler,
     texts: Sequence[Text],
     tried: Drafts,
+    passes: Mapping[str, PassTable],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """`trial_rows` of every text, with the prompt's name and `work`; finished texts are kept in a
-    folder.
+    """`trial_rows` of every text, with the prompt's name, `work` and `seconds`: passes at their
+    price, and what is outside the models as the clock says, fitted to all settings of a method.
+    Finished texts are kept in a folder.
     """
-    found, kept, cold = [], Kept(keep and keep / fingerprint(tried)), True
+    found, kept = [], Kept(keep and keep / fingerprint(tried))
+    cold = True
 
-    def run(text: TargetText) -> list[Row]:
+    def rows(text: TargetText) -> list[Row]:
         nonlocal cold
-        rows, cold = trial_rows(ladder, sampler, text, tried, cold), False
-        return rows
+        if cold:  # first calls take longer
+            trial_rows(ladder, sampler, replace(text, tokens=text.tokens[:WARM_UP]), tried)
+        cold = False
+        return trial_rows(ladder, sampler, text, tried)
 
     for prompt, text in tqdm(texts, "texts", mininterval=1):
-        for row in kept.rows(prompt, partial(run, text)):
-            passes = {tuple(place): count for *place, count in row.pop("passes")}
+        for row in kept.rows(prompt, partial(rows, text)):
+            counted = {tuple(place): count for *place, count in row.pop("passes")}
             counts = (row["tokens"], row["rounds"], row["guesses"])
-            work = Work(*counts, passes, ladder.target.name)
+            work = Work(*counts, counted, ladder.target.name)
             found.append(row | {"prompt": prompt.name, "work": work})
-    return pd.DataFrame(found)
+    trials = pd.DataFrame(found)
+    for _, its in trials.groupby("method"):
+        alike = [(reduce(add, one.work), one.outside.sum()) for _, one in its.groupby("setting")]
+        outside = fit_overhead([Observation(*one) for one in alike])
+        trials.loc[its.index, "seconds"] = [work.seconds(passes, outside) for work in its.work]
+    return trials
 
 
-def whole(trials: pd.DataFrame) -> Work:
-    """The work of all rows together."""
-    return reduce(add, trials.work)
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Seconds of passes by model, and seconds outside the models by method."""
-
-    passes: Mapping[str, PassTable]
-    outside: Mapping[str, Overhead]
-
-    def seconds(self, method: str, work: Work) -> float:
-        """Seconds of the work of a method."""
-        return work.seconds(self.passes, self.outside[method])
-
-
-class Tried(NamedTuple):
-    """The trials of some drafts, these by method and setting, and prices."""
-
-    trials: pd.DataFrame
-    drafts: Drafts
-    prices: Prices
-
-
-def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
-    """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
-    shortest text has and as many as the longest.
-
-    Raises ValueError if a model has too few positions for that.
-    """
-    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
-    most = ladder.max_positions - len(ROWS) - max(ROWS)
-    contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
-
-    def measure() -> list[dict[str, object]]:
-        timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
-        return curves(timed).to_dict("records")
-
-    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
-    target = pass_tables(table, column="seconds")[ladder.target.name]
-    return pass_tables(table) | {ladder.target.name: target}
-
-
-def fit_outside(trials: pd.DataFrame) -> dict[str, Overhead]:
-    """Per method the seconds outside the models, fitted to all its settings."""
-    return {
-        method: fit_overhead(
-            [Observation(whole(own), own.outside.sum()) for _, own in its.groupby("setting")]
-        )
-        for method, its in trials.groupby("method", sort=False)
-    }
-
-
-def forecasts(
-    trials: pd.DataFrame, prices: Prices, *, beside: str = AUTOREGRESSIVE
-) -> pd.DataFrame:
+def forecasts(trials: pd.DataFrame, *, beside: str = AUTOREGRESSIVE) -> pd.DataFrame:
     """A row per setting, the fastest first: method, setting, prompts, tokens_per_round,
     ms_per_token, and speed_up over a method of one setting, with its interval over prompts.
     """
-    by = trials.groupby(["method", "setting", "prompt"], sort=False)
-    works = by.work.agg(lambda its: reduce(add, its)).reset_index()
-    works["seconds"] = [
-        prices.seconds(method, work) for method, work in zip(works.method, works.work, strict=True)
-    ]
-    works["tokens"] = [work.tokens for work in works.work]
-    alone = works[works.method == beside].set_index("prompt")
-    rows = []
-    for (method, setting), own in works.groupby(["method", "setting"], sort=False):
-        base = alone.loc[own.prompt]
+    sums = trials.groupby([*SETTING, "prompt"], sort=False)[COUNTS].sum().reset_index()
+    alone, rows = sums[sums.method == beside].set_index("prompt"), []
+    for name, own in sums.groupby(SETTING, sort=False):
+        base, whole = alone.loc[own.prompt], own[COUNTS].sum()
         gain = bootstrap(base.seconds, base.tokens, own.seconds, own.tokens)
-        row = {"method": method, "setting": setting, "prompts": len(own)}
-        row["tokens_per_round"] = own.tokens.sum() / sum(work.rounds for work in own.work)
-        row["ms_per_token"] = 1000 * own.seconds.sum() / own.tokens.sum()
+        row = dict(zip(SETTING, name, strict=True)) | {"prompts": len(own)}
+        row["tokens_per_round"] = whole.tokens / whole["rounds"]
+        row["ms_per_token"] = 1000 * whole.seconds / whole.tokens
         rows.append(row | named_interval("speed_up", gain))
     return pd.DataFrame(rows).sort_values("ms_per_token", kind="stable", ignore_index=True)
 
 
-def follow_policy(tried: Tried) -> Planned:
+def follow_policy(trials: pd.DataFrame, tried: Drafts) -> Planned:
     """The draft that follows the best policy over what was tried; plain decoding and the best
     setting alone stand beside, for where the text proves otherwise.
     """
-    tallies = {name: [Tally(0.0, 0.0, 0.0) for _ in SITUATIONS] for name in tried.drafts}
-    for (method, setting, place), own in tried.trials.groupby(["method", "setting", "situation"]):
-        work = whole(own)
-        tally = Tally(work.rounds, work.tokens, tried.prices.seconds(method, work))
-        tallies[method, setting][place] = tally
-    rounds = [sum(its[place].rounds for its in tallies.values()) for place in SITUATIONS]
-    means = {name: smoothed(its) for name, its in tallies.items()}
-    policy = best_policy(means, [count / sum(rounds) for count in rounds])
-    fastest = forecasts(tried.trials, tried.prices).iloc[0]
-    plain = next(name for name in tried.drafts if name[0] == AUTOREGRESSIVE)
+    sums = trials.groupby([*SETTING, "situation"])[["rounds", "tokens", "seconds"]].sum()
+    every = pd.MultiIndex.from_tuples([(*name, place) for name in tried for place in SITUATIONS])
+    sums = sums.reindex(every, fill_value=0.0)
+    means = {
+        name: smoothed([Tally(*sums.loc[(*name, place)]) for place in SITUATIONS]) for name in tried
+    }
+    rounds = sums["rounds"].groupby(level=2).sum()
+    policy = best_policy(means, (rounds / rounds.sum()).tolist())
+    fastest = forecasts(trials).iloc[0]
+    plain = next(name for name in tried if name[0] == AUTOREGRESSIVE)
     parts = dict.fromkeys((*policy.choice, (fastest.method, fastest.setting), plain))
     columns = (
         tuple(tuple(getattr(one, column) for one in means[name]) for name in parts)
         for column in ("tokens", "seconds")
     )
-    return Planned(tuple(tried.drafts[name] for name in parts), *columns, policy.price)
+    return Planned(tuple(tried[name] for name in parts), *columns, policy.price)
 
 
 def plan_settings(
@@ -218,19 +188,21 @@ def plan_settings(
     *,
     most: int,
     keep: Path | None = None,
-) -> Tried:
+) -> tuple[pd.DataFrame, dict[Named, Draft]]:
     """Plain decoding, at most so many settings of every method, and the planned draft over all of
-    them, on these texts.
+    them: their trials on these texts, and themselves.
     """
 
-    def more(trials: pd.DataFrame | None, known: Drafts, drafts: Drafts) -> Tried:
-        own = try_settings(ladder, sampler, texts, drafts, keep)
-        both = pd.concat([trials, own], ignore_index=True)
-        return Tried(both, {**known, **drafts}, Prices(passes, fit_outside(both)))
+    def more(own: Drafts, before: pd.DataFrame | None = None) -> pd.DataFrame:
+        trials = try_settings(ladder, sampler, texts, own, passes, keep)
+        return pd.concat([before, trials], ignore_index=True)
 
-    alone = [method for method in OURS if method not in ON_TREES]
-    first = more(None, {}, settings(ladder, sampler, (AUTOREGRESSIVE, *alone), most, ()))
-    ranked = forecasts(first.trials, first.prices)
+    alone = (AUTOREGRESSIVE, *(method for method in OURS if method not in ON_TREES))
+    tried = settings(ladder, sampler, alone, most, ())
+    trials = more(tried)
+    ranked = forecasts(trials)
     trees = [*ranked.setting[ranked.method == "tree"][:BUILT_ON]]
-    fixed = more(*first[:2], settings(ladder, sampler, ON_TREES, most, trees))
-    return more(*fixed[:2], {POLICY: follow_policy(fixed)})
+    built = settings(ladder, sampler, ON_TREES, most, trees)
+    trials, tried = more(built, trials), tried | built
+    planned = {POLICY: follow_policy(trials, tried)}
+    return more(planned, trials), tried | planned

@@ -23,24 +23,24 @@ from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.planning import (
     PLANNED,
+    SETTING,
     Text,
     forecasts,
     plan_settings,
     timed_passes,
     try_settings,
+    written_texts,
 )
+from specdec_lib.measure.race.benchmark import SAMPLERS
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.loading import fast_model
 from specdec_lib.theory import PassTable
-from specdec_lib.workload import DOMAINS, Ladder, load_ladder, load_prompts
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured" / "regret.csv"
-SAMPLERS = (Sampler(0), Sampler(1.0, top_k=50))
-SPLITS = ("development", "held-out")
 CASE = ["pair", "sampling", "domain"]
 SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 TOKENS, SETTINGS = 64, 5
@@ -92,20 +92,19 @@ def regret_rows(
 
     texts    of "development" and "held-out" prompts
     """
-    names, keys = [prompt.name for prompt, _ in texts["held-out"]], ["method", "setting"]
+    names = [prompt.name for prompt, _ in texts["held-out"]]
     if len(names) < 2:
         raise ValueError(f"regret needs 2 held-out prompts, got {len(names)}")
-    tried = plan_settings(ladder, sampler, texts["development"], passes, most=most, keep=keep)
-    found = try_settings(ladder, sampler, texts["held-out"], tried.drafts, keep)
-
-    def told(trials: pd.DataFrame, **options: str) -> pd.DataFrame:
-        return forecasts(trials, tried.prices, **options).set_index(keys)
-
-    table = told(found)
-    table["forecast"] = told(tried.trials).ms_per_token
+    trials, tried = plan_settings(
+        ladder, sampler, texts["development"], passes, most=most, keep=keep
+    )
+    found = try_settings(ladder, sampler, texts["held-out"], tried, passes, keep)
+    table = forecasts(found).set_index(SETTING)
+    table["forecast"] = forecasts(trials).set_index(SETTING).ms_per_token
     for place, half in enumerate(("first", "second")):
-        table[half] = told(found[found.prompt.isin(names[place::2])]).ms_per_token
-    slower = 1 / told(found, beside=PLANNED)[[*SPEED_UP]]
+        own = found[found.prompt.isin(names[place::2])]
+        table[half] = forecasts(own).set_index(SETTING).ms_per_token
+    slower = 1 / forecasts(found, beside=PLANNED).set_index(SETTING)[[*SPEED_UP]]
     table[["slower", "slower_high", "slower_low"]] = slower
     return table.reset_index()
 
@@ -146,11 +145,12 @@ def main(arguments: list[str] | None = None) -> None:
         ladder, limits = pair.ladder, {"tokens": pair.tokens, "seed": 0}
         for sampler, domain in tqdm([*product(pair.samplers, pair.domains)], pair.name):
             same = (machine_name(), sampler, domain, given.limit, limits, ladder)
-            keep, texts = cache_folder() / "regret" / fingerprint(*same), {}
-            for split in SPLITS:
-                prompts = load_prompts(domain, split, given.limit)
-                written = target_texts(ladder, prompts, sampler, **limits)
-                texts[split] = [*zip(prompts, written, strict=True)]
+            keep = cache_folder() / "regret" / fingerprint(*same)
+            splits = {split: load_prompts(domain, split, given.limit) for split in SPLITS}
+            texts = {
+                split: written_texts(ladder, sampler, prompts, **limits)
+                for split, prompts in splits.items()
+            }
             passes = timed_passes(ladder, texts["development"], keep / "passes")
             own = regret_rows(ladder, sampler, texts, passes, keep=keep)
             sampling = sampling_of(sampler.temperature, sampler.top_k)

@@ -24,23 +24,21 @@ from specdec_lib.measure.compare import ADVICE, add_models, add_sampling, load_g
 from specdec_lib.measure.latency.machine import machine_name
 from specdec_lib.measure.planning import (
     Named,
-    Tried,
     forecasts,
     plan_settings,
     timed_passes,
-    whole,
+    written_texts,
 )
 from specdec_lib.measure.race.benchmark import Say
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
-from specdec_lib.measure.race.harness import race_drafts, target_texts
+from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.suite.hf.settings import export_setting
-from specdec_lib.theory import Margin, margin
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
 BESIDE = 2  # settings that are held against plain decoding
@@ -58,14 +56,12 @@ class Plan:
     forecasts    `measure.planning.forecasts` of every setting on development prompts
     held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
                  best forecast, the third the best of another method; the last is FREE
-    margin       what the forecast gain of the second hangs on
     """
 
     setting: Setting
     pays: str
     forecasts: pd.DataFrame
     held_out: pd.DataFrame
-    margin: Margin
 
 
 def make_plan(
@@ -95,18 +91,15 @@ def make_plan(
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
     device, limits = machine_name(str(ladder.target.model.device)), {"tokens": tokens, "seed": seed}
     keep = keep / fingerprint(device, sampler, limits, [one.text for one in development], ladder)
-    written = target_texts(ladder, tqdm(development, "target's texts"), sampler, **limits)
-    texts = [*zip(development, written, strict=True)]
+    texts = written_texts(ladder, sampler, development, **limits)
     passes = timed_passes(ladder, texts, keep / "passes")
-    tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=keep)
-    table = forecasts(tried.trials, tried.prices)
-    say(f"{len(tried.drafts)} settings were counted on {len(texts)} prompts; the best forecasts:")
+    trials, tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=keep)
+    table = forecasts(trials)
+    say(f"{len(tried)} settings were counted on {len(texts)} prompts; the best forecasts:")
     say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
     guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
     best, *others = zip(guessing.method, guessing.setting, strict=True)
-    raced = {name: tried.drafts[name] for name in (PLAIN, best, *others)} | {
-        FREE: without_network()
-    }
+    raced = {name: tried[name] for name in (PLAIN, best, *others)} | {FREE: without_network()}
     racing = {setting: (method, draft) for (method, setting), draft in raced.items()}
     bar = tqdm(held_out, "held-out prompts", mininterval=1)
     limits["folder"] = keep / fingerprint(racing)
@@ -114,19 +107,7 @@ def make_plan(
     rows = over_plain(ratio_table(timings))
     verdict = pays(rows.iloc[1])
     name, draft = (best[0], raced[best]) if verdict == "yes" else ("plain", NoDraft())
-    return Plan(
-        Setting(name, draft, sampler), verdict, table, without_few(rows), _margin(tried, best)
-    )
-
-
-def _margin(tried: Tried, best: Named) -> Margin:
-    trials, prices = tried.trials, tried.prices
-    own, plain = (
-        whole(trials[(trials.method == method) & (trials.setting == setting)])
-        for method, setting in (best, PLAIN)
-    )
-    overheads = (prices.outside[best[0]], prices.outside[AUTOREGRESSIVE])
-    return margin(own, plain, prices.passes, *overheads)
+    return Plan(Setting(name, draft, sampler), verdict, table, without_few(rows))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -145,41 +126,23 @@ def main(arguments: list[str] | None = None) -> None:
     counts = f"{len(development)} development and {len(held_out)} held-out prompts"
     print(f"{ladder.target.runtime}; {counts} of {given.prompts}", flush=True)
     asked = {"tokens": given.max_new_tokens, "settings": given.settings, "seed": given.seed}
-    plan = make_plan(
-        with_int8_drafts(ladder),
-        Sampler(given.temperature, top_k=given.top_k),
-        development,
-        held_out,
-        **asked,
-        keep=cache_folder() / "plan",
-        say=partial(print, flush=True),
-    )
+    asked |= {"keep": cache_folder() / "plan", "say": partial(print, flush=True)}
+    sampler = Sampler(given.temperature, top_k=given.top_k)
+    plan = make_plan(with_int8_drafts(ladder), sampler, development, held_out, **asked)
     write_whole(given.json, export_setting(plan.setting).encode())
     print(told_plan(plan))
-    print(
-        f"The setting is written to {given.json}; `specdec hf {given.json}` shows other engines'."
-    )
+    print(f"Written to {given.json}; `specdec hf {given.json}` shows other engines' flags.")
 
 
 def told_plan(plan: Plan) -> str:
-    """The plan in words: the verdict, the runner-up, and what the verdict hangs on."""
+    """The plan in words: the verdict, the forecast and the others."""
     _, best, *others, free = plan.held_out.itertuples(index=False)
     foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
-    hangs = plan.margin
     lines = [
         f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {told(best)} as plain"
         " decoding.",
         f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
         *(f"Runner-up: {told(one)}." for one in others),
         f"Without a draft model: {told(free)}.",
-        f"On development prompts a round gives {hangs.tokens:.2f} tokens and pays from"
-        f" {hangs.needed:.2f} on; it would be {hangs.free_drafts:.2f} times as fast as plain"
-        f" decoding if drafting were free, and {hangs.free_rows:.2f} times if verifying many rows"
-        " took no longer than one.",
     ]
-    if hangs.dearer_drafts <= 0:
-        lines.append("It would not pay with free drafts either.")
-    elif hangs.dearer_drafts < float("inf"):
-        times = f"{hangs.dearer_drafts:.2g} times"
-        lines.append(f"It breaks even where its drafts' passes take {times} as long.")
     return "\n".join(lines)

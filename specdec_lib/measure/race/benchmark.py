@@ -84,8 +84,7 @@ def benchmark(
     """
     last, ladder = [*ladders.items()][-1]
     models = {runtime: one.models for runtime, one in ladders.items()}
-    device = machine_name(str(ladder.target.model.device))
-    keep = keep / fingerprint(device, asdict(replace(plan, prompts=0)), models)
+    keep = keep / fingerprint(machine_name(), asdict(replace(plan, prompts=0)), models)
     say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
     prompts, few = _prompts("held-out", plan.prompts), _prompts("development", 1)
     for sampler in SAMPLERS:

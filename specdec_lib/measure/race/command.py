@@ -3,7 +3,6 @@ data/measured/race_<machine>.csv. Run it where nothing else runs.
 """
 
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -28,6 +27,8 @@ from specdec_lib.measure.race.table import (
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.workload import load_ladder
 
+# of an edition, the reference first; methods are tuned on the last
+RUNTIMES = {"exact": ("reference", "fast"), "int8": ("int8",)}
 SHOWN = """temperature top_k domain prompts method runtime ms_per_token tokens_per_round baseline
     ratio ratio_low ratio_high""".split()
 
@@ -37,14 +38,14 @@ def main(arguments: list[str] | None = None) -> None:
     given = _parsed(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
-    runtimes = _runtimes(given)
-    ladders = {name: load_ladder(device=given.device, runtime=name) for name in runtimes}
+    runtimes = RUNTIMES[given.edition]
+    ladders = {name: load_ladder(device="cpu", runtime=name) for name in runtimes}
     ladders[runtimes[-1]] = with_int8_drafts(ladders[runtimes[-1]])
     limits = {"prompts": given.limit, "tokens": given.max_new_tokens, "most": given.settings}
     plan = BenchPlan(**limits, seed=given.seed, hugging=given.edition == "exact")
-    name = machine_name(str(ladders[runtimes[0]].target.model.device))
+    name = machine_name()
     places = [given.out / f"race_{name}{end}.csv" for end in ("", "_prompts", "_ledger")]
-    for place in (*places, MARKS[given.edition][1]):
+    for place in (*places, *(page for page, _ in MARKS[given.edition].values())):
         check_output(place)
     found = [*benchmark(ladders, plan, partial(print, flush=True), cache_folder() / "race")]
     timings = [timing for own, _ in found for timing in own]
@@ -62,21 +63,12 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"written to {given.out}")
 
 
-def _runtimes(given: Namespace) -> Sequence[str]:
-    """Our runtimes of an edition on a device, the reference first; the last is tuned on."""
-    if given.edition == "int8":
-        return ("int8",)
-    on_cpu = given.device == "cpu" or (given.device == "auto" and not torch.cuda.is_available())
-    return ("reference", "fast") if on_cpu else ("reference",)
-
-
 def _parsed(arguments: list[str] | None) -> Namespace:
     parser, usual = Parser("bench", __doc__.partition(": ")[2]), BenchPlan()
     add = parser.add_argument
     add("--threads", type=int, help="of torch; by default torch's own choice")
     told = "of the models: exact beside Hugging Face, or int8, which is another model"
     add("--edition", choices=MARKS, default="exact", help=f"{told} (default: exact)")
-    add("--device", default="auto", help='"auto", "cpu", "cuda", …')
     add("--settings", type=int, help="of each method, tried on development prompts (default: all)")
     parser.add_common("--limit", usual.prompts, "held-out, of each domain")
     parser.add_common("--max-new-tokens", usual.tokens)

@@ -32,21 +32,13 @@ KEY = ["method", "runtime"]
 
 
 def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
-    """A row per method, runtime, baseline, sampler and domain, and for all domains together, on the
-    prompts that method and baseline share; of the autoregressive contenders the fastest, of
-    whatever runtime, is that baseline. `wrong` counts the texts that differ from the target's by
-    more than rounding.
-
-    Raises ValueError if two contenders share no prompt.
+    """A row per method, runtime, baseline and sampler, for all domains together; of the
+    autoregressive contenders the fastest, of whatever runtime, is that baseline. `wrong` counts the
+    texts that differ from the target's by more than rounding.
     """
     table = pd.DataFrame(map(asdict, timings)).sort_values("prompt", kind="stable")
-    table["domain"] = table.prompt.str.partition("/")[0]
-    return pd.DataFrame(
-        {"domain": name} | row
-        for _, own in table.groupby(["temperature", "top_k"], sort=False)
-        for name in (ALL, *dict.fromkeys(own.domain))
-        for row in _rows(own if name == ALL else own[own.domain == name])
-    )
+    samplers = table.groupby(["temperature", "top_k"], sort=False)
+    return pd.DataFrame(row for _, own in samplers for row in _rows(own)).assign(domain=ALL)
 
 
 def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -71,7 +63,7 @@ def stored_race(
     beside = ("_prompts", "_ledger")
     tables = [pd.read_csv(path) for path in paths if not path.stem.endswith(beside)]
     having = [table for table in tables if edition in set(table.edition)]
-    found = max(having, key=lambda table: table.prompts.sum(), default=None)
+    found = max(having, key=lambda table: over_plain(table).prompts.sum(), default=None)
     if found is None:
         what = f"no race of the {edition} edition on {machine or 'any machine'}"
         raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
@@ -142,11 +134,8 @@ def _rows(timings: pd.DataFrame) -> Iterator[dict[str, object]]:
     for key, own in contenders.items():
         for other, base in contenders.items():
             if other[0] in (*HF, LLAMA_CPP) or other == fastest:
-                shared = own.index.intersection(base.index)
-                if shared.empty:
-                    raise ValueError(f"{', '.join(key)} and {', '.join(other)} share no prompt")
                 names = dict(zip(KEY, key, strict=True)) | {"baseline": other[0]}
-                yield names | _row(own.loc[shared], base.loc[shared])
+                yield names | _row(own, base.loc[own.index])
 
 
 def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
