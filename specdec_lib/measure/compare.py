@@ -4,7 +4,6 @@ usual setting of every method.
 Without --target and --draft it takes the embedded models. Run it where nothing else runs.
 """
 
-import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +16,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import Draft
-from specdec_lib.measure.intervals import LEAST_FOR_WORDS, with_interval
+from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.race.benchmark import contenders
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
@@ -88,7 +87,7 @@ def compare_methods(
     foreign = precision(ladder.target.model)
     usual = {name: [(foreign if name in HF else OUR, one)] for name, one in USUAL.items()}
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
-        racing = contenders({OUR: ladder}, sampler, usual)
+        racing = contenders(ladder, OUR, sampler, usual)
         racing += [
             ours(ladder.target, draft, sampler, method=name, setting="", runtime=OUR)
             for name, draft in (own or {}).items()
@@ -123,21 +122,18 @@ def verdict(table: pd.DataFrame) -> str:
     """
     base = table.loc[table.ms_per_token.where(table.method.isin(PLAIN)).idxmin()].method
     raced = table[(table.baseline == base) & ~table.method.isin(PLAIN)]
-    wrong = raced[raced.wrong > 0].method.tolist()
-    fair = raced[(raced.wrong == 0) & (raced.tokens_per_round > HARDLY)]
-    said = f"{ADVICE['no']}: hardly a guess was accepted."
-    if fair.ratio.notna().any():
+    wrong = raced.method[raced.wrong > 0].tolist()
+    fair = raced[(raced.wrong == 0) & (raced.tokens_per_round > HARDLY) & raced.ratio.notna()]
+    said = [f"{ADVICE['no']}: hardly a guess was accepted."]
+    if len(fair):
         best = fair.loc[fair.ratio.idxmax()]
-        said = f"{ADVICE[pays(best)]}: {told(without_few(fair).loc[best.name])} as {PLAIN[base]}."
-        if best.prompts < LEAST_FOR_WORDS:
-            said += f" Too few prompts to rely on ({best.prompts}): ask for {LEAST_FOR_WORDS}."
-        else:
-            said += " It was picked on the prompts it is judged on, so expect a little less."
+        said = [f"{ADVICE[pays(best)]}: {told(without_few(fair).loc[best.name])} as {PLAIN[base]}."]
+        said.append(f"It was picked on the {best.prompts} prompts it is judged on: expect less.")
         if best.repetition >= LOOPING:
-            said += " The texts repeat themselves, which flatters whatever copies."
+            said.append("The texts repeat themselves, which flatters whatever copies.")
     if wrong:
-        said += f" Not the target's own text, by more than rounding: {', '.join(wrong)}."
-    return said
+        said.append(f"Not the target's own text, by more than rounding: {', '.join(wrong)}.")
+    return " ".join(said)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -151,8 +147,8 @@ def main(arguments: list[str] | None = None) -> None:
     prompts, ladder = load_given(given)
     print(f"{ladder.target.runtime}; {len(prompts)} prompts of {given.prompts}", flush=True)
     limits = {"max_new_tokens": given.max_new_tokens, "seed": given.seed}
-    sampler, shown = Sampler(given.temperature, top_k=given.top_k), sys.stderr.isatty()
-    table = compare_methods(ladder, prompts, sampler, **limits, progress=shown)
+    sampler = Sampler(given.temperature, top_k=given.top_k)
+    table = compare_methods(ladder, prompts, sampler, **limits)
     print(without_few(over_plain(table))[SHOWN].round(2).to_string(index=False))
     print(f"\n{verdict(table)}", flush=True)
     if given.csv:
@@ -174,8 +170,7 @@ def add_models(parser: Parser, dtype: str, *, limit: int, max_new_tokens: int) -
 
 def add_sampling(parser: Parser, runtime: str) -> None:
     """The options of how our loop runs and samples."""
-    told = f"of our loop (default: {runtime})"
-    parser.add_argument("--runtime", default=runtime, choices=RUNTIMES, help=told)
+    parser.add_argument("--runtime", default=runtime, choices=RUNTIMES, help="of our loop")
     parser.add_argument("--threads", type=int, help="of torch; by default torch's own choice")
     for name, default in {"--temperature": 0.0, "--top-k": None, "--seed": 0}.items():
         parser.add_common(name, default)

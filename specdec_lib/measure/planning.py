@@ -47,9 +47,8 @@ def written_texts(
     ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], *, tokens: int, seed: int
 ) -> list[Text]:
     """The prompts, and what the target writes after each."""
-    bar = tqdm(prompts, "target's texts", mininterval=1)
-    texts = target_texts(ladder, bar, sampler, tokens=tokens, seed=seed)
-    return [*zip(prompts, texts, strict=True)]
+    texts = target_texts(ladder, prompts, sampler, tokens=tokens, seed=seed)
+    return [*tqdm(zip(prompts, texts, strict=True), "target's texts", len(prompts), mininterval=1)]
 
 
 def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:

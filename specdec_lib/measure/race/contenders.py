@@ -21,8 +21,7 @@ class Continuation:
     """What a contender made of one prompt.
 
     tokens          none where the program does not tell them
-    timed_tokens    of all tokens, those that were emitted within `seconds`
-    rounds          passes of the target
+    timed_tokens    those that were emitted within `seconds`
     passes          forward passes by model; empty where they are not counted
     """
 

@@ -17,7 +17,7 @@ from specdec_lib.core.protocols import Draft, LanguageModel
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.sweep.kept import Kept, Row
-from specdec_lib.measure.sweep.repetition import LOOPING, repetition
+from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.ties import ROUNDING, TWO_PROGRAMS, NearTie, near_tie
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_prompts, seeds
 
@@ -33,19 +33,13 @@ class TargetText:
     tokens: tuple[int, ...]
     seed: int
 
-    @property
-    def loops(self) -> bool:
-        """Whether 0.3 or more of it repeats itself."""
-        return repetition(self.tokens) >= LOOPING
-
 
 @dataclass(frozen=True)
 class Timing:
     """One contender on one text.
 
     repetition    of the tokens it wrote; NaN where it does not tell them
-    margin        nats by which the target prefers its own token at the first other one; NaN where
-                  there is none, or the text need not be the target's own
+    margin        nats by which the target prefers its own token at the first other one, else NaN
     wrong         whether that is more than rounding
     load          processes that wanted to run, averaged over a minute by the system
     """
@@ -79,12 +73,11 @@ def target_texts(
 
 
 def warm_up_text(ladder: Ladder, sampler: Sampler, domain: str = DOMAINS[0]) -> TargetText:
-    """The first tokens after a development prompt, for contenders to get warm on: a draft that
-    learns from them knows nothing of what is timed.
+    """The first tokens after a development prompt: a draft that learns from them knows nothing of
+    what is timed.
     """
     before = load_prompts(domain, "development", 1)
-    [text] = target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0)
-    return text
+    return next(target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0))
 
 
 def race(
@@ -92,25 +85,21 @@ def race(
     texts: Iterable[TargetText],
     target: LanguageModel,
     *,
-    seed: int = 0,
     warm_up: TargetText | None = None,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
-    """Per text the timings of all contenders, in their order; a text is run when its timings are
-    taken.
+    """Per text the timings of all contenders, in their order.
 
     warm_up    what each contender first writes, untimed
-    strict     refuse a text that is not the target's own by more than rounding, or by more than
-               `TWO_PROGRAMS` nats
 
     Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
-    one another text: it would be timed for other work.
+    one other tokens by more than rounding, or by more than `TWO_PROGRAMS` nats.
     """
     for contender in contenders if warm_up else ():
         contender.run(warm_up.prompt, len(warm_up.tokens), warm_up.seed)
     for text in texts:
         places, made = range(len(contenders)), {}
-        for place in random.Random(f"{seed}/{text.name}").sample(places, len(places)):
+        for place in random.Random(text.name).sample(places, len(places)):
             made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
         yield [
             _timing(one, text, made[place], _difference(one, text, made[place], target, strict))
@@ -140,8 +129,7 @@ def race_prompts(
         nonlocal cold
         texts = target_texts(ladder, [prompt], sampler, tokens=tokens, seed=seed)
         first = (warm_up or warm_up_text(ladder, sampler)) if cold else None
-        options = {"seed": seed, "warm_up": first, "strict": strict}
-        [timings] = race(contenders, texts, ladder.target, **options)
+        [timings] = race(contenders, texts, ladder.target, warm_up=first, strict=strict)
         cold = False
         return [asdict(one) for one in timings]
 
@@ -190,10 +178,10 @@ def _difference(
 def _timing(
     contender: Contender, text: TargetText, found: Continuation, difference: NearTie | None
 ) -> Timing:
-    counted = ("timed_tokens", "seconds", "rounds", "passes")
     return Timing(
-        **{name: vars(contender)[name] for name in ("method", "runtime", "setting")},
-        **{name: vars(found)[name] for name in counted},
+        method=contender.method,
+        runtime=contender.runtime,
+        setting=contender.setting,
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
         prompt=text.name,
@@ -202,4 +190,5 @@ def _timing(
         margin=difference.margin if difference else math.nan,
         wrong=difference is not None and difference.verdict != ROUNDING,
         load=psutil.getloadavg()[0],
+        **{name: one for name, one in vars(found).items() if name != "tokens"},
     )

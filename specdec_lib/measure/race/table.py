@@ -2,17 +2,14 @@
 per token.
 """
 
-import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
-import transformers
 
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.files import DATA
 from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
@@ -21,11 +18,6 @@ from specdec_lib.measure.sweep.ratios import without_few
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
-COLUMNS = """method baseline edition temperature top_k domain prompts tokens repetition
-    ms_per_token ratio ratio_low ratio_high tokens_per_round divergences margin runtime setting
-    baseline_runtime baseline_setting load machine threads versions""".split()
-PER_PROMPT = """method edition runtime temperature top_k prompt tokens timed_tokens seconds rounds
-    repetition margin load""".split()
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
 KEY = ["method", "runtime"]
@@ -41,17 +33,6 @@ def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
     return pd.DataFrame(row for _, own in samplers for row in _rows(own)).assign(domain=ALL)
 
 
-def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Write a CSV file, whole or not at all, in which rows of other editions stay."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_file():
-        before = pd.read_csv(path)
-        others = before[~before.edition.isin(set(table.edition))]
-        table = pd.concat([one for one in (others, table) if len(one)])
-    form = {"index": False, "float_format": "%.6g", "lineterminator": "\r\n"}
-    write_whole(path, table.to_csv(columns=list(columns), **form).encode())
-
-
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
 ) -> pd.DataFrame:
@@ -60,13 +41,12 @@ def stored_race(
     none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
-    beside = ("_prompts", "_ledger")
-    tables = [pd.read_csv(path) for path in paths if not path.stem.endswith(beside)]
+    tables = [pd.read_csv(one) for one in paths if not one.stem.endswith(("_prompts", "_ledger"))]
     having = [table for table in tables if edition in set(table.edition)]
-    found = max(having, key=lambda table: over_plain(table).prompts.sum(), default=None)
-    if found is None:
+    if not having:
         what = f"no race of the {edition} edition on {machine or 'any machine'}"
         raise ValueError(f"{what} is stored in {folder}; `specdec bench` makes one")
+    found = max(having, key=lambda table: over_plain(table).prompts.sum())
     return without_few(found[found.edition == edition])
 
 
@@ -96,54 +76,44 @@ def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     plain decoding; and by arithmetic on these shares what it would be if the host were free (for
     plain decoding too), if drafting were free, and if both were.
 
-    Raises ValueError if the ledger lacks plain decoding, as that of a machine where none was stored
-    does.
+    Raises ValueError if the ledger lacks plain decoding, as where none was stored.
     """
     if AUTOREGRESSIVE not in set(ledger.method):
         got = ", ".join(dict.fromkeys(ledger.method)) or "no row"
         raise ValueError(f"the ledger lacks plain decoding, has {got}; `specdec bench` makes one")
     parts = {"verify": "verify", "draft passes": "drafting", "n-gram": "drafting"}
-    kinds = ledger.part.map(parts).fillna("host")
-    keys = ["temperature", "top_k", "method"]
+    kinds, keys = ledger.part.map(parts).fillna("host"), ["temperature", "top_k", "method"]
     shares = ledger.groupby([*keys, kinds], sort=False).share.sum().unstack(fill_value=0.0)
     shares = shares.reindex(columns=["verify", "drafting", "host"], fill_value=0.0)
     shares = shares.div(shares.sum(axis=1), axis=0)
-    plain = shares.xs(AUTOREGRESSIVE, level="method").verify
     ratios = over_plain(raced).set_index(keys).ratio
     found = shares.join(ratios.rename("speed_up"), how="inner")
-    verified = found.index.droplevel("method").map(plain).to_numpy()
-    drafted, host = found.drafting, found.host
+    plain = shares.xs(AUTOREGRESSIVE, level="method").verify
+    plain = found.index.droplevel("method").map(plain).to_numpy()
     return found.assign(
-        free_host=found.speed_up * verified / (1 - host),
-        free_drafting=found.speed_up / (1 - drafted),
-        both_free=found.speed_up * verified / found.verify,
+        free_host=found.speed_up * plain / (1 - found.host),
+        free_drafting=found.speed_up / (1 - found.drafting),
+        both_free=found.speed_up * plain / found.verify,
     ).drop(index=AUTOREGRESSIVE, level="method")
-
-
-def where() -> dict[str, object]:
-    """What the times depend on besides the machine: threads and versions, as columns."""
-    versions = f"python {platform.python_version()}, torch {torch.__version__}"
-    versions += f", transformers {transformers.__version__}"
-    return {"threads": torch.get_num_threads(), "versions": versions}
 
 
 def _rows(timings: pd.DataFrame) -> Iterator[dict[str, object]]:
     contenders = {key: own.set_index("prompt") for key, own in timings.groupby(KEY, sort=False)}
     plain = [key for key in contenders if key[0] == AUTOREGRESSIVE]
     fastest = min(plain, key=lambda key: _per_token(contenders[key]), default=None)
+    bases = [key for key in contenders if key[0] in (*HF, LLAMA_CPP) or key == fastest]
     for key, own in contenders.items():
-        for other, base in contenders.items():
-            if other[0] in (*HF, LLAMA_CPP) or other == fastest:
-                names = dict(zip(KEY, key, strict=True)) | {"baseline": other[0]}
-                yield names | _row(own, base.loc[own.index])
+        for base in bases:
+            names = dict(zip(KEY, key, strict=True)) | {"baseline": base[0]}
+            yield names | _row(own, contenders[base].loc[own.index])
 
 
 def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
     columns = (base.seconds, base.timed_tokens, own.seconds, own.timed_tokens)
-    first = own.iloc[0]
+    same, there = ["temperature", "top_k", "setting"], ["runtime", "setting"]
     return {
-        "temperature": first.temperature,
-        "top_k": first.top_k,
+        **own.iloc[0][same],
+        **base.iloc[0][there].add_prefix("baseline_"),
         "prompts": len(own),
         "tokens": own.tokens.sum(),
         "repetition": float(np.average(own.repetition, weights=own.tokens)),
@@ -153,9 +123,6 @@ def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
         "divergences": own.margin.notna().sum(),
         "wrong": own.wrong.sum(),
         "margin": own.margin.max(),
-        "setting": first.setting,
-        "baseline_runtime": base.iloc[0].runtime,
-        "baseline_setting": base.iloc[0].setting,
         "load": own.load.mean(),
     }
 
