@@ -15,7 +15,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race import harness
 from specdec_lib.measure.race.benchmark import tune_contenders
-from specdec_lib.measure.race.command import COLUMNS, where, write_table
+from specdec_lib.measure.race.command import COLUMNS, write_table
 from specdec_lib.measure.race.contenders import Contender, Continuation, ours
 from specdec_lib.measure.race.harness import TargetText, Timing, race
 from specdec_lib.measure.race.hugging import Portions
@@ -27,6 +27,7 @@ from specdec_lib.measure.race.table import (
     stored_race,
 )
 from specdec_lib.measure.ties import ROUNDING, NearTie
+from specdec_lib.workload import Prompt
 
 GREEDY = Sampler(0)
 PROMPT = (1, 0, 2)
@@ -67,7 +68,7 @@ def fake(name: str, seconds: float, tokens: tuple[int, ...] | None = None, log: 
 
 
 def text(name: str = "a", tokens: tuple[int, ...] = (0,) * 6) -> TargetText:
-    return TargetText(name, PROMPT, tokens, seed=3)
+    return TargetText(Prompt(name, name, "own", "held-out", "here"), PROMPT, tokens, seed=3)
 
 
 def run(contenders: list[Contender], one: TargetText, target=None, **options) -> list[Timing]:
@@ -94,7 +95,7 @@ def test_a_ratio_is_total_time_per_token_against_total_time_per_token() -> None:
 
 def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> None:
     path = tmp_path / "new" / "bench.csv"
-    whole = ratio_table(TIMINGS).assign(machine="here", **where())
+    whole = ratio_table(TIMINGS).assign(machine="here", threads=1, versions="")
     for edition in ("int8", "exact", "exact"):
         write_table(path, whole.assign(edition=edition), COLUMNS)
     lines = path.read_bytes().decode().split("\r\n")
@@ -106,7 +107,7 @@ def test_the_file_has_the_promised_columns_and_is_written_whole(tmp_path) -> Non
 
 def test_the_race_that_is_read_is_that_of_a_machine_or_the_one_on_the_most_prompts(tmp_path):
     for machine, times in (("small", TIMINGS[:3:2]), ("large", TIMINGS)):
-        raced = ratio_table(times).assign(machine=machine, edition="exact", **where())
+        raced = ratio_table(times).assign(machine=machine, edition="exact", threads=1, versions="")
         write_table(tmp_path / f"race_{machine}.csv", raced, COLUMNS)
         for beside in ("prompts", "ledger"):
             (tmp_path / f"race_{machine}_{beside}.csv").write_text("method,edition\n")
@@ -152,7 +153,7 @@ def test_contenders_get_warm_once_and_take_turns_in_an_order_that_follows_from_t
     assert sorted(first) == list("012345")
     assert first == order("a") != order("b")
     log: list[tuple] = []
-    own = TargetText("own", (2, 2), (0,) * 30, seed=9)
+    own = replace(text("own"), prompt=(2, 2), tokens=(0,) * 30, seed=9)
     contenders = [fake("x", 1.0, log=log)]
     list(race(contenders, [text(), text("b")], fixed_model([0.0]), warm_up=own))
     assert log == [("x", (2, 2), 30, 9), ("x", PROMPT, 6, 3), ("x", PROMPT, 6, 3)]

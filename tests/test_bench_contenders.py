@@ -24,7 +24,7 @@ from specdec_lib.measure.race.harness import TargetText, race, target_texts
 from specdec_lib.measure.race.hugging import ASSIST, HF, hugging_contenders, llama_cpp
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.show import figures
-from specdec_lib.workload import DOMAINS
+from specdec_lib.workload import DOMAINS, Prompt
 
 GREEDY, SAMPLED = SAMPLERS
 PROMPT = (3, 1, 4, 1, 5, 9, 2, 6, 3, 1, 4)
@@ -134,7 +134,7 @@ def test_a_run_goes_on_where_it_was(ladder, monkeypatch, tmp_path, small, unchec
     first = run(1)
     assert run(1) == first and (len(raced), len(tuned)) == (1, len(OURS))
     assert run(2)[: len(first)] == first and (len(raced), len(tuned)) == (2, len(OURS))
-    run(1, seed=1)  # the negative control: another plan starts anew
+    run(1, tokens=5)  # the negative control: another plan starts anew
     assert (len(raced), len(tuned)) == (3, 2 * len(OURS))
     for kept in tmp_path.glob("**/*.json"):  # a power cut
         kept.write_bytes(kept.read_bytes()[: kept.stat().st_size // 2])
@@ -153,7 +153,8 @@ def test_llama_cpp_races_where_it_is_there(monkeypatch, tmp_path, capsys):
     made = contender.run(PROMPT, 4, 0)
     assert (made.timed_tokens, made.seconds, made.tokens) == (4, 0.008, ())
     target = CachedModel(network(1), "target")
-    [timing] = next(race([contender], [TargetText("a", PROMPT, (0,) * 4, 0)], target))
+    asked = Prompt("a", "a", "own", "held-out", "here")
+    [timing] = next(race([contender], [TargetText(asked, PROMPT, (0,) * 4, 0)], target))
     assert (timing.tokens, timing.method) == (4, "llama.cpp") and math.isnan(timing.repetition)
     program.write_text("#!/bin/sh\necho no such file >&2; exit 1\n")
     with pytest.raises(ValueError, match=r"llama-bench failed on model\.gguf: no such file"):

@@ -7,9 +7,6 @@ import pytest
 from own_models import gpt2, llama
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.tree import TokenTree
-from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure import compare
 from specdec_lib.measure.compare import PLAIN, USUAL, compare_methods, verdict
 from specdec_lib.measure.race import harness
@@ -18,7 +15,7 @@ from specdec_lib.measure.race.families import OURS
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.hugging import GENERATE, HF
 from specdec_lib.measure.race.table import over_plain, ratio_table
-from specdec_lib.workload import Prompt, load_ladder, load_prompts
+from specdec_lib.workload import Prompt, load_ladder
 from specdec_lib.workload.ladder import neutral
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -43,31 +40,6 @@ def test_every_method_is_compared_and_every_text_is_the_targets_own(own, sampler
     assert (table.prompts == 2).all() and (table.wrong == 0).all() and table.margin.isna().all()
     assert table.tokens.nunique() == 1
     assert table.tokens_per_round[AUTOREGRESSIVE] == table.ratio[AUTOREGRESSIVE] == 1
-
-
-def test_a_draft_of_ones_own_takes_part_under_a_name_of_its_own(own):
-    mine = {"mine": ChainDraft(own.target, 3)}
-    table = compared(own, PROMPTS[:1], own=mine, max_new_tokens=12).set_index("method")
-    assert table.tokens_per_round["mine"] > 2
-    with pytest.raises(ValueError, match="needs a name of its own, got autoregressive"):
-        compared(own, own={AUTOREGRESSIVE: NoDraft()})
-
-
-def test_a_draft_that_learns_gets_warm_on_another_text_than_those_that_are_timed(own):
-    read = []
-
-    class Learner:
-        def propose(self, context, chance):
-            read.append(context.tokens)
-            return TokenTree.rooted(context)
-
-    compared(own, PROMPTS[:1], own={"learner": Learner()}, max_new_tokens=4)
-    warm, timed = (
-        own.encode(one) for one in (load_prompts("chat", "development", 1)[0], PROMPTS[0])
-    )
-    first = [tokens[: len(warm)] == warm for tokens in read]
-    assert first.index(False) > 0 and not any(first[first.index(False) :])
-    assert all(tokens[: len(timed)] == timed for tokens in read[first.index(False) :])
 
 
 def test_generation_configurations_of_ones_own_models_are_put_aside_and_back(own, monkeypatch):

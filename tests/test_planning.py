@@ -20,10 +20,10 @@ from specdec_lib.measure.planning import (
     settings,
     timed_passes,
     try_settings,
-    written_texts,
 )
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import OURS
+from specdec_lib.measure.race.harness import target_texts
 from specdec_lib.theory import Overhead, PassTable
 from specdec_lib.workload import Ladder, load_prompts
 
@@ -40,7 +40,7 @@ def ladder() -> Ladder:
 @pytest.fixture(scope="module", params=[Sampler(0), SAMPLED], ids=["greedy", "sampled"])
 def texts(request, ladder) -> tuple[Sampler, list]:
     prompts = load_prompts("chat", "development", 2)
-    return request.param, written_texts(ladder, request.param, prompts, **LIMITS)
+    return request.param, [*target_texts(ladder, prompts, request.param, **LIMITS)]
 
 
 def prices(draft: float = 0.1, middle: float = 0.3) -> dict[str, PassTable]:
@@ -58,11 +58,11 @@ def test_what_is_counted_is_what_decoding_does(ladder, texts):
     trials = try_settings(ladder, sampler, written, tried, prices())
     for (method, setting), draft in tried.items():
         own = trials[(trials.method == method) & (trials.setting == setting)]
-        for prompt, text in written:
+        for text in written:
             options = {"max_new_tokens": len(text.tokens), "stop_tokens": ladder.stop_tokens}
             made = decode(ladder.target, draft, text.prompt, Chance(text.seed, sampler), **options)
             assert made.tokens == text.tokens
-            work = reduce(add, own[own.prompt == prompt.name].work)
+            work = reduce(add, own[own.prompt == text.asked.name].work)
             assert (work.rounds, work.tokens) == (len(made.rounds), len(made.tokens))
             assert work.guesses == sum(one.proposed for one in made.rounds)
             for name in ("target", "middle", "draft"):
@@ -113,7 +113,7 @@ def test_where_drafts_are_too_dear_the_policy_is_plain_decoding(
 def test_passes_are_timed_where_the_texts_are_and_kept(ladder, texts, tmp_path):
     passes = timed_passes(ladder, texts[1], tmp_path)
     assert {*passes} == {"target", "middle", "draft"}
-    longest = max(len(text.prompt) + len(text.tokens) for _, text in texts[1])
+    longest = max(len(text.prompt) + len(text.tokens) for text in texts[1])
     assert passes["target"].contexts[-1] == longest
     assert timed_passes(ladder, texts[1], tmp_path) == passes
 
@@ -139,17 +139,13 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     assert found.speed_up["the plan"] == pytest.approx(10 / 6.2)
 
 
-def test_regret_rows_stand_beside_settings_of_every_method(ladder):
-    texts = {
-        split: written_texts(ladder, SAMPLED, load_prompts("chat", split, 2), **LIMITS)
-        for split in ("development", "held-out")
-    }
-    table = regret.regret_rows(ladder, SAMPLED, texts, prices(), most=1)
+def test_regret_rows_stand_beside_settings_of_every_method(ladder, monkeypatch, tmp_path):
+    monkeypatch.setattr(planning, "timed_passes", lambda *_: prices())
+    splits = [load_prompts("chat", split, 2) for split in ("development", "held-out")]
+    table = regret.regret_rows(ladder, SAMPLED, *splits, tokens=16, keep=tmp_path, most=1)
     assert {*table.method} == {AUTOREGRESSIVE, *OURS, PLANNED}
-    trees = table.setting[table.method == "tree"].tolist()
-    assert all(
-        any(tree in one for tree in trees) for one in table.setting[table.method == "staged"]
-    )
+    named = table.set_index("method").setting
+    assert named["tree"] in named["staged"]
     planned = table[table.method == PLANNED].iloc[0]
     assert planned.slower == 1 and table.forecast.notna().all()
     assert table.slower.tolist() == pytest.approx(

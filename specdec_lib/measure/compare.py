@@ -5,20 +5,18 @@ Without --target and --draft it takes the embedded models. Run it where nothing 
 """
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
-import torch
 from tqdm.auto import tqdm
 from transformers.utils.logging import set_verbosity_error
 
 from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft
 from specdec_lib.measure.intervals import with_interval
 from specdec_lib.measure.race.benchmark import contenders
-from specdec_lib.measure.race.contenders import AUTOREGRESSIVE, ours
+from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN
 from specdec_lib.measure.race.harness import race_prompts
 from specdec_lib.measure.race.hugging import ASSIST, GENERATE, HF, LOOKUP, precision
@@ -46,13 +44,9 @@ USUAL = {  # settings of `specdec bench`
 }
 PLAIN = {AUTOREGRESSIVE: "plain decoding", GENERATE: "plain decoding by Hugging Face"}
 HARDLY = 1.02  # tokens per round up to which no guess helps, whatever the clock says
-ADVICE = {
-    "yes": "Speculate",
-    "no": "Do not speculate",
-    "unclear": "No clear gain, so plain decoding is simpler",
-}
-SHOWN = """method setting tokens_per_round ms_per_token ratio ratio_low ratio_high
-    divergences""".split()
+ADVICE = {"yes": "Speculate", "no": "Do not speculate"}
+ADVICE["unclear"] = "No clear gain, so plain decoding is simpler"
+SHOWN = "method setting tokens_per_round ms_per_token ratio ratio_low ratio_high wrong".split()
 
 
 @checked
@@ -61,37 +55,25 @@ def compare_methods(
     prompts: Sequence[Prompt],
     sampler: Sampler = Sampler(0),
     *,
-    own: Mapping[str, Draft] | None = None,
     max_new_tokens: int = 40,
     seed: int = 0,
     progress: bool = True,
 ) -> pd.DataFrame:
     """The rows of `ratio_table` on all prompts against both plain decoders, ours and Hugging
-    Face's, of every method at its usual setting.
-
-    own    drafts of your own, by name, that are tried beside the usual ones
-
-    Every method continues a prompt by as many tokens as the target itself does, up to a stop token
-    or `max_new_tokens`.  Raises ValueError if there is no prompt, one with its continuation does
-    not fit into every model, or a draft has a name that is taken.
+    Face's, of every method at its usual setting.  Raises ValueError if there is no prompt, or one
+    with its continuation does not fit into every model.
     """
     if not prompts or max_new_tokens < 1:
         got = f"{len(prompts)} prompts, max_new_tokens={max_new_tokens}"
-        raise ValueError(f"a comparison needs prompts, and at least 1 new token; got {got}")
+        raise ValueError(f"a comparison takes a prompt and a new token or more, got {got}")
     for prompt in prompts:
         if (length := len(ladder.encode(prompt))) > ladder.max_positions - max_new_tokens:
             allowed = f"the smallest model reads at most {ladder.max_positions} with the new"
             raise ValueError(f"the prompt {prompt.name} has {length} tokens: {allowed}")
-    if taken := {*(own or {})} & {AUTOREGRESSIVE, *USUAL}:
-        raise ValueError(f"a draft of your own needs a name of its own, got {', '.join(taken)}")
     foreign = precision(ladder.target.model)
     usual = {name: [(foreign if name in HF else OUR, one)] for name, one in USUAL.items()}
     with neutral(ladder):  # assisted generation copies the draft's configuration as it finds it
         racing = contenders(ladder, OUR, sampler, usual)
-        racing += [
-            ours(ladder.target, draft, sampler, method=name, setting="", runtime=OUR)
-            for name, draft in (own or {}).items()
-        ]
         bar = tqdm(prompts, "compare", disable=not progress)
         limits = {"tokens": max_new_tokens, "seed": seed, "strict": False}
         raced = race_prompts(racing, ladder, bar, **limits)
@@ -115,10 +97,8 @@ def told(row: pd.Series) -> str:
 
 
 def verdict(table: pd.DataFrame) -> str:
-    """What a table of `compare_methods` comes to, in words.
-
-    The faster of both plain decoders has to be beaten. Methods whose text is not the target's own
-    are passed over, and those with hardly an accepted guess, whose gain is the clock's noise.
+    """What a table of `compare_methods` comes to, in words: the faster of both plain decoders has
+    to be beaten, by a method that writes the target's own text and has guesses accepted.
     """
     base = table.loc[table.ms_per_token.where(table.method.isin(PLAIN)).idxmin()].method
     raced = table[(table.baseline == base) & ~table.method.isin(PLAIN)]
@@ -171,7 +151,6 @@ def add_models(parser: Parser, dtype: str, *, limit: int, max_new_tokens: int) -
 def add_sampling(parser: Parser, runtime: str) -> None:
     """The options of how our loop runs and samples."""
     parser.add_argument("--runtime", default=runtime, choices=RUNTIMES, help="of our loop")
-    parser.add_argument("--threads", type=int, help="of torch; by default torch's own choice")
     for name, default in {"--temperature": 0.0, "--top-k": None, "--seed": 0}.items():
         parser.add_common(name, default)
 
@@ -182,8 +161,6 @@ def load_given(given: Namespace, split: str = "") -> tuple[list[Prompt], Ladder]
     """
     usual = "held-out" if given.prompts in DOMAINS else WHOLE
     prompts = load_prompts(given.prompts, split or usual, given.limit)
-    if getattr(given, "threads", None):
-        torch.set_num_threads(given.threads)
     named = ("tokenizer", "device", "dtype", "runtime")
     options = {name: one for name, one in vars(given).items() if name in named}
     return prompts, load_ladder(given.target, given.draft, **options)

@@ -1,6 +1,5 @@
 """`specdec measure editions`: how far the target's int8 edition is from the exact one, on the texts
-that the target wrote at temperature 1 after held-out prompts: the loss in nats per token, the
-Kullback-Leibler divergence, and how often both choose the same likeliest token.
+that the target wrote at temperature 1: loss and divergence in nats per token, the same choice.
 """
 
 from collections.abc import Sequence

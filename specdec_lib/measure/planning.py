@@ -1,9 +1,8 @@
 """Which draft to take: drafts run along the target's own text, their rounds are counted and priced
 by measured passes, and a policy takes, in every situation, the draft that is worth most.
 
-Only the drafts run, so that many settings are tried in the time in which a race tries a few. What
-the target's own choice of a token costs is left out: the same for every method, and at temperatures
-above 0 up to some milliseconds a token.
+What the target's own choice of a token costs is left out: the same for every method, and at
+temperatures above 0 up to some milliseconds a token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
@@ -34,7 +34,6 @@ from specdec_lib.theory import PassTable, Tally, Work, best_policy, smoothed
 from specdec_lib.workload import Ladder, Prompt
 
 Named = tuple[str, str]  # method and setting
-Text = tuple[Prompt, TargetText]
 Drafts = Mapping[Named, Draft]
 SETTING = ["method", "setting"]
 COUNTS = ["tokens", "rounds", "seconds"]
@@ -43,21 +42,21 @@ PLANNED = "planned"
 POLICY: Named = (PLANNED, "policy")
 
 
-def written_texts(
-    ladder: Ladder, sampler: Sampler, prompts: Sequence[Prompt], *, tokens: int, seed: int
-) -> list[Text]:
-    """The prompts, and what the target writes after each."""
-    texts = target_texts(ladder, prompts, sampler, tokens=tokens, seed=seed)
-    return [*tqdm(zip(prompts, texts, strict=True), "target's texts", len(prompts), mininterval=1)]
+class Tried(NamedTuple):
+    """The trials of some drafts, themselves, and the price of passes."""
+
+    trials: pd.DataFrame
+    drafts: dict[Named, Draft]
+    passes: Mapping[str, PassTable]
 
 
-def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> dict[str, PassTable]:
+def timed_passes(
+    ladder: Ladder, texts: Sequence[TargetText], keep: Path | None
+) -> dict[str, PassTable]:
     """Seconds of the target's `score` and of the drafts' passes, after half as many tokens as the
     shortest text has and as many as the longest.
-
-    Raises ValueError if a model has too few positions for that.
     """
-    lengths = [len(text.prompt) + len(text.tokens) for _, text in texts]
+    lengths = [len(text.prompt) + len(text.tokens) for text in texts]
     most = ladder.max_positions - len(ROWS) - max(ROWS)
     contexts = sorted({max(1, min(most, length)) for length in (min(lengths) // 2, max(lengths))})
 
@@ -65,7 +64,7 @@ def timed_passes(ladder: Ladder, texts: Sequence[Text], keep: Path | None) -> di
         timed = time_passes(ladder.models, rows=ROWS, contexts=contexts, repeats=REPEATS)
         return curves(timed).to_dict("records")
 
-    table = pd.DataFrame(Kept(keep).rows(texts[0][0], measure))
+    table = pd.DataFrame(Kept(keep).rows(texts[0].asked, measure))
     target = pass_tables(table, column="seconds")[ladder.target.name]
     return pass_tables(table) | {ladder.target.name: target}
 
@@ -84,12 +83,9 @@ def settings(
 def trial_rows(ladder: Ladder, sampler: Sampler, text: TargetText, tried: Drafts) -> list[Row]:
     """The rounds of each draft along a text, a row per draft and situation in which some began:
     method, setting, situation, tokens, rounds, guesses, passes (model, rows, context tokens, count)
-    and outside, seconds outside the drafts' passes and the target.
-
-    Raises ValueError for drafts that learn.
+    and outside, seconds outside the models.  Raises ValueError for drafts that learn.
     """
-    own = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens))
-    rows = []
+    own, rows = OwnText.of(ladder.target, text.prompt, text.tokens, len(text.tokens)), []
     for (method, setting), draft in tried.items():
         by: dict[int, list[Round]] = {}
         context = Context.of(text.prompt)
@@ -108,17 +104,15 @@ def trial_rows(ladder: Ladder, sampler: Sampler, text: TargetText, tried: Drafts
 def try_settings(
     ladder: Ladder,
     sampler: Sampler,
-    texts: Sequence[Text],
+    texts: Sequence[TargetText],
     tried: Drafts,
     passes: Mapping[str, PassTable],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """`trial_rows` of every text, with the prompt's name, `work` and `seconds`: passes at their
-    price, and what is outside the models as the clock says, fitted to all settings of a method.
-    Finished texts are kept in a folder.
+    """`trial_rows` of every text, kept in a folder, with the prompt's name, `work` and `seconds`:
+    passes at their price, and the rest as the clock says, fitted to all settings of a method.
     """
-    found, kept = [], Kept(keep and keep / fingerprint(tried))
-    cold = True
+    found, kept, cold = [], Kept(keep and keep / fingerprint(tried)), True
 
     def rows(text: TargetText) -> list[Row]:
         nonlocal cold
@@ -127,12 +121,12 @@ def try_settings(
         cold = False
         return trial_rows(ladder, sampler, text, tried)
 
-    for prompt, text in tqdm(texts, "texts", mininterval=1):
-        for row in kept.rows(prompt, partial(rows, text)):
+    for text in tqdm(texts, "texts", mininterval=1):
+        for row in kept.rows(text.asked, partial(rows, text)):
             counted = {tuple(place): count for *place, count in row.pop("passes")}
             counts = (row["tokens"], row["rounds"], row["guesses"])
             work = Work(*counts, counted, ladder.target.name)
-            found.append(row | {"prompt": prompt.name, "work": work})
+            found.append(row | {"prompt": text.asked.name, "work": work})
     trials = pd.DataFrame(found)
     for _, its in trials.groupby("method"):
         alike = [(reduce(add, one.work), one.outside.sum()) for _, one in its.groupby("setting")]
@@ -182,15 +176,17 @@ def follow_policy(trials: pd.DataFrame, tried: Drafts) -> Planned:
 def plan_settings(
     ladder: Ladder,
     sampler: Sampler,
-    texts: Sequence[Text],
-    passes: Mapping[str, PassTable],
+    prompts: Sequence[Prompt],
+    limits: Mapping[str, int],
     *,
     most: int,
-    keep: Path | None = None,
-) -> tuple[pd.DataFrame, dict[Named, Draft]]:
+    keep: Path,
+) -> Tried:
     """Plain decoding, at most so many settings of every method, and the planned draft over all of
-    them: their trials on these texts, and themselves.
+    them, on what the target writes after these prompts within limits (tokens and seed).
     """
+    texts = [*target_texts(ladder, prompts, sampler, **limits)]
+    passes = timed_passes(ladder, texts, keep / "passes")
 
     def more(own: Drafts, before: pd.DataFrame | None = None) -> pd.DataFrame:
         trials = try_settings(ladder, sampler, texts, own, passes, keep)
@@ -204,4 +200,4 @@ def plan_settings(
     built = settings(ladder, sampler, ON_TREES, most, trees)
     trials, tried = more(built, trials), tried | built
     planned = {POLICY: follow_policy(trials, tried)}
-    return more(planned, trials), tried | planned
+    return Tried(more(planned, trials), tried | planned, passes)

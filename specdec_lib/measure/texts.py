@@ -60,10 +60,8 @@ class Texts:
         seed: int = 0,
         max_new_tokens: int = LENGTH,
     ) -> "Texts":
-        """The texts, written now: minutes for some hundred prompts.
-
-        These are the tokens of plain decoding in float32 but for near-ties: sums are in another
-        order here.
+        """The texts, written now: those of plain decoding in float32 but for near-ties, as sums
+        are in another order here.
         """
         texts = [
             _Text(list(given), Chance(own, sampler), len(given), len(given) + max_new_tokens)
@@ -127,14 +125,9 @@ def known_texts(
 ) -> tuple[Texts, ...]:
     """The stored texts of those samplers that have this seed, all these prompts and the length."""
     found = [Texts.load(text_file(one)) for one in samplers if text_file(one).is_file()]
-    return tuple(
-        one
-        for one in found
-        if one.sampler in samplers
-        and one.seed == seed
-        and max_new_tokens <= one.max_new_tokens
-        and all(map(one.holds, prompts))
-    )
+    same = (one for one in found if one.sampler in samplers and one.seed == seed)
+    long = (one for one in same if max_new_tokens <= one.max_new_tokens)
+    return tuple(one for one in long if all(map(one.holds, prompts)))
 
 
 def check_texts(texts: Sequence[Texts], seed: int, max_new_tokens: int) -> None:
@@ -157,9 +150,7 @@ def _digest(prompt: Prompt) -> str:
 
 @dataclass
 class _Text:
-    """A text that is being written: `begun` tokens of the prompt, then the target's; `fed` of them
-    read.
-    """
+    """A text being written: `begun` tokens of the prompt, then the target's; `fed` are read."""
 
     tokens: list[int]
     chance: Chance

@@ -1,10 +1,9 @@
 """`specdec plan`: finds the fastest setting for a pair of models on this machine and these prompts,
 says whether speculation pays at all, and writes the setting as JSON.
 
-Passes are timed, every method is counted along what the target writes on development prompts, and
-the setting with the best forecast, the best of another method, and a draft that needs no draft
-model race plain decoding on held-out prompts, on which nothing was chosen. Without --target and
---draft it takes the embedded models. Run it where nothing else runs.
+Every method is counted along what the target writes on development prompts; the best forecasts race
+plain decoding on held-out ones. Without --target and --draft it takes the embedded models. Run it
+where nothing else runs.
 """
 
 from collections.abc import Sequence
@@ -22,18 +21,11 @@ from specdec_lib.core.files import cache_folder, check_output, write_whole
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.compare import ADVICE, add_models, add_sampling, load_given, pays, told
 from specdec_lib.measure.latency.machine import machine_name
-from specdec_lib.measure.planning import (
-    Named,
-    forecasts,
-    plan_settings,
-    timed_passes,
-    written_texts,
-)
+from specdec_lib.measure.planning import Named, forecasts, plan_settings
 from specdec_lib.measure.race.benchmark import Say
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.families import TOKEN_BY_TOKEN, with_int8_drafts
 from specdec_lib.measure.race.harness import race_drafts
-from specdec_lib.measure.race.learning import without_network
 from specdec_lib.measure.race.table import over_plain, ratio_table
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.measure.sweep.identity import fingerprint
@@ -41,9 +33,7 @@ from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.suite.hf.settings import export_setting
 from specdec_lib.workload import Ladder, Prompt, load_prompts
 
-BESIDE = 2  # settings that are held against plain decoding
 PLAIN: Named = (AUTOREGRESSIVE, TOKEN_BY_TOKEN)
-FREE: Named = ("copies and recycled tokens", "no draft model")  # it learns: no replay foretells it
 TOKENS, SETTINGS = 64, 6
 
 
@@ -54,8 +44,8 @@ class Plan:
     setting      the one with the best forecast, or plain decoding unless `pays` is "yes"
     pays         "yes", "no" or "unclear": whether it beats plain decoding on held-out prompts
     forecasts    `measure.planning.forecasts` of every setting on development prompts
-    held_out     rows of `ratio_table` over plain decoding, which is the first; the second has the
-                 best forecast, the third the best of another method; the last is FREE
+    held_out     rows of `ratio_table` over plain decoding, which is the first, of the setting with
+                 the best forecast, and of the best of another method
     """
 
     setting: Setting
@@ -80,9 +70,7 @@ def make_plan(
 
     development    prompts to plan on; `held_out` are those to judge on
     keep           a folder for what is finished: the same call goes on there
-    tokens         new ones per prompt, at most
     settings       per method that are tried
-    say            called with a line when something is settled
 
     Raises ValueError if there are fewer than two development prompts or no held-out one.
     """
@@ -91,15 +79,13 @@ def make_plan(
         raise ValueError(f"a plan needs 2 development prompts and a held-out one, got {got}")
     device, limits = machine_name(str(ladder.target.model.device)), {"tokens": tokens, "seed": seed}
     keep = keep / fingerprint(device, sampler, limits, [one.text for one in development], ladder)
-    texts = written_texts(ladder, sampler, development, **limits)
-    passes = timed_passes(ladder, texts, keep / "passes")
-    trials, tried = plan_settings(ladder, sampler, texts, passes, most=settings, keep=keep)
-    table = forecasts(trials)
-    say(f"{len(tried)} settings were counted on {len(texts)} prompts; the best forecasts:")
+    found = plan_settings(ladder, sampler, development, limits, most=settings, keep=keep)
+    table, tried = forecasts(found.trials), found.drafts
+    say(f"{len(tried)} settings were counted on {len(development)} prompts; the best forecasts:")
     say(table.head(5).drop(columns="prompts").round(2).to_string(index=False))
-    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:BESIDE]
+    guessing = table[table.method != AUTOREGRESSIVE].drop_duplicates("method")[:2]
     best, *others = zip(guessing.method, guessing.setting, strict=True)
-    raced = {name: tried[name] for name in (PLAIN, best, *others)} | {FREE: without_network()}
+    raced = {name: tried[name] for name in (PLAIN, best, *others)}
     racing = {setting: (method, draft) for (method, setting), draft in raced.items()}
     bar = tqdm(held_out, "held-out prompts", mininterval=1)
     limits["folder"] = keep / fingerprint(racing)
@@ -130,19 +116,11 @@ def main(arguments: list[str] | None = None) -> None:
     sampler = Sampler(given.temperature, top_k=given.top_k)
     plan = make_plan(with_int8_drafts(ladder), sampler, development, held_out, **asked)
     write_whole(given.json, export_setting(plan.setting).encode())
-    print(told_plan(plan))
-    print(f"Written to {given.json}; `specdec hf {given.json}` shows other engines' flags.")
-
-
-def told_plan(plan: Plan) -> str:
-    """The plan in words: the verdict, the forecast and the others."""
-    _, best, *others, free = plan.held_out.itertuples(index=False)
+    _, best, *others = plan.held_out.itertuples(index=False)
     foreseen = plan.forecasts.set_index(["method", "setting"]).loc[(best.method, best.setting)]
-    lines = [
-        f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {told(best)} as plain"
-        " decoding.",
-        f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.",
-        *(f"Runner-up: {told(one)}." for one in others),
-        f"Without a draft model: {told(free)}.",
-    ]
-    return "\n".join(lines)
+    advice = f"\n{ADVICE[plan.pays]}: on {best.prompts} held-out prompts {told(best)}"
+    print(f"{advice} as plain decoding.")
+    print(f"{best.ms_per_token:.2f} ms per token; the forecast was {foreseen.ms_per_token:.2f}.")
+    for one in others:
+        print(f"Runner-up: {told(one)}.")
+    print(f"Written to {given.json}; `specdec hf {given.json}` shows other engines' flags.")

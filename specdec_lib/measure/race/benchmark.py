@@ -1,6 +1,5 @@
 """A whole benchmark: per sampler every method at the setting that is fastest on development
-prompts, and the race on held-out ones.  What is finished is kept by prompt, so that a run goes on
-where it was.
+prompts, and the race on held-out ones. What is finished is kept by prompt.
 """
 
 import copy
@@ -50,10 +49,8 @@ Lineup = dict[str, list[Place]]  # by method, the fastest first
 class BenchPlan:
     """How much is measured.
 
-    edition        "exact", beside Hugging Face's ways and the reference runtime, or "int8", beside
-                   llama.cpp
-    prompts        held-out prompts of each domain, the first so many
-    development    the same of those that settings are tuned on
+    edition        "exact" (beside Hugging Face and the reference runtime) or "int8" (llama.cpp)
+    prompts        held-out ones of each domain; `development` ones are tuned on
     most           settings per method that are tried, spread over its grid; None is all
     """
 
@@ -62,12 +59,6 @@ class BenchPlan:
     development: int = 2
     tokens: int = 128
     most: int | None = None
-    seed: int = 0
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """Of every text: tokens and seed."""
-        return {"tokens": self.tokens, "seed": self.seed}
 
 
 def benchmark(
@@ -76,13 +67,13 @@ def benchmark(
     """Under one sampler after the other: the timings of every method, and where the seconds of our
     methods go (`method_ledger`, on a development prompt of each domain).
 
-    say     called with a line when something is settled
     keep    a folder for what is finished: the same code, machine, models and plan, but for the
             number of held-out prompts, go on there
     """
     keep = keep / fingerprint(machine_name(), asdict(replace(plan, prompts=0)), ladder.models)
     say(f"what is finished is kept in {keep}, and a run that was stopped goes on there")
     prompts, few = _prompts("held-out", plan.prompts), _prompts("development", 1)
+    limits = {"tokens": plan.tokens, "seed": 0}
     for sampler in SAMPLERS:
         folder = keep / f"T{sampler.temperature:g}-k{sampler.top_k or 0}"
         lineup = tune_lineup(ladder, sampler, plan, say, folder / "tuned")
@@ -95,9 +86,9 @@ def benchmark(
         elif other := llama_cpp(sampler):
             racing.append(other)
         bar = tqdm(prompts, "held-out prompts", mininterval=1)
-        raced = race_prompts(racing, ladder, bar, **plan.limits, folder=folder)
+        raced = race_prompts(racing, ladder, bar, **limits, folder=folder)
         timings = [*chain.from_iterable(raced)]
-        yield timings, method_ledger(ladder, sampler, own, few, **plan.limits)
+        yield timings, method_ledger(ladder, sampler, own, few, **limits)
 
 
 def _prompts(split: str, limit: int) -> list[Prompt]:
@@ -113,7 +104,8 @@ def tune_lineup(ladder: Ladder, sampler: Sampler, plan: BenchPlan, say: Say, kee
 
     def tune() -> list[Row]:
         say(f"{sampling_of(sampler.temperature, sampler.top_k)}: tuning on {len(prompts)} prompts")
-        texts, lineup = [*target_texts(ladder, prompts, sampler, **plan.limits)], Lineup()
+        texts = target_texts(ladder, prompts, sampler, tokens=plan.tokens, seed=0)
+        texts, lineup = [*texts], Lineup()
         for method in methods:
             grid = contender_grid(ladder, RUNTIMES[plan.edition], sampler, method, lineup)
             tried = spread([*grid.values()], plan.most)

@@ -17,8 +17,14 @@ from specdec_lib.core.files import cache_folder, check_output, replace_marked, w
 from specdec_lib.measure.latency import machine_name
 from specdec_lib.measure.race.benchmark import RUNTIMES, BenchPlan, benchmark
 from specdec_lib.measure.race.families import with_int8_drafts
-from specdec_lib.measure.race.readme import MARKS, shown_races, speeds
-from specdec_lib.measure.race.table import LEDGER, MEASURED, ratio_table
+from specdec_lib.measure.race.table import (
+    LEDGER,
+    MARKS,
+    MEASURED,
+    ratio_table,
+    shown_races,
+    speeds,
+)
 from specdec_lib.measure.sweep.ratios import without_few
 from specdec_lib.workload import load_ladder
 
@@ -41,20 +47,22 @@ def main(arguments: list[str] | None = None) -> None:
     add("--settings", type=int, help="of each method, tried on development prompts (default: all)")
     parser.add_common("--limit", usual.prompts, "held-out, of each domain")
     parser.add_common("--max-new-tokens", usual.tokens)
-    parser.add_common("--seed", usual.seed)
     parser.add_common("--out", MEASURED)
     given = parser.parse_args(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
     ladder = with_int8_drafts(load_ladder(device="cpu", runtime=RUNTIMES[given.edition]))
     limits = {"prompts": given.limit, "tokens": given.max_new_tokens, "most": given.settings}
-    plan, name = BenchPlan(given.edition, **limits, seed=given.seed), machine_name()
+    plan, name = BenchPlan(given.edition, **limits), machine_name()
     places = [given.out / f"race_{name}{end}.csv" for end in ("", "_prompts", "_ledger")]
     for place in (*places, *(page for page, _ in MARKS[given.edition].values())):
         check_output(place)
     found = [*benchmark(ladder, plan, partial(print, flush=True), cache_folder() / "race")]
     timings = [timing for own, _ in found for timing in own]
-    table = without_few(ratio_table(timings).assign(machine=name, **where()))
+    versions = f"python {platform.python_version()}, torch {torch.__version__}"
+    versions += f", transformers {transformers.__version__}"
+    here = {"machine": name, "threads": torch.get_num_threads(), "versions": versions}
+    table = without_few(ratio_table(timings).assign(**here))
     print(table[SHOWN].round(2).to_string(index=False))
     per_prompt, ledger = pd.DataFrame(map(asdict, timings)), pd.concat([own for _, own in found])
     tables = (table, COLUMNS), (per_prompt, PER_PROMPT), (ledger, LEDGER)
@@ -63,13 +71,6 @@ def main(arguments: list[str] | None = None) -> None:
     for mark, page, raced in shown_races(given.edition) if given.out == MEASURED else ():
         replace_marked(mark, speeds(raced), page)
     print(f"written to {given.out}")
-
-
-def where() -> dict[str, object]:
-    """What the times depend on besides the machine: threads and versions, as columns."""
-    versions = f"python {platform.python_version()}, torch {torch.__version__}"
-    versions += f", transformers {transformers.__version__}"
-    return {"threads": torch.get_num_threads(), "versions": versions}
 
 
 def write_table(path: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:

@@ -1,7 +1,4 @@
-"""What races: a method that continues a prompt and returns its tokens and seconds.
-
-Reading the prompt is left out of every time.
-"""
+"""What races: a method that continues a prompt, and is timed without the reading of it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +33,6 @@ class Continuation:
 class Contender:
     """A decoding method to benchmark.
 
-    method     its kind, such as "chain" or "hf_generate"
-    setting    what was chosen within the method, in words
     run        from a prompt, a number of new tokens and a seed to exactly so many tokens
     exact      its tokens must be the target's own for the seed, but for rounding
     draft      what our loop decodes with; None where another program does

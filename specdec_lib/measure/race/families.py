@@ -33,30 +33,24 @@ FLOORS = (0.0, 0.05, 0.15)
 CHAINS = ((1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (6, 0.1), (8, 0.3))  # length and floor
 SIZES = ((1, 4, 4), (1, 8, 4), (2, 4, 4), (1, 0, 4), (2, 0, 8), (3, 4, 4), (1, 12, 8))
 MATRICES = tuple(((to_target, copies), (0, reviewed)) for to_target, copies, reviewed in SIZES)
-DEEPER = (
-    ((1, 1, 4), (0, 1, 4), (0, 0, 4)),
-    ((1, 0, 4), (0, 1, 4), (0, 0, 4)),
-    ((2, 0, 8), (0, 2, 4), (0, 0, 4)),
-)
+DEEPER = (((1, 1, 4), (0, 1, 4), (0, 0, 4)), ((1, 0, 4), (0, 1, 4), (0, 0, 4)))
 
 
 def with_int8_drafts(ladder: Ladder) -> Ladder:
     """The same ladder with quicker drafts, in the int8 edition where the runtime knows it."""
-    found = {}
-    for name, model in {"middle": ladder.middle, "draft": ladder.draft}.items():
-        if isinstance(model, FastModel) and model.edition == "exact":
-            found[name] = fast_model(model, edition="int8")
-    return replace(ladder, **found)
+    exact = {
+        name: fast_model(model, edition="int8")
+        for name, model in _guessers(ladder).items()
+        if isinstance(model, FastModel) and model.edition == "exact"
+    }
+    return replace(ladder, **exact)
 
 
 def drafts(
     ladder: Ladder, sampler: Sampler, method: str, built_on: Sequence[str] = ()
 ) -> Mapping[str, Draft]:
-    """The grid of one method by setting; "autoregressive" is a grid of one.
-
-    built_on    names of trees that staged drafts and tails are built on; without any, all are
-
-    Raises ValueError for another method.
+    """The grid of one method by setting; "autoregressive" is a grid of one. Staged drafts and tails
+    are built on the trees of these names, or on all.  Raises ValueError for another method.
     """
     if method == AUTOREGRESSIVE:
         return {TOKEN_BY_TOKEN: NoDraft()}

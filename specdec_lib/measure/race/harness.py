@@ -26,9 +26,9 @@ WARM_UP = 12  # untimed tokens of each contender: the first passes of a shape se
 
 @dataclass(frozen=True)
 class TargetText:
-    """A prompt, and how the target itself continues it for a seed."""
+    """The tokens of what was asked, and how the target itself continues them for a seed."""
 
-    name: str
+    asked: Prompt
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     seed: int
@@ -69,13 +69,11 @@ def target_texts(
     for prompt, own in zip(prompts, seeds(prompts, seed), strict=True):
         given = ladder.encode(prompt)
         made = decode(ladder.target, NoDraft(), given, Chance(own, sampler), **limits)
-        yield TargetText(prompt.name, given, made.tokens, own)
+        yield TargetText(prompt, given, made.tokens, own)
 
 
 def warm_up_text(ladder: Ladder, sampler: Sampler, domain: str = DOMAINS[0]) -> TargetText:
-    """The first tokens after a development prompt: a draft that learns from them knows nothing of
-    what is timed.
-    """
+    """The first tokens after a development prompt, of which nothing is timed."""
     before = load_prompts(domain, "development", 1)
     return next(target_texts(ladder, before, sampler, tokens=WARM_UP, seed=0))
 
@@ -88,9 +86,7 @@ def race(
     warm_up: TargetText | None = None,
     strict: bool = True,
 ) -> Iterator[list[Timing]]:
-    """Per text the timings of all contenders, in their order.
-
-    warm_up    what each contender first writes, untimed
+    """Per text the timings of all contenders, in their order; each first writes `warm_up`, untimed.
 
     Raises ValueError if a contender writes another number of tokens, or, where `strict`, an exact
     one other tokens by more than rounding, or by more than `TWO_PROGRAMS` nats.
@@ -99,7 +95,7 @@ def race(
         contender.run(warm_up.prompt, len(warm_up.tokens), warm_up.seed)
     for text in texts:
         places, made = range(len(contenders)), {}
-        for place in random.Random(text.name).sample(places, len(places)):
+        for place in random.Random(text.asked.name).sample(places, len(places)):
             made[place] = contenders[place].run(text.prompt, len(text.tokens), text.seed)
         yield [
             _timing(one, text, made[place], _difference(one, text, made[place], target, strict))
@@ -120,8 +116,7 @@ def race_prompts(
 ) -> Iterator[list[Timing]]:
     """`race` on what the target writes after these prompts, up to so many tokens: per prompt the
     timings of all contenders, read where an earlier run kept them in `folder`, else kept there.
-
-    Contenders get warm once, before the first prompt that is run; by default on `warm_up_text`.
+    Contenders get warm once, by default on `warm_up_text`.
     """
     sampler, cold = contenders[0].sampler, True
 
@@ -163,14 +158,14 @@ def _difference(
 ) -> NearTie | None:
     """The difference from the target's text; None where there is none, or none is to be found."""
     if found.tokens and len(found.tokens) != len(text.tokens):
-        wrote = f"{contender.name} wrote {len(found.tokens)} tokens of {text.name}"
+        wrote = f"{contender.name} wrote {len(found.tokens)} tokens of {text.asked.name}"
         raise ValueError(f"{wrote}, {len(text.tokens)} were asked for")
     if not contender.exact:
         return None
     both, chance = (text.tokens, found.tokens), Chance(text.seed, contender.sampler)
     tie = near_tie(target, text.prompt, *both, chance, floor=TWO_PROGRAMS)
     if strict and tie and (tie.verdict != ROUNDING or tie.margin > TWO_PROGRAMS):
-        far = f"token {tie.place} of {text.name} lies {tie.margin:.3g} nats below the best"
+        far = f"token {tie.place} of {text.asked.name} lies {tie.margin:.3g} nats below the best"
         raise ValueError(f"{contender.name} does not write what the target does: {far}")
     return tie
 
@@ -184,7 +179,7 @@ def _timing(
         setting=contender.setting,
         temperature=contender.sampler.temperature,
         top_k=contender.sampler.top_k or 0,
-        prompt=text.name,
+        prompt=text.asked.name,
         tokens=len(found.tokens) or found.timed_tokens,
         repetition=repetition(found.tokens) if found.tokens else math.nan,
         margin=difference.margin if difference else math.nan,

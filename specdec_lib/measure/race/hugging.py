@@ -46,9 +46,8 @@ class Portions:
         self.noted.append((time.perf_counter(), 0))
 
     def continuation(self, tokens: tuple[int, ...]) -> Continuation:
-        """The generation, timed without its first portion of new tokens, made while reading.
-
-        Raises ValueError unless the portions add up to the tokens and all but the last hold some.
+        """The generation, timed without its first portion of new tokens, made while reading;
+        raises ValueError unless the portions add up to the tokens and all but the last hold some.
         """
         times, sizes = zip(*self.noted[1:], strict=True)
         if sum(sizes) != len(tokens) or min(sizes[:-1]) < 1 or sizes[-1]:
@@ -107,10 +106,8 @@ def precision(model: PreTrainedModel) -> str:
 
 
 def llama_cpp(sampler: Sampler) -> Contender | None:
-    """Plain decoding by llama.cpp; None, said in a line, where its program or the file is absent.
-
-    `llama-bench` times tokens after a prompt of the same length, one at a time.  It tells no
-    tokens: what they cost does not depend on which they are, nor on how they are chosen.
+    """Plain decoding by llama.cpp, whose `llama-bench` times tokens after a prompt of the same
+    length, and tells none; None, said in a line, where its program or the file is absent.
     """
     program, file = shutil.which(PROGRAM), os.environ.get(FILE)
     if program is None or file is None:

@@ -2,9 +2,8 @@
 the clock, into data/measured/learning.csv: a row per held-out prompt, sampler and draft. Run it
 where nothing else runs.
 
-Each draft begins every domain with an empty memory, gets warm on the first tokens of a development
-prompt, and reads the held-out prompts in one order: it knows the answers before, and no other. So
-an interrupted run goes on with the domain that it was at, from its first prompt.
+Each draft begins every domain with an empty memory and reads its prompts in one order, so that an
+interrupted run goes on with the domain that it was at, from its first prompt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,6 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.core.protocols import Draft
-from specdec_lib.core.tree import MatchTable
 from specdec_lib.drafts.combined import FirstDraft, MergedDraft, NoDraft
 from specdec_lib.drafts.earlier import EarlierAnswers
 from specdec_lib.drafts.max_gram import MaxGram
@@ -48,7 +46,7 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
     """Plain decoding; copies, recycled tokens, earlier answers and the draft model's tree alone;
     and what each adds to another one.
     """
-    copies, earlier = MaxGram(None, 8, least=2), EarlierAnswers(8, least=3)
+    few, copies = (MaxGram(None, length, least=2) for length in (4, 8))
     match = ladder.match("draft", sampler)
     tree = TreeDraft(ladder.draft, budget=6, depth=4, floor=0.05, match=match)
     options = RECYCLED | {"match": match}
@@ -56,20 +54,14 @@ def learning_drafts(ladder: Ladder, sampler: Sampler) -> Mapping[str, Draft]:
         AUTOREGRESSIVE: NoDraft(),
         "Max-Gram": copies,
         "Token Recycling": TokenRecycling(**options),
-        "earlier answers": earlier,
+        "earlier answers": EarlierAnswers(8, least=3),
         "Max-Gram, else earlier answers": FirstDraft((copies, EarlierAnswers(8, least=3))),
         "Max-Gram, else recycled": FirstDraft((copies, TokenRecycling(**options))),
-        "Max-Gram beside recycled": without_network(match),
+        "Max-Gram beside recycled": MergedDraft((few, TokenRecycling(**options | HALF))),
         "draft model's tree": tree,
         "Max-Gram, else the tree": FirstDraft((copies, tree), 2),
         "tree beside recycled": MergedDraft((tree, TokenRecycling(**options | HALF))),
     }
-
-
-def without_network(match: MatchTable = MatchTable()) -> MergedDraft:
-    """Copies beside recycled tokens: the fastest of these drafts that need no draft model."""
-    recycled = TokenRecycling(**RECYCLED | HALF, match=match)
-    return MergedDraft((MaxGram(None, 4, least=2), recycled))
 
 
 def time_learning(

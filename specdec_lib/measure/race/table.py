@@ -1,26 +1,48 @@
 """The benchmark's table: every method against every baseline, as total time per token ÷ total time
-per token.
+per token; and as pages show it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from specdec_lib.core.files import DATA
-from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval
+from specdec_lib.core.files import DATA, README
+from specdec_lib.measure.intervals import LEAST_FOR_WORDS, bootstrap, named_interval, with_interval
 from specdec_lib.measure.race.contenders import AUTOREGRESSIVE
 from specdec_lib.measure.race.harness import Timing
 from specdec_lib.measure.race.hugging import HF, LLAMA_CPP
-from specdec_lib.measure.sweep.ratios import without_few
+from specdec_lib.measure.sweep.ratios import sampling_of, without_few
 
 MEASURED = DATA / "measured"
 ALL = "all"  # domains together
 LEDGER = """method edition temperature top_k part model round_seconds share accounted
     watch_cost""".split()
 KEY = ["method", "runtime"]
+
+FOREIGN = "Hugging Face"  # a runtime, followed by its precision
+GUIDE = README.parent / "docs" / "guide.md"
+MARKS = {  # by edition: the marks on pages, and of which machine; "" is the one that ran most
+    "exact": {"speeds": (README, ""), "speeds_avx2": (GUIDE, "amd-epyc-avx2-1-threads")},
+    "int8": {"speeds_int8": (GUIDE, "")},
+}
+NAMES = {  # of the methods of `ratio_table`
+    "hf_generate": "Hugging Face `generate`",
+    "hf_assisted": "Hugging Face assisted, same draft",
+    "hf_prompt_lookup": "Hugging Face prompt lookup",
+    "llama.cpp": "llama.cpp, plain decoding",
+    "autoregressive": "plain decoding",
+    "n-gram": "n-grams and copies alone",
+    "chain": "chain",
+    "tree": "tree",
+    "staged chain": "staged chain",
+    "staged": "staged tree",
+    "cascade": "cascade with reviewers",
+    "comb": "the same as a comb",
+    "copies first": "copies first, else a tree",
+}
 
 
 def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
@@ -36,9 +58,8 @@ def ratio_table(timings: Iterable[Timing]) -> pd.DataFrame:
 def stored_race(
     machine: str = "", *, edition: str = "exact", folder: Path = MEASURED
 ) -> pd.DataFrame:
-    """The stored race of a machine in one edition, without intervals from fewer than 10 prompts; of
-    any, that of the machine which ran most in all editions together.  Raises ValueError if there is
-    none.
+    """The stored race of a machine (of any, of that which ran most) in one edition, without
+    intervals from fewer than 10 prompts.  Raises ValueError if there is none.
     """
     paths = sorted(folder.glob(f"race_{machine or '*'}.csv"))
     tables = [pd.read_csv(one) for one in paths if not one.stem.endswith(("_prompts", "_ledger"))]
@@ -51,9 +72,7 @@ def stored_race(
 
 
 def timed_machine(*, folder: Path = MEASURED) -> str:
-    """The machine whose pass times are stored, the first where there are several: what is timed is
-    told of one machine.
-    """
+    """The first machine whose pass times are stored: what is timed is told of one machine."""
     return min(folder.glob("latency_*.csv")).stem.removeprefix("latency_")
 
 
@@ -73,10 +92,8 @@ def over_plain(raced: pd.DataFrame) -> pd.DataFrame:
 def counterfactuals(ledger: pd.DataFrame, raced: pd.DataFrame) -> pd.DataFrame:
     """Per sampler and method of a race: the shares of a round that the target's pass ("verify"),
     drafting (draft passes and lookups) and the host's own code take; the measured speed-up over
-    plain decoding; and by arithmetic on these shares what it would be if the host were free (for
-    plain decoding too), if drafting were free, and if both were.
-
-    Raises ValueError if the ledger lacks plain decoding, as where none was stored.
+    plain decoding; and by arithmetic what it would be if the host were free (for plain decoding
+    too), if drafting were free, and if both were.  Raises ValueError if there is no plain decoding.
     """
     if AUTOREGRESSIVE not in set(ledger.method):
         got = ", ".join(dict.fromkeys(ledger.method)) or "no row"
@@ -129,3 +146,65 @@ def _row(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, object]:
 
 def _per_token(timings: pd.DataFrame) -> float:
     return timings.seconds.sum() / timings.timed_tokens.sum()
+
+
+def shown_races(edition: str) -> Iterator[tuple[str, Path, pd.DataFrame]]:
+    """The stored races of an edition that pages show: mark, page and table."""
+    for mark, (page, machine) in MARKS[edition].items():
+        yield mark, page, stored_race(machine, edition=edition)
+
+
+def speeds(table: pd.DataFrame) -> str:
+    """Milliseconds per token of every method, and its speed ÷ plain decoding's in the fastest
+    runtime, by sampler, from the `ratio_table` of one edition.
+    """
+    whole = over_plain(table)
+    sizes = whole.groupby(["temperature", "top_k"]).method.transform("size")
+    whole = whole[sizes == sizes.max()]  # samplers under which all methods ran
+    parts = {
+        sampling_of(heat, k or None): own.set_index(["method", "runtime"])
+        for (heat, k), own in whole.groupby(["temperature", "top_k"], sort=False)
+    }
+    heads = [f"{name}: ms per token | speed ÷ plain decoding's | setting" for name in parts]
+    lines = [_conditions(whole, parts), "", f"| method | {' | '.join(heads)} |"]
+    lines.append(f"|---|{'---|---|---|' * len(parts)}")
+    for method, name in NAMES.items():
+        runtimes = whole[whole.method == method].runtime.unique()
+        for runtime in runtimes:
+            cells = " | ".join(_cells(own.loc[method, runtime]) for own in parts.values())
+            said = f", {runtime} runtime" if len(runtimes) > 1 else ""
+            lines.append(f"| {name}{said} | {cells} |")
+    return "\n".join(lines)
+
+
+def _conditions(whole: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> str:
+    """Where, on what and in which arithmetic it was measured, in words."""
+    first, fewer = whole.iloc[0], whole.prompts.min()
+    most = {name: own.loc[own.prompts.idxmax()] for name, own in parts.items()}
+    counts = "; ".join(
+        f"{name}: {row.prompts} prompts, {row.tokens:,} tokens, repetition {row.repetition:.2f}"
+        for name, row in most.items()
+    )
+    threads = f"{first.threads} thread{'s' if first.threads > 1 else ''}"
+    said = (
+        f"Measured by `make bench` on {threads} ({first.machine}), on held-out prompts, a quarter"
+        f" of each domain ({counts}). Every method is tuned on development prompts and timed on"
+        " held-out ones, interleaved; intervals are 95 %, by bootstrap over prompts."
+    )
+    if fewer < whole.prompts.max():  # in older races
+        said += f" Other programs and runtimes ran on {fewer} prompts, on which their ratios stand,"
+        said += " too few for an interval."
+    if "int8" in set(whole.runtime):
+        model = "The target is the int8 edition: another model"
+        return f"{said} {model}, whose plain decoding is the baseline."
+    said += " The target is in float32, and our drafts are in the int8 edition."
+    for runtime in whole.runtime[whole.runtime.str.startswith(FOREIGN)].head(1):
+        precision = runtime.removeprefix(FOREIGN).strip()
+        said += f" {FOREIGN} runs in {precision}, which is its faster one here."
+    return said
+
+
+def _cells(row: pd.Series) -> str:
+    ratio = with_interval(row.ratio, row.ratio_low, row.ratio_high)
+    setting = row.setting.partition(" [")[0]  # older races say how it was chosen
+    return f"{row.ms_per_token:.2f} | {ratio} | {setting}"
