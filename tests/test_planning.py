@@ -66,9 +66,8 @@ def test_what_is_counted_is_what_decoding_does(ladder, texts):
             assert (work.rounds, work.tokens) == (len(made.rounds), len(made.tokens))
             assert work.guesses == sum(one.proposed for one in made.rounds)
             for name in ("target", "middle", "draft"):
-                assert sum(n for (model, *_), n in work.passes.items() if model == name) == sum(
-                    one.usage[name].passes for one in made.rounds if name in one.usage
-                )
+                spent = sum(one.usage[name].passes for one in made.rounds if name in one.usage)
+                assert sum(n for (model, *_), n in work.passes.items() if model == name) == spent
         assert {*own.situation} <= {*SITUATIONS}
     with pytest.raises(ValueError, match="EarlierAnswers"):
         try_settings(ladder, sampler, written, {("memory", ""): EarlierAnswers()}, prices())
@@ -127,9 +126,8 @@ def test_regret_is_held_against_the_best_of_the_other_half():
     ]
     columns = ["method", "setting", "forecast", "ms_per_token", "first", "second"]
     table = pd.DataFrame(rows, columns=columns).assign(pair="any", sampling="any", domain="any")
-    table = table.assign(
-        prompts=4, speed_up=10 / table.ms_per_token, speed_up_low=1, speed_up_high=2
-    )
+    table["speed_up"] = 10 / table.ms_per_token
+    table = table.assign(prompts=4, speed_up_low=1, speed_up_high=2)
     found = regret.summarise_regret(table).set_index("choice")
     assert found.setting["the plan"] == "chain: steady" and (found.settings == 3).all()
     assert found.setting[regret.BEST] == "tree: lucky in the first"
