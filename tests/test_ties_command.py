@@ -3,7 +3,7 @@
 import pytest
 from tiny import tiny_ladder
 
-from specdec_lib.measure.compare import command as comparing
+from specdec_lib.measure import compare as comparing
 from specdec_lib.measure.ties import command
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]

@@ -21,7 +21,7 @@ from specdec_lib.core.verify import reject
 from specdec_lib.drafts.ngram import NgramDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.replay.recording import chain_of
-from specdec_lib.measure.texts import every_domain, write_texts
+from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.table import TableModel
 from specdec_lib.suite.distil.finishing import LADDER, write_card
 from specdec_lib.theory import monotone
@@ -68,8 +68,8 @@ def measure(
     for sampler in samplers:
         counts = {(*pair, "ranked"): _Counts() for pair in PAIRS}
         counts |= {("draft", "target", siblings): _Counts() for siblings in DRAWN}
-        written = write_texts(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
-        found = zip(prompts, seeds(prompts, 0), written, strict=True)
+        written = Texts.written(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
+        found = zip(prompts, seeds(prompts, 0), written.tokens.values(), strict=True)
         for prompt, seed, text in tqdm(
             found, f"match tables, T = {sampler.temperature:g}", total=len(prompts)
         ):
