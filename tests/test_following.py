@@ -7,8 +7,7 @@ from specdec_lib.core.context import Context
 from specdec_lib.core.decode import decode
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency.speeds import observe
-from specdec_lib.measure.replay import OwnText, own_text, replay_draft, work_of
+from specdec_lib.measure.replay import OwnText, own_text, replay_draft
 
 SAMPLERS = (Sampler(0.0), Sampler(0.8), Sampler(1.0, top_k=20))
 
@@ -67,16 +66,3 @@ def test_a_text_that_ends_with_a_stop_token_has_the_rounds_of_decoding(ladder, p
     assert differ
     with pytest.raises(ValueError, match="not a stop token"):
         replay_draft(texts[0], draft, chance)
-
-
-def test_the_work_of_followed_rounds_is_what_a_stopwatch_counts(ladder, prompts):
-    context, chance = Context.of(ladder.encode(prompts[2])), Chance(1, Sampler(0.0))
-    draft = TreeDraft(ladder.draft, budget=6, depth=3)
-    text = own_text(ladder.target, context, chance, max_new_tokens=16)
-    found = work_of(replay_draft(text, draft, chance).rounds, "target")
-    watched = observe(ladder.target, draft, context, chance, max_new_tokens=16).work
-    for count in ("tokens", "rounds", "guesses", "draft_passes"):
-        assert getattr(found, count) == getattr(watched, count)
-    both = found.passes, watched.passes
-    read, timed = ({rows for model, rows, _ in each if model == "target"} for each in both)
-    assert read == timed

@@ -55,20 +55,6 @@ def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
     assert chain.passes == {("target", 4, 256): 1, ("draft", 1, 256): 3}
 
 
-@pytest.mark.parametrize(
-    "call, complaint",
-    [
-        (lambda: Work(1, 2, 0, {}), "emit a token or more"),
-        (lambda: Work(2, 2, 0, {("target", 1, 0): -1}), "counts of 0 or more"),
-        (lambda: work(1).seconds({"target": TABLES["target"]}), "no table of seconds; .* target"),
-        (lambda: work(1) + Work(1, 1, 0, {}, "other"), "one target adds up, got target and other"),
-    ],
-)
-def test_what_cannot_be_predicted_is_named(call, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        call()
-
-
 def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Observation:
     """What a machine with exactly these tables and overheads would show."""
     one = work(length, tokens=tokens)
@@ -83,11 +69,6 @@ def test_an_overhead_is_found_again():
         assert one.work.seconds(TABLES, found) == pytest.approx(one.work.seconds(TABLES, HOST))
     plain = Observation(Work(10, 10, 0, {("target", 1, 0): 10}), 5.0)
     assert fit_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
-
-
-def test_an_overhead_is_never_below_nothing():
-    found = fit_overhead([Observation(work(n), 5.0 / n) for n in (1, 2, 4)])
-    assert min(found.round, found.guess, found.draft_pass) >= 0
 
 
 def test_in_a_world_as_simple_as_that_predictions_are_exact():
@@ -145,9 +126,7 @@ def test_predictions_stand_beside_measurements():
     foresight = foresight.assign(**dict.fromkeys(columns, 0.1))
     table = beside_predictions(foresight, ROWS_OF_TWO)
     assert table.error.tolist() == pytest.approx([0.1, -0.05])
-    assert table.predicted_speed_up[1] == pytest.approx(1.9 / 1.1)
-    with pytest.raises(ValueError, match="no measurement of chain"):
-        beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
+    assert table.predicted_speed_up.tolist() == pytest.approx([1, 1.9 / 1.1])
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():
