@@ -139,7 +139,6 @@ def test_the_bench_counts_every_rule_on_the_same_contexts(unchecked, table):
     assert table.groupby("prompt").size().nunique() == 1
     rounds_of = table[table.rule != "bound"].set_index(["prompt", *command.BY]).rounds
     assert set(rounds_of) == {1, 2, 4} and (table.tokens >= table.rounds - 1e-9).all()
-    assert (table.first_accepted <= table.rounds + 1e-9).all()
     found = summarise_rules(table)
     plain = found[(found.rule == "reject") & (found.siblings == "iid")]
     assert plain.ratio.tolist() == pytest.approx([1, 1]) and found.ratio.notna().all()

@@ -35,7 +35,7 @@ class Setting:
 class Job:
     """A sweep but for its prompts, the same in whichever process it runs.
 
-    settings, ladder    as they are, or recipes: `ladder()` and `settings(ladder)`; two recipes alone
+    settings, ladder    as they are, or recipes: `ladder()`, `settings(ladder)`; two recipes alone
                         can be sent to another process, and are made once in each
     texts               what the target writes, one per sampler: settings under `look_up` are
                         replayed along them, which gives the same rounds without a pass of it
