@@ -201,7 +201,8 @@ def test_a_scheduler_with_tls_serves_who_has_a_certificate(ladder, prompts, tmp_
     worker = [*dask_command, "worker", "--scheduler-file", str(told), *options, f"{node}.key"]
     worker += "--nthreads 1 --no-nanny --no-dashboard --local-directory".split()
     worker.append(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", f"{here}:{here.parent}")
     both = [subprocess.Popen(one, stderr=subprocess.DEVNULL) for one in (scheduler, worker)]
     try:
         deadline = time.monotonic() + 60
