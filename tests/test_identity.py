@@ -1,11 +1,8 @@
 """Kept rows stay with the code that made them."""
 
 import linecache
-import subprocess
-import sys
 
 import pytest
-import torch
 
 from specdec_lib.core.verify import look_up
 from specdec_lib.measure.sweep import identity
@@ -57,15 +54,3 @@ def test_code_from_outside_counts_with_its_source(digest_with, monkeypatch):
         exec(compile(text, name, "exec"), made)  # a notebook's cell
         seen |= {digest_with(changed, made["cell"]) for changed in ({}, {"late.py": ""})}
     assert len(seen) == 5
-
-
-def test_another_process_finds_the_same(tmp_path):
-    asked = f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
-    asked += "from specdec_lib.core.verify import look_up\n"
-    asked += "from specdec_lib.measure.sweep import identity\n"
-    asked += "print(identity.fingerprint(look_up))"
-    place = {"PYTHONPATH": str(identity.LIBRARY.parent), "PYTHONHASHSEED": "7"}
-    identity.library.cache_clear()
-    command = [sys.executable, "-c", asked]
-    told = subprocess.run(command, cwd=tmp_path, env=place, stdout=subprocess.PIPE, check=True)
-    assert told.stdout.decode().strip() == identity.fingerprint(look_up)

@@ -9,13 +9,6 @@ from scipy import stats
 from specdec_lib.measure.intervals import RESAMPLES, bootstrap, with_interval
 
 
-def test_bootstrap_gives_the_ratio_of_sums_and_an_interval_around_it():
-    ratio, low, high = bootstrap([10, 20, 30], [10, 10, 10], least=1)
-    assert ratio == 2 and 1 <= low < 2 < high <= 3
-    assert bootstrap([10, 20, 30], [10, 10, 10], least=1) == (ratio, low, high)
-    assert bootstrap([5, 5], [5, 5], least=1) == (1, 1, 1)
-
-
 def test_fewer_than_ten_prompts_have_no_interval():
     """Control: ten have one."""
     ratio, *ends = bootstrap(range(1, 10), [2] * 9)

@@ -1,6 +1,6 @@
 """The ledger, with a clock that its parts turn: every second lies where it was spent."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from fakes import Clock, Table, table_model
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import decode, models_in
+from specdec_lib.core.decode import decode
 from specdec_lib.core.protocols import Usage
 from specdec_lib.core.tree import TokenTree
 from specdec_lib.core.verify import look_up, reject
@@ -17,14 +17,13 @@ from specdec_lib.drafts.combined import MergedDraft, NoDraft
 from specdec_lib.drafts.max_gram import MaxGram
 from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
-from specdec_lib.measure.latency.ledger import round_parts, shares
-from specdec_lib.measure.latency.stopwatch import (
-    CHOOSING,
+from specdec_lib.measure.latency.ledger import (
+    DECISIONS,
     PARTS,
     Stopwatch,
-    TimedChance,
-    timed_chance,
-    timed_parts,
+    round_parts,
+    shares,
+    watched,
 )
 
 PROMPT = (1, 0, 2)
@@ -122,12 +121,12 @@ def drafts(ladder):
     }
 
 
-def watched(ladder, draft, prompt, chance, **limits):
+def both(ladder, draft, prompt, chance, **limits):
     """The same generation without the stopwatch and with it, and the stopwatch."""
-    watch, rule = Stopwatch(), limits.pop("rule", look_up)
-    plain = decode(ladder.target, draft, prompt, chance, rule=rule, **limits)
-    parts = (*timed_parts(ladder.target, draft, watch), prompt, timed_chance(chance, watch))
-    return plain, decode(*parts, rule=watch.timed(rule, CHOOSING), **limits), watch
+    watch, asked = Stopwatch(), (ladder.target, draft, prompt, chance)
+    plain = decode(*asked, **limits)
+    with watched(ladder.target, draft, watch):
+        return plain, decode(*asked, **limits), watch
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -135,7 +134,7 @@ def watched(ladder, draft, prompt, chance, **limits):
 def test_watching_changes_nothing(ladder, prompts, name, temperature):
     chance, prompt = Chance(3, Sampler(temperature)), ladder.encode(prompts[0])
     draft = drafts(ladder)[name]
-    plain, seen, watch = watched(ladder, draft, prompt, chance, max_new_tokens=12)
+    plain, seen, watch = both(ladder, draft, prompt, chance, max_new_tokens=12)
     assert seen.tokens == plain.tokens
     assert [played.tree for played in seen.rounds] == [played.tree for played in plain.rounds]
     counts = [
@@ -150,32 +149,18 @@ def test_watching_changes_nothing(ladder, prompts, name, temperature):
 def test_watching_keeps_coins_and_draws(ladder, prompts):
     draft = TreeDraft(ladder.draft, widths=(2, 1), siblings="distinct")
     run = (ladder, draft, ladder.encode(prompts[1]), Chance(4, Sampler(1.0)))
-    plain, seen, _ = watched(*run, max_new_tokens=10, rule=reject)
+    plain, seen, _ = both(*run, max_new_tokens=10, rule=reject)
     assert seen.tokens == plain.tokens
 
 
-def test_every_public_decision_of_chance_is_timed():
-    watch, chance = Stopwatch(), Chance(0, Sampler(1.0))
-    timed, logits = timed_chance(chance, watch).inner("part", (1,)), torch.arange(5.0)
-    assert timed.choose(logits, 3) == chance.choose(logits, 3)
-    assert timed.nesting == (("part", (1,)),)
-    assert ("choice and noise", "") in watch.lap()
-    public = {name for name, one in vars(Chance).items() if callable(one) and name[0] != "_"}
-    assert {"choose", "rank", "coin", "draw"} <= public - {"inner"} <= set(vars(TimedChance))
-
-
-def test_one_model_in_two_places_is_watched_once(ladder):
-    draft = MergedDraft((ChainDraft(ladder.draft, 2), ChainDraft(ladder.draft, 3)))
-    target, seen = timed_parts(ladder.target, draft, Stopwatch())
-    assert list(models_in(target, seen)) == ["target", "draft"]
-    itself = ChainDraft(ladder.target, 2)
-    target, seen = timed_parts(ladder.target, itself, Stopwatch())
-    assert models_in(target, seen) == {"target": target}
-
-
-def test_what_cannot_be_booked_is_named():
-    with pytest.raises(ValueError, match="got 0, 1 and 1"):
-        round_parts(table_model(5, 0), {}, [PROMPT], [Chance(0)])
+def test_every_public_decision_of_chance_is_timed_and_only_meanwhile():
+    watch, before = Stopwatch(), vars(Chance).copy()
+    public = {name for name, one in before.items() if callable(one) and name[0] != "_"}
+    assert public - {"inner"} == set(DECISIONS)
+    with watched(table_model(5, 0), NoDraft(), watch):
+        Chance(0, Sampler(1.0)).inner("part", (1,)).choose(torch.arange(5.0), 3)
+        assert all(vars(Chance)[name] is not before[name] for name in DECISIONS)
+    assert ("choice and noise", "") in watch.lap() and vars(Chance) == before
 
 
 def test_a_target_that_counts_nothing_is_all_passes():
@@ -185,22 +170,9 @@ def test_a_target_that_counts_nothing_is_all_passes():
     assert set(table["rounds"]) == {3}
 
 
-@pytest.mark.parametrize(
-    "scout", [NoDraft(), SlowGuess(Clock(), 1.0), ChainDraft(table_model(5, 2), 2)]
-)
-def test_a_staged_tree_over_a_model_that_counts_nothing_is_timed(scout):
-    staged, context = StagedTree(TreeDraft(table_model(5, 1), widths=(2, 1)), scout), (1, 0, 2)
-    watch = Stopwatch()
-    _, seen = timed_parts(table_model(5, 0), staged, watch)
-    tree = seen.propose(Context.of(context), Chance(0))
-    assert tree == staged.propose(Context.of(context), Chance(0)) and tree.guesses == 4
-    assert ("n-gram", "") in watch.lap()
-
-
-def test_a_draft_that_cannot_be_made_anew_is_timed_whole():
-    class Plain:
-        def propose(self, context, chance):
-            return TokenTree.rooted(context)
-
-    _, seen = timed_parts(table_model(5, 0), Plain(), Stopwatch())
-    assert isinstance(seen.draft, Plain) and replace(seen).part == ("tree", "")
+def test_a_staged_tree_over_a_model_that_counts_nothing_is_timed():
+    model, scout = table_model(5, 1), SlowGuess(Clock(), 1.0)
+    staged, watch = StagedTree(TreeDraft(model, widths=(2, 1)), scout), Stopwatch()
+    with watched(table_model(5, 0), staged, watch):
+        assert staged.propose(Context.of(PROMPT), Chance(0)).guesses == 4
+    assert {("n-gram", ""), ("draft passes", model.name)} <= set(watch.lap())

@@ -55,20 +55,6 @@ def test_a_trees_work_is_a_draft_pass_per_level_over_its_inner_nodes():
     assert chain.passes == {("target", 4, 256): 1, ("draft", 1, 256): 3}
 
 
-@pytest.mark.parametrize(
-    "call, complaint",
-    [
-        (lambda: Work(1, 2, 0, {}), "emit a token or more"),
-        (lambda: Work(2, 2, 0, {("target", 1, 0): -1}), "counts of 0 or more"),
-        (lambda: work(1).seconds({"target": TABLES["target"]}), "no table of seconds; .* target"),
-        (lambda: work(1) + Work(1, 1, 0, {}, "other"), "one target adds up, got target and other"),
-    ],
-)
-def test_what_cannot_be_predicted_is_named(call, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        call()
-
-
 def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Observation:
     """What a machine with exactly these tables and overheads would show."""
     one = work(length, tokens=tokens)
@@ -76,44 +62,33 @@ def made_up(length: int, host: Overhead = HOST, tokens: int = 20) -> Observation
     return Observation(one, outside)
 
 
-def test_an_overhead_is_found_again():
-    chains = [made_up(length) for length in (1, 2, 4)]
-    found = fit_overhead(chains)
-    for one in chains:
-        assert one.work.seconds(TABLES, found) == pytest.approx(one.work.seconds(TABLES, HOST))
-    plain = Observation(Work(10, 10, 0, {("target", 1, 0): 10}), 5.0)
-    assert fit_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
-
-
-def test_an_overhead_is_never_below_nothing():
-    found = fit_overhead([Observation(work(n), 5.0 / n) for n in (1, 2, 4)])
-    assert min(found.round, found.guess, found.draft_pass) >= 0
-
-
-def test_in_a_world_as_simple_as_that_predictions_are_exact():
+def test_an_overhead_is_found_again_and_then_predictions_are_exact():
+    """Control: with the wrong table they are not."""
     chains = {f"chain of {length}": made_up(length) for length in (1, 2, 4)}
+    found = fit_overhead([*chains.values()])
     kinds = dict.fromkeys(chains, "chain")
     table = predict_speeds(chains, kinds, TABLES).set_index("draft")
     for name, one in chains.items():
         seconds = one.work.seconds(TABLES, HOST)
+        assert one.work.seconds(TABLES, found) == pytest.approx(seconds)
         assert table.predicted[name] == pytest.approx(one.work.tokens / seconds)
-        assert table.host_share[name] == pytest.approx(one.overhead_seconds / seconds)
+        assert table.host_share[name] == pytest.approx(one.outside / seconds)
     slower = {"target": TABLES["target"].faster(0.5), "draft": TABLES["draft"]}
     wrong = predict_speeds(chains, kinds, slower).set_index("draft").predicted
-    assert (wrong < 0.8 * table.predicted).all(), "with the wrong table they are not"
+    assert (wrong < 0.8 * table.predicted).all()
+    plain = Observation(Work(10, 10, 0, {("target", 1, 0): 10}), 5.0)
+    assert fit_overhead([plain]) == Overhead(0.5, 0.0, 0.0)
 
 
 def test_every_pass_is_observed(ladder, prompts):
-    draft, asked = ChainDraft(ladder.draft, 3), [ladder.encode(prompt) for prompt in prompts[:2]]
-    runs = zip(asked, (Chance(1), Chance(2)), strict=True)
-    one, two = (observe(ladder.target, draft, *run, max_new_tokens=12) for run in runs)
-    found, per_model = one + two, Counter()
-    for (model, _, _), count in found.work.passes.items():
+    asked, per_model = ladder.encode(prompts[0]), Counter()
+    seen = observe(ladder.target, ChainDraft(ladder.draft, 3), asked, Chance(1), max_new_tokens=12)
+    for (model, _, _), count in seen.work.passes.items():
         per_model[model] += count
-    assert per_model["target"] == found.work.rounds
-    assert per_model["draft"] == found.work.draft_passes >= 2 * found.work.rounds
-    assert found.work.tokens == 24 and found.overhead_seconds > 0
-    assert min(context for _, _, context in found.work.passes) == min(map(len, asked)) - 1
+    assert per_model["target"] == seen.work.rounds and seen.outside > 0
+    assert per_model["draft"] == seen.work.draft_passes >= 2 * seen.work.rounds
+    assert seen.work.tokens == 12
+    assert min(context for _, _, context in seen.work.passes) == len(asked) - 1
 
 
 ROWS_OF_TWO = pd.DataFrame(
@@ -145,9 +120,7 @@ def test_predictions_stand_beside_measurements():
     foresight = foresight.assign(**dict.fromkeys(columns, 0.1))
     table = beside_predictions(foresight, ROWS_OF_TWO)
     assert table.error.tolist() == pytest.approx([0.1, -0.05])
-    assert table.predicted_speed_up[1] == pytest.approx(1.9 / 1.1)
-    with pytest.raises(ValueError, match="no measurement of chain"):
-        beside_predictions(foresight, ROWS_OF_TWO[ROWS_OF_TWO.draft == PLAIN])
+    assert table.predicted_speed_up.tolist() == pytest.approx([1, 1.9 / 1.1])
 
 
 def test_gains_of_trees_follow_from_rates_and_tables():
@@ -173,14 +146,13 @@ def test_the_best_chain_is_the_best_of_all_lengths():
         best_chain_speed_up(0.7, 0.2, longest=0)
 
 
-def test_tables_are_stored_whole_and_read_by_machine(tmp_path):
+def test_tables_are_stored_and_read_by_machine(tmp_path):
     table = pd.DataFrame({"a": [1.5, 2.25]})
     for name in ("latency", "ledger", "speeds"):
         store_table(table, name, folder=tmp_path)
     with pytest.raises(ValueError, match=r"no measurements of any machine in .*, there are none"):
         stored_tables(folder=tmp_path)
     store_table(table, "sweeps", folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
     for machine in ("", machine_name()):
         found = stored_tables(machine, folder=tmp_path)
         assert len(found) == 4 and all(one.equals(table) for one in found.values())

@@ -1,7 +1,6 @@
 """The tables over replays: SWI and intervals, pairs, ablations, price lists, whole domains."""
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,14 +8,13 @@ import pandas as pd
 import pytest
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.commandline import write_csv
 from specdec_lib.measure.cascades import walltime
-from specdec_lib.measure.cascades.command import keep
 from specdec_lib.measure.cascades.tables import domain_tables, price_lists
 from specdec_lib.measure.cascades.variants import (
     ALONE,
     CASCADES,
     LEFT_OUT,
+    _among_three,
     ablations,
     by_swi_and_clock,
     swi_ratio,
@@ -97,42 +95,31 @@ def test_an_ablation_takes_one_idea_away():
     assert found["no lenience"].lenience == 1.0 and found["full"] == SETTING
     tuned_one = CascadeSetting(THREE, ((1, 1, 32), (0, 0, 16), (0, 0, 0)))
     assert ablations(tuned_one)["no horizontal"].matrix == ((1, 0, 0), (0, 0, 16), (0, 0, 0))
-    with pytest.raises(ValueError, match="models above Max-Gram, got draft"):
-        ablations(CascadeSetting(("draft",), ((2,),)))
 
 
 def test_every_stack_is_tuned_and_three_is_at_least_what_its_starts_are(unchecked):
     texts = recordings(2, 20)
     best = tune_stacks(texts, PRICES)
-    assert set(best) == {*ALONE, *CASCADES}
     assert all(one.setting.drafters == drafters for drafters, one in best.items())
-    (own, tail), (_, below) = best["middle", MAX_GRAM].setting.matrix
-    first = ((own, 0, tail), (0, 1, below), (0, 0, below))
-    (own, tail), (_, below) = best["draft", MAX_GRAM].setting.matrix
-    second = ((1, own, tail), (0, 0, below), (0, 0, below))
-    starts = (
-        replace(best[name, MAX_GRAM].setting, drafters=THREE, matrix=matrix)
-        for name, matrix in (("middle", first), ("draft", second))
-    )
-    assert all(best[THREE].swi >= replayed_swi(texts, one, PRICES) for one in starts)
+    assert set(best) == {*ALONE, *CASCADES}
+    for name in ("middle", "draft"):
+        start = _among_three(best[name, MAX_GRAM].setting)
+        assert best[THREE].swi >= replayed_swi(texts, start, PRICES)
 
 
 def test_price_lists_are_the_cards_the_papers_and_the_measured(ladder):
     seconds = pd.DataFrame({"model": ["target", "middle", "draft"], "price": [1.0, 0.4, 0.3]})
-    lists = price_lists(ladder, seconds)
-    assert lists["measured"] == {"target": 1.0, "middle": 0.4, "draft": 0.3}
-    assert lists["reported"] == {"target": 1.0, "middle": 0.04, "draft": 0.02}
-    assert lists["parameters"]["target"] == ladder.card["models"]["target"]["parameters"]
+    parameters, *lists = price_lists(ladder, seconds).values()
+    assert [[*one.values()] for one in lists] == [[1.0, 0.04, 0.02], [1.0, 0.4, 0.3]]
+    assert parameters["target"] == ladder.card["models"]["target"]["parameters"]
 
 
 def test_a_whole_domain_is_measured(unchecked):
-    tables = domain_tables(recordings(3, 20), recordings(2, 20), {"measured": PRICES})
-    stacks = {" + ".join(one) for one in (*ALONE, *CASCADES)}
-    assert len(tables["swi"]) == 6 and set(tables["swi"].drafters) == stacks
-    assert tables["versus"].chosen.sum() == 1 and len(tables["versus"]) == 3
-    assert set(tables["position"].drafter) == {"middle", "draft", MAX_GRAM}
-    studies = {"ablation", "ablation, relative", "lenience", "K00", "surface"}
-    assert studies <= set(tables["studies"].study)
+    tables = domain_tables(recordings(2, 20), recordings(3, 20), {"measured": PRICES})
+    assert {name: len(table) for name, table in tables.items()} == {
+        **{"swi": len(ALONE) + len(CASCADES), "versus": 3, "position": 90, "studies": 109}
+    }
+    assert tables["versus"].chosen.sum() == 1
 
 
 def test_each_variant_keeps_to_its_kind_and_retuning_never_loses(unchecked):
@@ -158,15 +145,14 @@ def timings(prompts: int, **seconds: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize("prompts", [9, 10])
-def test_swi_and_clock_are_of_the_same_rounds_and_few_prompts_give_no_interval(prompts):
-    table = timings(prompts, **{"plain": 1.0, "study: 2": 0.5, "other": 9.0})
+def test_swi_and_clock_are_of_the_same_rounds():
+    table = timings(10, **{"plain": 1.0, "study: 2": 0.5, "other": 9.0})
     table.loc[table.draft == "plain", ["target_passes", "draft_passes"]] = [10, np.nan]
     given = {"prefix": "study: ", "baseline": "plain"}
     found = by_swi_and_clock(table, {"target": 1.0, "draft": 0.25}, **given).set_index("by")
     wanted = {"SWI, counted": 10 / (5 + 10 * 0.25), "speed, measured": 2.0}
     assert found.value.to_dict() == pytest.approx(wanted)
-    assert set(found.variant) == {"2"} and found.low.isna().all() == (prompts < 10)
+    assert set(found.variant) == {"2"} and found.low.notna().all()
     assert by_swi_and_clock(table, PRICES, prefix="none: ", baseline="plain").empty
 
 
@@ -187,23 +173,3 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
     own = table[table.draft.str.startswith("a: ")]
     assert list(own.draft) == ["a: 1", "a: 2"] and set(own.matrix) == {"2"}
     assert list(table.columns) == walltime.COLUMNS and not table.duplicated("draft").any()
-
-
-def test_a_table_is_written_whole_into_a_folder_that_is_made(tmp_path):
-    table, place = pd.DataFrame({"a": [0.1234567]}), tmp_path / "new" / "one.csv"
-    for digits, written in ((5, "a\n0.12346\n"), (None, "a\n0.1234567\n")):
-        write_csv(table, place, digits)
-        assert place.read_text(encoding="utf-8") == written
-    assert [path.name for path in place.parent.iterdir()] == ["one.csv"]
-
-
-def test_tables_are_kept_whole_or_not_at_all_and_measured_once(tmp_path):
-    def broken() -> dict[str, pd.DataFrame]:
-        raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError):
-        keep(tmp_path / "chat", broken)
-    assert list(tmp_path.iterdir()) == []
-    table = pd.DataFrame({"swi": [1 / 3], "name": ["a"]})
-    for measure in (lambda: {"swi": table}, broken):
-        pd.testing.assert_frame_equal(keep(tmp_path / "chat", measure)["swi"], table)

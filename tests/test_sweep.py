@@ -1,22 +1,41 @@
-"""The table of a sweep, its statistics, and losslessness on the ladder."""
+"""The table of a sweep, its statistics and costs, its stacks, and losslessness on the ladder."""
 
 import itertools
 import math
+from functools import partial
 
 import lossless
 import pandas as pd
 import pytest
+import tiny
+import torch
+from own_models import gpt2
 from tiny import tiny_ladder
 
-from specdec_lib.core.chance import Sampler
+from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.decode import decode
 from specdec_lib.core.verify import reject
 from specdec_lib.drafts.combined import NoDraft
-from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.acceptance import collect
+from specdec_lib.measure.sweep import stacks
 from specdec_lib.measure.sweep.grid import Setting, generations
-from specdec_lib.measure.sweep.ratios import summarise, with_sampling
+from specdec_lib.measure.sweep.ratios import (
+    per_prompt,
+    ratios,
+    relative,
+    sampling_of,
+    summarise,
+    with_sampling,
+    without_few,
+)
 from specdec_lib.measure.sweep.repetition import repetition
 from specdec_lib.measure.sweep.running import sweep
+from specdec_lib.measure.sweep.traffic import generation_bytes, model_shape, seconds_at
+from specdec_lib.models.cached.model import CachedModel
+from specdec_lib.models.loading import load_model
+from specdec_lib.theory import Machine, ModelShape, roofline_seconds
+from specdec_lib.theory.costs import bytes_moved
 
 
 def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
@@ -32,18 +51,7 @@ def test_a_row_holds_the_sums_over_its_rounds(ladder, prompts):
     assert (chain.accepted <= chain.tried).all() and (chain.tried <= chain.proposed).all()
     assert (chain.target_rows == chain.proposed + chain.rounds).all()
     assert (table.seconds >= table.overhead_seconds).all()
-    assert set(chain[chain.temperature == 1].match) == {"default"}
     assert with_sampling(table).sampling.tolist()[:3] == ["greedy", "greedy", "T = 1, top-k 50"]
-
-
-def test_counts_do_not_depend_on_what_is_run_beside_them(ladder, prompts):
-    counts = ["tokens", "rounds", "proposed", "accepted", "target_rows"]
-    tree = Setting("tree", TreeDraft(ladder.draft, budget=8), Sampler(1.0))
-    limits = {"max_new_tokens": 16, "progress": False}
-    alone = sweep([tree], prompts[1:2], ladder, **limits)
-    both = sweep([Setting("none", NoDraft()), tree], prompts[:2], ladder, **limits)
-    same = both[(both.draft == "tree") & (both.prompt == prompts[1].name)]
-    assert same[counts].values.tolist() == alone[counts].values.tolist()
 
 
 def test_the_generations_of_a_sweep_are_what_its_rows_sum_up(ladder, prompts):
@@ -77,18 +85,16 @@ def test_repetition_is_the_share_of_tokens_that_end_a_known_8_gram(tokens, share
     assert repetition(list(tokens)) == pytest.approx(share)
 
 
-def test_a_summary_keeps_settings_and_looping_prompts_apart():
+def test_a_summary_keeps_settings_apart():
     settings = {"draft": "x", "temperature": 1.0, "top_p": 1.0, "rounds": 10}
     settings |= {"top_k": [None, None, 50, None], "rule": ["look_up"] * 3 + ["reject"]}
     counts = {"tokens": [10, 40, 20, 30], "accepted": [0, 30, 0, 0], "tried": [10, 40, 0, 0]}
     table = summarise(pd.DataFrame(settings | counts | {"repetition": [0.0, 0.9, 0.9, 0.9]}))
-    assert table.tokens_per_round.tolist() == [2.5, 2, 3]
+    assert table.tokens_per_round.tolist() == [2.5, 2, 3] and table.prompts.tolist() == [2, 1, 1]
+    assert table.acceptance_rate.isna().tolist() == [False, True, True]
     first = table.iloc[0]
-    assert (first.tokens_per_round_kept, first.acceptance_rate) == (1.0, 0.6)
-    assert (first.prompts, first.prompts_kept) == (2, 1)
-    assert first.repetition == pytest.approx(0.72) and math.isnan(first.tokens_per_round_low)
-    nothing = table[["acceptance_rate", "tokens_per_round_kept"]][1:]
-    assert nothing.isna().all(axis=None)
+    assert first.acceptance_rate == 0.6 and math.isnan(first.tokens_per_round_low)
+    assert first.repetition == pytest.approx(0.72)
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +111,113 @@ def test_speculative_output_is_the_targets_own_on_the_ladder(exact, unchecked):
     rows = list(itertools.islice(found, len(wanted)))
     assert all(row["equal"] for row in rows), [row for row in rows if not row["equal"]]
     assert {(row["sampler"], row["draft"]) for row in rows} == wanted
+
+
+def rows() -> pd.DataFrame:
+    common = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "rule": "look_up"}
+    common |= {"sampling": "greedy", "tokens": 10}
+    plain = {"draft": "plain", "rounds": 10, "bytes": 100.0}
+    plain |= {"target_passes": 10, "target_rows": 10, "target_context_tokens": 50}
+    tree = {"draft": "tree", "rounds": 4, "bytes": 50.0}
+    tree |= {"target_passes": 4, "target_rows": 20, "target_context_tokens": 20}
+    tree |= {"draft_passes": 8, "draft_rows": 16, "draft_context_tokens": 40}
+    both = common | plain, common | tree
+    return pd.DataFrame([{"prompt": name} | one for name in "abc" for one in both])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_is_missing_or_infinite_is_no_zero(value):
+    """Control: a column that a setting lacks wholly counts as 0."""
+    table = rows()
+    table.loc[table.draft == "plain", "bytes"] = math.nan
+    assert (ratios(table, "bytes", "tokens").query("draft == 'plain'").value == 0).all()
+    table = rows()
+    table.loc[0, "bytes"] = value
+    with pytest.raises(ValueError, match="bytes has a finite number in all rows"):
+        ratios(table, "bytes", "tokens")
+
+
+def test_relative_divides_by_the_baseline_on_the_same_prompts():
+    found = relative(rows(), "bytes", "tokens", baseline="plain").set_index("draft")
+    assert found.value.to_dict() == {"plain": 1.0, "tree": 0.5}
+    many = pd.concat(rows().assign(prompt=rows().prompt + str(copy)) for copy in range(4))
+    every = relative(many, "bytes", "tokens", baseline="plain").set_index("draft")
+    assert every.low["tree"] == every.high["tree"] == 0.5 and found.low.isna().all()
+    with pytest.raises(ValueError, match=r"greedy: the baseline 'plain' has 2 prompts, 'tree' 3"):
+        relative(rows().drop(index=0), "bytes", "tokens", baseline="plain")
+    assert per_prompt(rows(), "bytes", baseline="plain").relative.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "sampler,name",
+    [
+        *(((0, None), "greedy"), ((1.0, 50), "T = 1, top-k 50")),
+        *(((0.7, math.nan), "T = 0.7"), ((1.0, None, 0.9), "T = 1, top-p 0.9")),
+    ],
+)
+def test_samplers_have_names(sampler, name):
+    assert sampling_of(*sampler) == name
+
+
+def test_bytes_and_seconds_are_the_sums_over_all_passes_of_all_models():
+    shapes = {"target": ModelShape(2, 8, 16), "draft": ModelShape(1, 4, 16)}
+
+    def one_pass(name: str, rows: int) -> float:
+        return bytes_moved(shapes[name], passes=1, rows=rows, context_tokens=5)
+
+    plain, tree = generation_bytes(rows(), shapes)[:2]
+    assert plain == pytest.approx(10 * one_pass("target", 1))
+    assert tree == pytest.approx(4 * one_pass("target", 5) + 8 * one_pass("draft", 2))
+    machines = {"target": Machine("a", 1e3, 1e6, 0.5), "draft": Machine("b", 1e3, 1e6)}
+    one, two = (
+        roofline_seconds(shapes[name], machines[name], rows=n, context=5)
+        for name, n in (("target", 5), ("draft", 2))
+    )
+    assert seconds_at(rows(), shapes, machines)[1] == pytest.approx(4 * one + 8 * two)
+    with pytest.raises(ValueError, match="'draft' ran and is not described; there are target"):
+        generation_bytes(rows(), {"target": shapes["target"]})
+
+
+def test_a_sweep_counts_the_context_of_every_pass(ladder, prompts):
+    chain, limits = ChainDraft(ladder.draft, 3), {"max_new_tokens": 8}
+    table = sweep([Setting("chain", chain)], prompts[:1], ladder, progress=False, **limits)
+    tokens, stops = ladder.encode(prompts[0]), ladder.stop_tokens
+    made = decode(ladder.target, chain, tokens, Chance(0), stop_tokens=stops, **limits)
+    roots = [(one.tree.root_position, one.usage["draft"].passes) for one in made.rounds]
+    assert table.target_context_tokens[0] == sum(root for root, _ in roots)
+    assert table.draft_context_tokens[0] == sum(root * passes for root, passes in roots)
+
+
+def test_the_shape_of_a_model_has_its_weights_and_another_kind_is_refused(ladder, tmp_path):
+    shape = model_shape(load_model(gpt2(tmp_path), "target", device="cpu"))
+    assert shape == ModelShape(1, 32, 4096) and shape.weights == 12 * 32**2 + 4096 * 32
+    target, draft = model_shape(ladder.target), model_shape(ladder.draft)
+    matrices = [part for part in ladder.target.model.parameters() if part.dim() == 2]
+    assert target.weights == sum(part.numel() for part in matrices)  # the head is the embedding
+    assert (target.layers, target.query_width, target.key_width) == (3, 64, 32)
+    assert (draft.layers, draft.vocabulary, target.vocabulary) == (1, tiny.HEAD, 4096)
+    assert draft.layer_weights == target.layer_weights
+    other = tiny.target_network()
+    other.model.layers[1].extra = torch.nn.Linear(3, 5)
+    with pytest.raises(ValueError, match=r"it is not of GPT-2's or Llama's kind: .* 92,175"):
+        model_shape(CachedModel(other, "it"))
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0), Sampler(1.0, top_k=50)], ids=["greedy", "top-k"])
+def test_every_stack_writes_the_targets_own_tokens(ladder, prompts, sampler, unchecked):
+    """Also those on the middle model, which the notebook decodes only greedily."""
+    settings = stacks.staged_settings(ladder, [sampler])
+    drafts = {one.name: one.draft for one in settings} | stacks.levels(ladder, sampler)
+    tokens, chance = ladder.encode(prompts[1]), Chance(3, sampler)
+    run = partial(decode, ladder.target, max_new_tokens=12)
+    made = {run(draft, tokens, chance).tokens for draft in drafts.values()}
+    assert len(made) == 1 and len(drafts) >= 15
+    assert isinstance(drafts["target"], NoDraft)
+
+
+def test_a_stored_table_loses_its_intervals_from_few_prompts():
+    """Control: those from ten stay, and so does what is no interval of prompts."""
+    ends = {"value": 2.0, "low": 1.0, "ratio_high": 3.0, "low_seconds": 1.0}
+    found = without_few(pd.DataFrame([ends | {"prompts": 9}, ends | {"prompts": 10}]))
+    assert found.low.isna().tolist() == found.ratio_high.isna().tolist() == [True, False]
+    assert found[["value", "low_seconds"]].notna().all().all()

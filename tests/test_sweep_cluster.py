@@ -1,7 +1,11 @@
-"""The same sweep on Dask's workers: the same table on any number of them, and when one is lost."""
+"""The same sweep on Dask's workers: the same table, also when one is lost, and over TLS."""
 
+import json
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -15,7 +19,7 @@ from sweeps import LENGTH, same, settings
 from tiny import tiny_ladder
 
 from specdec_lib.measure.sweep import cluster
-from specdec_lib.measure.sweep.cluster import SCHEDULER, local_cluster
+from specdec_lib.measure.sweep.cluster import SCHEDULER
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
 
@@ -55,11 +59,18 @@ def noting(folder):
 @pytest.fixture(scope="module")
 def two():
     """A client of two workers, forked from a process that has imported what takes them long."""
+    local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload([*IMPORTED])
-        with local_cluster(2) as client:
+        with Client(**local, memory_limit=None) as client:
             client.wait_for_workers(2, timeout=60)
             yield client
+
+
+@pytest.fixture(scope="module")
+def there(two):
+    """Where their scheduler is."""
+    return two.scheduler.address
 
 
 @pytest.fixture(scope="module")
@@ -73,31 +84,28 @@ def undisturbed(ladder, prompts):
     return sweep(settings(ladder), prompts[:8], ladder, **LENGTH)
 
 
-def test_two_workers_and_none_give_the_same_table(two, undisturbed, prompts, noted_ladder):
-    """And each loads the ladder once."""
-    for _ in range(2):
-        same(sweep(SETTINGS, prompts[:8], noted_ladder, client=two, **LENGTH), undisturbed)
+def test_two_workers_and_none_give_the_same_table(
+    two, there, undisturbed, ladder, prompts, noted_ladder, tmp_path
+):
+    """And each loads the ladder once; what is kept here is kept there."""
+    same(sweep(SETTINGS, prompts[:8], noted_ladder, client=there, **LENGTH), undisturbed)
+    here = sweep(settings(ladder), prompts[:2], ladder, keep=tmp_path, **LENGTH)
+    kept = sweep(SETTINGS, prompts[:4], noted_ladder, client=there, keep=tmp_path, **LENGTH)
+    same(kept, undisturbed[:12])
+    pd.testing.assert_frame_equal(kept[:6][list(here)], here)  # with its seconds
+    again = sweep(settings(ladder), prompts[:4], ladder, keep=tmp_path, **LENGTH)
+    pd.testing.assert_frame_equal(again, kept)
     assert sorted(processes(noted_ladder)) == sorted(two.run(os.getpid).values())
 
 
-def test_what_is_kept_here_is_kept_there(two, undisturbed, ladder, prompts, noted_ladder, tmp_path):
-    here = sweep(settings(ladder), prompts[:2], ladder, keep=tmp_path, **LENGTH)
-    there = sweep(SETTINGS, prompts[:4], noted_ladder, client=two, keep=tmp_path, **LENGTH)
-    same(there, undisturbed[:12])
-    pd.testing.assert_frame_equal(there[:6][list(here)], here)  # with its seconds
-    again = sweep(settings(ladder), prompts[:4], ladder, keep=tmp_path, **LENGTH)
-    pd.testing.assert_frame_equal(again, there)
-
-
-def test_a_variable_names_the_place(two, undisturbed, ladder, prompts, noted_ladder, monkeypatch):
-    monkeypatch.setenv(SCHEDULER, two.scheduler.address)
+def test_a_variable_names_the_place(there, undisturbed, ladder, prompts, noted_ladder, monkeypatch):
+    monkeypatch.setenv(SCHEDULER, there)
     same(sweep(SETTINGS, prompts[:2], noted_ladder, **LENGTH), undisturbed[:6])
     assert os.getpid() not in processes(noted_ladder)
     with pytest.raises(ValueError, match=r"recipes, got list, Ladder; .*SPECDEC_SCHEDULER"):
         sweep(settings(ladder), prompts[:2], ladder, **LENGTH)
-    assert cluster.cluster_for(5).__enter__() is None
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
-    for nowhere in ("tcp://127.0.0.1:9", "127.0.0.1:no port"):
+    for nowhere in ("tcp://127.0.0.1:9", "127.0.0.1:no port", "tls://127.0.0.1:9"):
         monkeypatch.setenv(SCHEDULER, nowhere)
         with pytest.raises(ValueError, match=f"no scheduler answers at '{nowhere}'"):
             sweep(SETTINGS, prompts[:2], noted_ladder, **LENGTH)
@@ -123,31 +131,15 @@ def test_a_scheduler_that_others_can_reach_needs_tls(address, monkeypatch):
             pass
 
 
-def test_tls_without_certificates_is_said_so(monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
-    address = "tls://127.0.0.1:9"
-    with pytest.raises(ValueError, match=f"answers at '{address}'"), cluster.connect(address):
-        pass
-
-
-def test_what_a_worker_refuses_comes_through(two, prompts, noted_ladder):
+def test_what_a_worker_refuses_comes_through(there, prompts, noted_ladder):
     with pytest.raises(ValueError, match="cannot be imported here"):
-        sweep(Recipe("no_such:settings"), prompts[:1], noted_ladder, client=two, **LENGTH)
-    with pytest.raises(ValueError, match="at least 1 worker, got 0"), local_cluster(0):
-        pass
+        sweep(Recipe("no_such:settings"), prompts[:1], noted_ladder, client=there, **LENGTH)
 
 
-def test_one_worker_decodes_one_prompt_at_a_time_for_any_threads(undisturbed, prompts, tmp_path):
-    one = {"n_workers": 1, "threads_per_worker": 4, "dashboard_address": ":0"}
-    with Client(processes=False, **one) as client:
-        same(sweep(SETTINGS, prompts[:8], noting(tmp_path), client=client, **LENGTH), undisturbed)
-    assert processes(noting(tmp_path)) == [os.getpid()]
-
-
-def test_workers_that_differ_are_refused(two, prompts, tmp_path):
+def test_workers_that_differ_are_refused(there, prompts, tmp_path):
     unlike = Recipe("test_sweep_cluster:unlike", {"log": str(tmp_path / "log")})
     with pytest.raises(ValueError, match="workers differ in models, code, versions"):
-        sweep(SETTINGS, prompts[:8], unlike, client=two, **LENGTH)
+        sweep(SETTINGS, prompts[:8], unlike, client=there, **LENGTH)
 
 
 def killer(worker, folder, seen):
@@ -159,12 +151,14 @@ def killer(worker, folder, seen):
     seen.append(len(list(folder.glob("*/*.json"))))
 
 
-def test_a_worker_that_is_killed_loses_no_row(two, undisturbed, prompts, noted_ladder, tmp_path):
+def test_a_worker_that_is_killed_loses_no_row(
+    two, there, undisturbed, prompts, noted_ladder, tmp_path
+):
     seen, lost = [], next(iter(two.run(os.getpid).values()))
     thread = threading.Thread(target=killer, args=(lost, tmp_path, seen))
     thread.start()
     asked = (SETTINGS, prompts[:8], noted_ladder)
-    table = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
+    table = sweep(*asked, client=there, keep=tmp_path, **LENGTH)
     thread.join()
     same(table, undisturbed)
     assert 2 <= seen[0] < 8
@@ -172,5 +166,59 @@ def test_a_worker_that_is_killed_loses_no_row(two, undisturbed, prompts, noted_l
         same(table.drop(index=13).reset_index(drop=True), undisturbed)
     two.wait_for_workers(2, timeout=60)
     assert lost not in two.run(os.getpid).values()
-    again = sweep(*asked, client=two, keep=tmp_path, **LENGTH)
+    again = sweep(*asked, client=there, keep=tmp_path, **LENGTH)
     pd.testing.assert_frame_equal(again, table)
+
+
+def certificate(folder, name, signer=None):
+    """A new key and its certificate, signed by itself or by another one's key."""
+    place = str(folder / name)
+    by = ["-CA", f"{signer}.pem", "-CAkey", f"{signer}.key"] if signer else []
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    files = ["-keyout", f"{place}.key", "-out", f"{place}.pem", "-subj", f"/CN={name}"]
+    command = ["openssl", "req", "-x509", *key, *files, *by]
+    subprocess.run(command, check=True, capture_output=True)
+    return place
+
+
+def tls_of(authority, client):
+    """What docs/guide.md sets by variables."""
+    files = {"ca-file": f"{authority}.pem", "client.cert": f"{client}.pem"}
+    files["client.key"] = f"{client}.key"
+    return {f"distributed.comm.tls.{name}": file for name, file in files.items()}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+def test_a_scheduler_with_tls_serves_who_has_a_certificate(ladder, prompts, tmp_path, monkeypatch):
+    """As docs/guide.md shows it; a certificate of another authority is a control."""
+    recipe = noting(tmp_path)
+    ours, other = certificate(tmp_path, "ours"), certificate(tmp_path, "other")
+    node, stranger = certificate(tmp_path, "node", ours), certificate(tmp_path, "stranger", other)
+    options = ["--tls-ca-file", f"{ours}.pem", "--tls-cert", f"{node}.pem", "--tls-key"]
+    dask_command = [str(Path(sys.executable).with_name("dask"))]
+    scheduler, told = [*dask_command, "scheduler", *options, f"{node}.key"], tmp_path / "told.json"
+    scheduler += ["--port", "0", "--scheduler-file", str(told), "--no-dashboard"]
+    worker = [*dask_command, "worker", "--scheduler-file", str(told), *options, f"{node}.key"]
+    worker += "--nthreads 1 --no-nanny --no-dashboard --local-directory".split()
+    worker.append(str(tmp_path))
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", f"{here}:{here.parent}")
+    both = [subprocess.Popen(one, stderr=subprocess.DEVNULL) for one in (scheduler, worker)]
+    try:
+        deadline = time.monotonic() + 60
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        address = json.loads(told.read_text())["address"]
+        assert address.startswith("tls://")
+        with dask.config.set(tls_of(ours, node)):
+            found = sweep(SETTINGS, prompts[:2], recipe, client=address, **LENGTH)
+        same(found, sweep(settings(ladder), prompts[:2], ladder, **LENGTH))
+        assert os.getpid() not in processes(recipe)
+        monkeypatch.setattr(cluster, "PATIENCE", 1)
+        refused = pytest.raises(ValueError, match="no scheduler answers at 'tls://")
+        with dask.config.set(tls_of(ours, stranger)), refused:
+            sweep(SETTINGS, prompts[:2], recipe, client=address, **LENGTH)
+    finally:
+        for one in reversed(both):
+            one.terminate()
+            one.wait(20)

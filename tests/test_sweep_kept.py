@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sweeps import LENGTH, same, settings
@@ -102,7 +101,6 @@ def forged(text):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: text[: len(text) // 2],
         lambda text: text.replace('"accepted": 0', '"accepted": 1', 1),
         lambda text: text.split("\n")[0],
         lambda text: f"{short_digest('[]')}\n[]",
@@ -149,8 +147,6 @@ def test_going_on_decodes_what_is_new_alone(ladder, prompts, undisturbed, tmp_pa
     grown = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
     assert len(decoded) == 12 and len(files(tmp_path)) == 4
     same(grown, undisturbed[:12])
-    again = sweep(grid, prompts[:4], ladder, keep=tmp_path, **LENGTH)
-    pd.testing.assert_frame_equal(again, grown)  # the seconds too: nothing was decoded
     backwards = sweep(grid, prompts[3::-1], ladder, keep=tmp_path, **LENGTH)
     names = [prompt.name for prompt in prompts[3::-1]]
     assert len(decoded) == 12 and backwards.prompt.unique().tolist() == names

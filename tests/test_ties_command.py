@@ -4,22 +4,17 @@ import pytest
 from tiny import tiny_ladder
 
 from specdec_lib.measure import compare as comparing
-from specdec_lib.measure.ties import command
+from specdec_lib.measure import show_ties
 
 FEW = ["--device", "cpu", "--dtype", "float32", "--limit", "1", "--max-new-tokens", "6"]
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """The tiny ladder in place of the default one."""
-    monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
-
-
 def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypatch):
-    command.main(FEW)
+    monkeypatch.setattr(comparing, "load_ladder", lambda *_, dtype, **__: tiny_ladder(dtype))
+    show_ties.main(FEW)
     out = capsys.readouterr().out
     assert out.endswith("2 equal, 0 rounding, 0 bug, 0 one stops early\n")
-    right = command.greedy_texts
+    right = show_ties.greedy_texts
 
     def wrong(ladder, prompt, tokens):
         texts = right(ladder, prompt, tokens)
@@ -27,14 +22,11 @@ def test_the_command_prints_every_difference_and_fails_on_a_bug(capsys, monkeypa
         other = (*begun, (last + 1) % ladder.target.vocabulary)
         return texts | {"speculative": tuple(begun), "generate": other}
 
-    monkeypatch.setattr(command, "greedy_texts", wrong)
+    monkeypatch.setattr(show_ties, "greedy_texts", wrong)
     with pytest.raises(SystemExit, match="1"):
-        command.main(FEW)
+        show_ties.main(FEW)
     out = capsys.readouterr().out
     assert "plain against generate: bug: the texts part at generated token 5" in out
     assert out.endswith("0 equal, 0 rounding, 1 bug, 1 one stops early\n")
-
-
-def test_what_cannot_be_done_is_refused():
     with pytest.raises(ValueError, match="got 4000"):
-        command.main([*FEW, "--max-new-tokens", "4000"])
+        show_ties.main([*FEW, "--max-new-tokens", "4000"])

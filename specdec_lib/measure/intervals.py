@@ -20,13 +20,11 @@ def bootstrap(*columns: Iterable[Real], seed: int = 0, least: int = LEAST_PROMPT
     """A ratio of sums over prompts, and its 95 % interval when prompts are drawn again.
 
     columns    a number per prompt: those above, and those below; or these of a side a, then those
-               of a side b: the quotient of both ratios, (Σa ÷ Σa') ÷ (Σb ÷ Σb')
+               of a side b, on the same prompts: the quotient of both, (Σa ÷ Σa') ÷ (Σb ÷ Σb')
     least      prompts below which the ends are NaN
 
-    A resample draws the same prompts on both sides: what makes a prompt easy for both cancels.
     NaN where a denominator or the numerators of b sum to 0; resamples in which they do are left
-    out.  Raises ValueError unless there are as many numbers in each.
-    Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
+    out. Source: Efron and Tibshirani 1993, chapter 13, the percentile interval.
     """
     arrays = [np.array(list(values), dtype=float) for values in columns]
     if len({len(array) for array in arrays}) > 1:

@@ -1,8 +1,7 @@
 """`specdec measure acceptance`: holds theory against measurement at full size, for notebook 02.
 
 A wide tree on development prompts of every domain predicts what a dozen other trees yield on
-held-out ones, into data/measured/predicted.csv. Ranks along the target's stored texts settle every
-round of every fixed tree (see `prediction`).
+held-out ones, into data/measured/predicted.csv.
 """
 
 import pandas as pd
@@ -39,19 +38,18 @@ def main(arguments: list[str] | None = None) -> None:
     limit = parser.parse_args(arguments).limit
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu", runtime="fast")
-    draft = TreeDraft(ladder.draft, widths=QUICK)
+    draft, tables = TreeDraft(ladder.draft, widths=QUICK), []
     settings = [Setting("", draft, Sampler(temperature)) for temperature in (0.0, 1.0)]
     texts = known_texts([one.sampler for one in settings], seed=0)
-    played = (
-        generations(settings, every_domain(split, limit), ladder, texts=texts) for split in SPLITS
+    known, unseen = (
+        ranks_by_temperature(generations(settings, prompts, ladder, texts=texts), draft)
+        for prompts in (every_domain(split, limit) for split in SPLITS)
     )
-    known, unseen = (ranks_by_temperature(one, draft) for one in played)
-    tables = []
-    for temperature, texts in known.items():
-        trees = predicted_shapes(texts)
-        guesses = replayed_guesses(Shape.of_widths(WIDE), texts)
+    for temperature, taken in known.items():
+        trees = predicted_shapes(taken)
+        guesses = replayed_guesses(Shape.of_widths(WIDE), taken)
         measured = replayed_tokens(trees, unseen[temperature])
-        compared = compare_predictions(predict_tokens(trees, guesses, texts), measured)
+        compared = compare_predictions(predict_tokens(trees, guesses, taken), measured)
         tables.append(compared.assign(temperature=temperature))
     table = pd.concat(tables)
     print(errors(table, ["temperature", "predictor"]).round(4).to_string(index=False))

@@ -2,8 +2,7 @@
 
 "root", "depth and rank" and "depth, rank and parent" know the rounds of one wide tree and split its
 rates so far; "every position" has a rate per rank over whole texts; "replay" plays the tree's
-rounds along each text, with all the dependence between positions that the text has: a guess of rank
-r at a position is the same token in every fixed tree that reaches it.
+rounds along each text: a guess of rank r is the same token in every fixed tree that reaches it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,21 +25,14 @@ from specdec_lib.theory import best_tree, expected_tokens, monotone
 from specdec_lib.workload import Prompt, seeds
 
 RANKS = 16
-
+# the rank from 0 at which each token of a text would have been guessed; None beyond `RANKS`
 Taken = Sequence[int | None]
-"""The rank from 0 at which each token of a text would have been guessed; None where it is not among
-the first `RANKS`.
-"""
-
 PREDICTORS = ("root", "depth and rank", "depth, rank and parent", "every position", "replay")
 
 
 def taken_ranks(generation: Generation, draft: Draft, chance: Chance) -> tuple[int | None, ...]:
-    """The rank of each generated token among the children that `draft` would give its context.
-
-    draft     a `TreeDraft` gives `RANKS` in one pass over the text; another draft proposes at each
-              position, as many as its own width below the root
-    chance    the one that the text was generated with
+    """The rank of each generated token among the children that `draft` would give its context:
+    `RANKS` of a `TreeDraft`, in one pass over the text; of another draft as many as its own width.
 
     Raises ValueError for siblings that are drawn: what they hold depends on where a round starts.
     """
@@ -74,10 +66,7 @@ def _check_siblings(fixed: bool) -> None:
 def ranks_by_temperature(
     generations: Iterable[tuple[Any, Prompt, Generation]], draft: Draft, *, seed: int = 0
 ) -> dict[float, list[tuple[int | None, ...]]]:
-    """`taken_ranks` of what `sweep.grid.generations` yields, by the setting's temperature.
-
-    seed    the one that was given to `generations`
-    """
+    """`taken_ranks` of what `sweep.grid.generations` yields with this seed, by temperature."""
     found: dict[float, list[tuple[int | None, ...]]] = {}
     for setting, prompt, generation in generations:
         chance = Chance(seeds([prompt], seed)[0], setting.sampler)
@@ -113,10 +102,7 @@ def replayed_tokens(trees: Mapping[str, Shape], texts: Sequence[Taken]) -> pd.Da
 
 def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
     """What `rank_rates` reads of the rows of guesses, for a tree of this shape along the texts:
-    prompt, depth, rank, parent_rank, accepted.
-
-    The last token of a text has no guesses: a limit takes them away. Where a stop token ended the
-    text they were there, and are left out.
+    prompt, depth, rank, parent_rank, accepted; without guesses for a text's last token.
     """
     children, rows = children_of(shape.parents), []
     for prompt, taken in enumerate(texts):
@@ -130,15 +116,11 @@ def replayed_guesses(shape: Shape, texts: Sequence[Taken]) -> pd.DataFrame:
 
 def position_rates(texts: Sequence[Taken], *, ranks: int = RANKS) -> pd.DataFrame:
     """How often each rank was taken at all positions: rank, at_risk, rate, low, high, prompts."""
-    lengths = [len(taken) for taken in texts]
-    if not sum(lengths):
-        raise ValueError("rates need at least 1 position, got none")
-    rows = [
-        (rank, sum(lengths), *bootstrap([taken.count(rank) for taken in texts], lengths))
-        for rank in range(ranks)
-    ]
-    found = pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high"])
-    return found.assign(prompts=len(texts))
+    lengths, rows = [len(taken) for taken in texts], []
+    for rank in range(ranks):
+        rate = bootstrap([taken.count(rank) for taken in texts], lengths)
+        rows.append((rank, sum(lengths), *rate, len(texts)))
+    return pd.DataFrame(rows, columns=["rank", "at_risk", "rate", "low", "high", "prompts"])
 
 
 def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
@@ -155,13 +137,13 @@ def predicted_shapes(texts: Sequence[Taken]) -> dict[str, Shape]:
 def predict_tokens(
     trees: Mapping[str, Shape], looked_at: pd.DataFrame, texts: Sequence[Taken]
 ) -> pd.DataFrame:
-    """Tokens per round of each tree by each predictor: name, predictor, predicted; from the guesses
-    of a wide tree (`looked_at`) and `taken_ranks` along the same texts.
+    """Tokens per round of each tree by each predictor: name, predictor, predicted; from the
+    guesses of a wide tree (`looked_at`) and `taken_ranks` along the same texts.
     """
     every = monotone([position_rates(texts).rate.tolist()])
     root = monotone(rank_rates(looked_at[looked_at.depth == 1]))
-    rates = rank_rates(looked_at)
-    deeper = monotone([[rate / max(1.0, sum(one)) for rate in one] for one in rates])
+    by_depth = rank_rates(looked_at)
+    deeper = monotone([[rate / max(1.0, sum(one)) for rate in one] for one in by_depth])
     rows = []
     for name, shape in trees.items():
         values = (
@@ -176,21 +158,18 @@ def predict_tokens(
 
 
 def compare_predictions(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """`predict_tokens` beside `tokens` by "draft": with measured, low, high, prompts, and
-    error (a share).
+    """`predict_tokens` beside `replayed_tokens` of the same trees: with measured, low, high,
+    prompts, and error (a share).
     """
-    if missing := set(predicted["name"]) - set(measured["draft"]):
-        raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
-    ends = ("tokens_per_round_low", "tokens_per_round_high")
     columns = {"draft": "name", "tokens_per_round": "measured", "prompts": "prompts"}
-    columns |= dict(zip(ends, ("low", "high"), strict=True))
+    columns |= {"tokens_per_round_low": "low", "tokens_per_round_high": "high"}
     found = predicted.merge(measured[list(columns)].rename(columns=columns), "left", "name")
     return found.assign(error=found.predicted / found.measured - 1)
 
 
 def errors(table: pd.DataFrame, by: Sequence[str] = ("predictor",)) -> pd.DataFrame:
-    """Per group of `compare_predictions` the size of its errors: median_error and largest_error,
-    without their signs, and share_inside the intervals, NaN where there are none.
+    """Per group of `compare_predictions` the median_error and largest_error, without their signs,
+    and share_inside the intervals, NaN where there are none.
     """
     inside = (table.low <= table.predicted) & (table.predicted <= table.high)
     inside = inside.astype(float).where(table.low.notna())
@@ -206,10 +185,8 @@ def _rounds(shape: Shape, texts: Sequence[Taken]) -> list[int]:
 def _expected_by_parent(shape: Shape, looked_at: pd.DataFrame) -> float:
     """`expected_tokens`, with separate rates below depth 1 where the parent was a first guess."""
     deeper = looked_at[looked_at.depth > 1].assign(depth=looked_at.depth - 1)
-    root, after = rank_rates(looked_at[looked_at.depth == 1]), {}
-    for first in (True, False):
-        rows = deeper[(deeper.parent_rank == 0) == first]
-        after[first] = rank_rates(rows) if len(rows) else [[]]
+    root, first = rank_rates(looked_at[looked_at.depth == 1]), deeper.parent_rank == 0
+    after = [rank_rates(rows) if len(rows) else [[]] for rows in (deeper[~first], deeper[first])]
     paths = [1.0]
     nodes = list(zip(shape.parents, shape.depths, shape.ranks, strict=True))
     for parent, depth, rank in nodes[1:]:

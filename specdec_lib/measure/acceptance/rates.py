@@ -1,10 +1,8 @@
-"""Two tidy tables from generations, a row per guess that was looked at and a row per round; and
-rates from them, with at-risk counts and intervals.
-"""
+"""Two tidy tables from generations, a row per guess looked at and a row per round; and rates."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 import numpy as np
 import pandas as pd
@@ -28,16 +26,11 @@ def collect(
     generations: Iterable[tuple[Setting, Prompt, Generation]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row per guess that was looked at (each child of the root and of each accepted node), and a
-    row per round, of what `sweep.grid.generations` yields.
+    row per round, of what `sweep.grid.generations` yields; the columns are in docs/glossary.md.
 
-    Both begin with draft, temperature, top_k, rule, domain, repetition (of the text) and prompt.
-    Of a guess: round, from 0; depth, 1 for a child of the root; rank among its siblings in draw
-    order, from 0; parent_rank, −1 at depth 1; siblings, itself included; source; confidence, its
-    score ÷ its parent's, 0 where that is 0; accepted; tried, whether it was accepted or came before
-    an accepted sibling: `reject` comes to no others, and its rate per test is that of these.
-    Of a round: round; root_position; proposed; deepest, the depth of the tree; tried, accepted and
-    emitted (with the bonus), as in `Round`; source, who guessed the first emitted token; stop, why
-    the generation ended, "" before its last round.
+    Of a guess, depth is 1 below the root, rank from 0 in draw order, parent_rank −1 at depth 1,
+    confidence its score ÷ its parent's; tried, where it or no sibling before it was accepted. Of a
+    round, source is of the first emitted token, stop "" before the last one.
     """
     looked_at, played = [], []
     for setting, prompt, generation in generations:
@@ -54,14 +47,13 @@ def collect(
 def _guess_rows(generation: Generation) -> Iterator[tuple]:
     for number, played in enumerate(generation.rounds):
         tree, parent_rank = played.tree, -1
-        for above, node in enumerate((ROOT, *played.path)):
+        path = (ROOT, *played.path)
+        for depth, (node, chosen) in enumerate(zip_longest(path, played.path), 1):
             children, score = tree.children(node), tree.scores[node]
-            accepted = (
-                children.index(played.path[above]) if above < played.accepted else len(children)
-            )
+            accepted = children.index(chosen) if chosen is not None else len(children)
             for rank, child in enumerate(children):
                 confidence = tree.scores[child] / score if score else 0.0
-                place = (number, above + 1, rank, parent_rank, len(children))
+                place = (number, depth, rank, parent_rank, len(children))
                 yield (*place, tree.sources[child], confidence, rank == accepted, rank <= accepted)
             parent_rank = accepted
 
@@ -70,15 +62,14 @@ def _round_rows(generation: Generation) -> Iterator[tuple]:
     last = len(generation.rounds) - 1
     for number, played in enumerate(generation.rounds):
         tree, stop = played.tree, generation.stop if number == last else ""
-        counts = (played.tried, played.accepted, len(played.emitted))
         sizes = (tree.root_position, played.proposed, max(tree.depths))
+        counts = (played.tried, played.accepted, len(played.emitted))
         yield (number, *sizes, *counts, played.sources[0], stop)
 
 
 def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
     """The guesses that this match table scored, with a column `gap`, their bin in nats: "0.5–1"; of
-    bins of a rank with the same rate the first is named.  Raises ValueError if the table does not
-    look at gaps, or gave no guess its confidence.
+    bins of a rank with the same rate the first.  Raises ValueError if it scored none by gaps.
     """
     names, lows = match.bins, (0.0, *match.edges)  # a gap at an edge lies in the bin above it
 
@@ -98,15 +89,10 @@ def with_gaps(guesses: pd.DataFrame, match: MatchTable) -> pd.DataFrame:
 
 def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") -> pd.DataFrame:
     """How often a guess is accepted, per group of the rows of guesses: the columns of `by`,
-    at_risk, accepted, rate, low, high, prompts.
+    at_risk, accepted, rate, low, high, prompts. Numbers are sorted, other labels keep their order.
 
-    by     columns; groups come in ascending order of numbers, and in the table's own order of
-           anything else
     per    "guess": each row counts once; "node": each node that was reached and had children counts
-           once, and is accepted where one of them was
-
-    Per node the table must hold whole nodes, and `by` nothing in which siblings differ.
-    Raises ValueError for an empty table, a column that is unknown or named twice, or another `per`.
+           once, and is accepted where one of them was; `by` has nothing in which siblings differ
     """
     if per not in ("node", "guess"):
         raise ValueError(f'per is "node" or "guess", got {per!r}')
@@ -119,11 +105,8 @@ def rates(table: pd.DataFrame, by: Sequence[str] = (), *, per: str = "guess") ->
 
 def hazards(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """`rates` per node by depth: P(a guess at this depth is accepted | there was one to look at),
-    and `survival`, their product so far.
-
-    `survival` is P(a round gets so deep) if rounds whose tree ended were like those that went on; a
-    tree that ends where it is unsure is not.
-    Source: Kaplan and Meier 1958, with a tree's end as censoring.
+    and `survival`, their product so far: P(a round gets so deep) if rounds whose tree ended were
+    like those that went on.  Source: Kaplan and Meier 1958, with a tree's end as censoring.
     """
     found = rates(table, [*by, "depth"], per="node")
     groups = found.groupby(list(by), dropna=False) if by else found
@@ -136,8 +119,7 @@ def rates_by_confidence(
     """Acceptance rates of guesses of similar confidence: `by`, low_edge, high_edge, the mean
     confidence, and the columns of `rates` per guess.
 
-    bins    how many, at least 1, equally wide on [0, 1]; a bin holds its low edge, the last both;
-            an empty one has no row
+    bins    equally wide on [0, 1]; a bin holds its low edge, the last both; an empty one has no row
     """
     if bins < 1:
         raise ValueError(f"a calibration needs at least 1 bin, got {bins}")
@@ -155,22 +137,20 @@ def rates_by_confidence(
 
 
 def expected_calibration_error(table: pd.DataFrame, *, bins: int = 10) -> float:
-    """The mean distance of confidence and acceptance rate over the bins, weighted by their guesses.
-    Source: Guo et al. 2017, equation 3.
+    """The mean distance of confidence and acceptance rate over the bins, weighted by their
+    guesses: Guo et al. 2017, equation 3.
     """
     found = rates_by_confidence(table, bins=bins)
     return float(np.average(abs(found.confidence - found.rate), weights=found.at_risk))
 
 
 def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -> list[list[float]]:
-    """P(the child at a rank is accepted | its parent was reached and had one there): [depth −
-    1][rank].
+    """P(the child at a rank is accepted | its parent was reached and had one there), by depth and
+    rank.
 
     by_depth    False: all depths are counted as one
-    least       the first depth with fewer reached nodes, and all below it, are counted with the
-                last that had enough; the first rank that was there less often ends its list
-
-    Where nodes of one depth have different numbers of children, its rates may sum above 1.
+    least       the first depth with fewer reached nodes, and all below it, count with the last that
+                had enough; the first rank that was there less often ends its list
     """
     _check(table, ())
     level = table["depth"] if by_depth else table["depth"].clip(upper=1)
@@ -186,9 +166,8 @@ def rank_rates(table: pd.DataFrame, *, by_depth: bool = True, least: int = 30) -
 
 
 def tokens(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Tokens per round with the bonus (emitted ÷ rounds) and without it (accepted ÷ rounds), from
-    the rows of rounds: `by`, rounds, prompts, tokens_per_round and accepted_per_round, each with
-    _low and _high.
+    """Emitted (tokens_per_round) and accepted tokens (accepted_per_round) ÷ rounds, each with its
+    interval, from the rows of rounds: `by`, rounds, prompts, and these.
     """
     groups = _by_prompt(table.assign(rounds=1), by, ["rounds", "emitted", "accepted"])
     return pd.DataFrame(
@@ -218,16 +197,15 @@ def _by_prompt(
     if not by:
         yield {}, sums
         return
-    ordered = sums.sort_values(list(by), key=_order, kind="stable")
+
+    def order(column: pd.Series) -> pd.Series:
+        if pd.api.types.is_numeric_dtype(column):
+            return column
+        return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
+
+    ordered = sums.sort_values(list(by), key=order, kind="stable")
     for key, group in ordered.groupby(list(by), sort=False, dropna=False):
         yield dict(zip(by, key, strict=True)), group
-
-
-def _order(column: pd.Series) -> pd.Series:
-    """What to sort a column by: numbers by size, all else by when it first came."""
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    return pd.Series(pd.factorize(column, use_na_sentinel=False)[0], column.index)
 
 
 def _rate(sums: pd.DataFrame) -> dict[str, float]:

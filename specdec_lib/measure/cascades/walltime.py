@@ -1,10 +1,8 @@
 """`specdec measure walltime`: cascades by the clock, data/measured/cascade_walltime.csv; run it
 where nothing else runs. Finished prompts are kept, so that an interrupted run goes on.
 
-The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram) and the
-ablations, lenience and K00 of `variants`, retuned on development prompts. They race on the fast
-runtime with drafts in the int8 edition, so that ratios are worth something and absolute times
-little.
+The settings are the cascade paper's own (its tables 3 and 4: one draft and Max-Gram) and those of
+`variants`, on the fast runtime with drafts in the int8 edition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,8 +57,8 @@ def time_cascades(
     settings: Mapping[str, CascadeSetting],
     keep: Path | None = None,
 ) -> pd.DataFrame:
-    """A row per prompt of a domain and method: tokens, passes and seconds; settings that are equal
-    are timed once. Finished prompts are kept in a folder of `keep`, and not run again.
+    """A row per prompt of a domain and method: tokens, passes and seconds; equal settings are timed
+    once, and finished prompts are kept.
     """
     first = {one: name for name, one in reversed(settings.items())}
     racing = paper_drafts(ladder) | {name: one.draft(ladder) for one, name in first.items()}

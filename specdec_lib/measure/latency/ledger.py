@@ -1,33 +1,134 @@
 """The overhead ledger: where the seconds of a round go, and what the stopwatch costs.
 
 Parts: "verify", the target's passes; "draft passes", those of each other model; "choice and noise",
-the rule and every decision of chance; "KV moves", what `score` does around a pass (finding paths,
-masks, moving keys and values); "tree", building, cutting and merging guesses, the softmax that
-orders greedy ones included; "n-gram", parts that guess without a model; "host", all else.
+the rule and every decision of chance; "KV moves", what `score` does around a pass; "tree", making,
+cutting and merging guesses, the softmax that orders greedy ones included; "n-gram", drafts without
+a model; "host", all else. What a draft does while a model runs inside it is the model's.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
 from itertools import product
+from unittest import mock
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.context import Context
-from specdec_lib.core.decode import refuse_learners
-from specdec_lib.core.protocols import Draft, LanguageModel, Rule
+from specdec_lib.core.decode import models_in, parts_of, refuse_learners
+from specdec_lib.core.protocols import Draft, LanguageModel, Rule, TreeGrower
 from specdec_lib.core.verify import look_up
-from specdec_lib.measure.latency.stopwatch import (
-    CHOOSING,
-    PARTS,
-    Stopwatch,
-    timed_chance,
-    timed_parts,
-)
+from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.race.contenders import time_rounds
 from specdec_lib.workload import Ladder, Prompt, seeds
 
+PARTS = ("verify", "draft passes", "choice and noise", "KV moves", "tree", "n-gram", "host")
+VERIFY, DRAFTING, CHOICE, MOVES, TREE, TABLES, HOST = PARTS
+DECISIONS = "choose rank gaps coin draw noise uniform noise_key".split()  # of chance
 WARM_TOKENS = 16
+Part = tuple[str, str]  # a part of the round, and the model it is of, or ""
+
+
+class Stopwatch:
+    """Self-times of nested parts; what happens outside every part is the host's."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+        self._stack: list[Part] = [(HOST, "")]
+        self._seconds: dict[Part, float] = defaultdict(float)
+
+    @contextmanager
+    def part(self, part: Part) -> Iterator[None]:
+        """Within it, time is this part's."""
+        self._charge()
+        self._stack.append(part)
+        try:
+            yield
+        finally:
+            self._charge()
+            self._stack.pop()
+
+    def move(self, seconds: float, around: Part, to: Part) -> None:
+        """Seconds of one part become another's."""
+        self._seconds[around] -= seconds
+        self._seconds[to] += seconds
+
+    def lap(self) -> dict[Part, float]:
+        """The seconds by part since the last lap."""
+        self._charge()
+        done, self._seconds = self._seconds, defaultdict(float)
+        return done
+
+    def _charge(self) -> None:
+        now = time.perf_counter()
+        self._seconds[self._stack[-1]] += now - self._since
+        self._since = now
+
+
+@contextmanager
+def watched(target: LanguageModel, draft: Draft, watch: Stopwatch) -> Iterator[None]:
+    """Within it, the models and drafts in a target and a draft, and all decisions of chance, run
+    under a stopwatch: methods are replaced in their classes, for all objects of these.
+    """
+    inside, parts = set(), [*parts_of(target, draft)]
+    drafts = (part for part in parts if isinstance(part, Draft) and not isinstance(part, NoDraft))
+    tables = {id(part) for part in drafts if not models_in(part)}
+
+    def call(around: Part, method: Callable, model: LanguageModel, *given, **named) -> object:
+        if id(model) in inside:  # a model's method may call another one of its own
+            return method(model, *given, **named)
+        before, own = model.usage, (VERIFY if model is target else DRAFTING, model.name)
+        if before is None:
+            around = own
+        elif around[0] == MOVES:
+            around = (MOVES, model.name)
+        inside.add(id(model))
+        with watch.part(around):
+            found = method(model, *given, **named)
+        inside.remove(id(model))
+        if before is not None:
+            watch.move((model.usage - before).seconds, around, own)
+        return found
+
+    def propose(method: Callable, its: Draft, *given, **named) -> object:
+        with watch.part((TABLES if id(its) in tables else TREE, "")):
+            return method(its, *given, **named)
+
+    with ExitStack() as replaced:
+
+        def replace(part: object, name: str, wrapper: Callable) -> None:
+            kind = part if isinstance(part, type) else type(part)
+            timed = _around(getattr(kind, name), wrapper)
+            replaced.enter_context(mock.patch.object(kind, name, timed))
+
+        for part in {type(part): part for part in parts}.values():
+            if isinstance(part, LanguageModel):
+                replace(part, "score", partial(call, (MOVES, "")))
+            if isinstance(part, TreeGrower):
+                replace(part, "grow", partial(call, (TREE, "")))
+                replace(part, "rank", partial(call, (TREE, "")))
+            if isinstance(part, Draft):
+                replace(part, "propose", propose)
+        for name in DECISIONS:
+            replace(Chance, name, partial(_decide, watch))
+        yield
+
+
+def _around(method: Callable, wrapper: Callable) -> Callable:
+    @wraps(method)
+    def timed(*given: object, **named: object) -> object:
+        return wrapper(method, *given, **named)
+
+    return timed
+
+
+def _decide(watch: Stopwatch, method: Callable, *given: object, **named: object) -> object:
+    with watch.part((CHOICE, "")):
+        return method(*given, **named)
 
 
 def round_parts(
@@ -48,45 +149,29 @@ def round_parts(
     Both runs follow each other, now one first, now the other; the reading of the prompt is in
     neither. Each draft first decodes a little of the first prompt, which is not counted.
     """
-    if not drafts or not prompts or len(prompts) != len(chances):
-        got = f"{len(drafts)}, {len(prompts)} and {len(chances)}"
-        raise ValueError(f"a ledger needs a draft, a prompt and a chance per prompt, got {got}")
     refuse_learners("a ledger", *drafts.values())
-    limits = {"rule": rule, "stop_tokens": tuple(stop_tokens)}
-    few, found = min(WARM_TOKENS, max_new_tokens), []
+    limits, found = {"rule": rule, "stop_tokens": tuple(stop_tokens)}, []
     for draft in drafts.values():
+        few = min(WARM_TOKENS, max_new_tokens)
         time_rounds(target, draft, prompts[0], chances[0], max_new_tokens=few, **limits)
     limits["max_new_tokens"] = max_new_tokens
     turns = list(product(enumerate(zip(prompts, chances, strict=True)), enumerate(drafts.items())))
     bar = tqdm(turns, "ledger", disable=not progress, mininterval=1)
     for (number, (prompt, chance)), (place, (name, draft)) in bar:
+        asked, watch, first = (target, draft, prompt, chance), Stopwatch(), (number + place) % 2
         labels = {"draft": name, "temperature": chance.sampler.temperature, "prompt": number}
-        first = (number + place) % 2 == 1
-        rows = _generation((target, draft, prompt, chance), limits, first)
-        found += [labels | row for row in rows]
+        for timed in (first, not first):
+            if timed:
+                own = limits | {"rule": _around(rule, partial(_decide, watch))}
+                with watched(target, draft, watch):
+                    done, labels["wall_seconds"] = time_rounds(*asked, **own, on_start=watch.lap)
+                    lap = watch.lap()
+            else:
+                _, labels["plain_seconds"] = time_rounds(*asked, **limits)
+        labels["rounds"] = len(done)
+        for (part, model), seconds in lap.items():
+            found.append(labels | {"part": part, "model": model, "seconds": seconds})
     return pd.DataFrame(found)
-
-
-def _generation(
-    asked: tuple[LanguageModel, Draft, Context | Sequence[int], Chance],
-    limits: dict,
-    watched_first: bool,
-) -> list[dict[str, object]]:
-    """One generation with the ledger and one without, as rows."""
-    watch, walls = Stopwatch(), {}
-    for watched in (watched_first, not watched_first):
-        if watched:
-            *models, prompt, chance = asked
-            parts = (*timed_parts(*models, watch), prompt, timed_chance(chance, watch))
-            own = limits | {"rule": watch.timed(limits["rule"], CHOOSING)}
-            done, walls["wall_seconds"] = time_rounds(*parts, **own, on_start=watch.lap)
-            lap = watch.lap()
-        else:
-            _, walls["plain_seconds"] = time_rounds(*asked, **limits)
-    return [
-        {"rounds": len(done), "part": part, "model": model, "seconds": seconds} | walls
-        for (part, model), seconds in lap.items()
-    ]
 
 
 def method_ledger(
@@ -116,11 +201,11 @@ def shares(table: pd.DataFrame) -> pd.DataFrame:
     for (draft, temperature), group in table.groupby(["draft", "temperature"], sort=False):
         once = group.drop_duplicates("prompt")
         count, wall, plain = once[["rounds", "wall_seconds", "plain_seconds"]].sum()
-        sums = group.groupby(["part", "model"], sort=False).seconds.sum().reset_index()
-        sums = sums.sort_values("part", key=lambda parts: parts.map(PARTS.index), kind="stable")
-        whole = {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
-        times = {"round_seconds": sums.seconds / count, "share": sums.seconds / wall}
-        sums.insert(0, "draft", draft)
-        sums.insert(1, "temperature", temperature)
-        found.append(sums.drop(columns="seconds").assign(**times, **whole))
-    return pd.concat(found, ignore_index=True)
+        sums = group.groupby(["part", "model"], sort=False).seconds.sum()
+        for part, model in sorted(sums.index, key=lambda key: PARTS.index(key[0])):
+            found.append(
+                {"draft": draft, "temperature": temperature, "part": part, "model": model}
+                | {"round_seconds": sums[part, model] / count, "share": sums[part, model] / wall}
+                | {"accounted": group.seconds.sum() / wall, "watch_cost": wall / plain - 1}
+            )
+    return pd.DataFrame(found)

@@ -1,6 +1,4 @@
-"""What this machine moves and computes at best, by two short kernels, and what a pass would take if
-nothing else bounded it.
-"""
+"""What this machine moves and computes at best, by two short kernels, and what bounds a pass."""
 
 import re
 import time
@@ -32,8 +30,8 @@ def machine_name(device: str = "cpu") -> str:
 
 def measure_machine() -> Machine:
     """This machine, with the threads that torch has now: bytes read and written per second by the
-    fastest copy of a tensor that fits into no cache, and operations per second of the fastest
-    product of two large matrices in float32.
+    fastest copy of a large tensor, operations per second of the fastest product of two matrices in
+    float32.
     """
     source = torch.ones(COPIED)
     copied = partial(torch.empty_like(source).copy_, source)
@@ -52,8 +50,8 @@ def _least_seconds(run: Callable[[], object]) -> float:
 def with_roofline(
     table: pd.DataFrame, models: Sequence[CachedModel | FastModel], machine: Machine
 ) -> pd.DataFrame:
-    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations over
-    the bandwidth, or operations over the peak; packed weights have fewer bytes.
+    """The table of `curves` with `roofline_seconds`: weights, keys and values, and activations
+    over the bandwidth, or operations over the peak; packed weights have fewer bytes.
     """
     shapes = {(model.name, model.runtime): _shape(model) for model in models}
     places = zip(table.model, table.runtime, table.rows, table.context_tokens, strict=True)

@@ -1,5 +1,5 @@
-"""The four tables of notebook 05, measured here or read as they were stored: curves, where the time
-goes, speeds, and sweeps.
+"""`specdec measure latency`: measures seconds per pass, per round and per setting, into four tables
+of data/measured: latency, ledger, speeds and sweeps, each with the name of the machine.
 
 What is compared is timed in turn, so that a slow machine slows all of it.
 """
@@ -10,13 +10,15 @@ from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
+import torch
 from tqdm.auto import tqdm
 
 from specdec_lib.core.chance import Sampler
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, check_output, write_whole
 from specdec_lib.measure.latency.ledger import method_ledger
 from specdec_lib.measure.latency.machine import machine_name, measure_machine, with_roofline
-from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, time_passes
+from specdec_lib.measure.latency.passes import CONTEXTS, ROWS, curves, fit_lines, time_passes
 from specdec_lib.measure.latency.speeds import (
     Kinded,
     beside_predictions,
@@ -28,10 +30,11 @@ from specdec_lib.measure.latency.speeds import (
 )
 from specdec_lib.measure.race.harness import race_drafts
 from specdec_lib.measure.sweep.ratios import without_few
-from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_prompts
+from specdec_lib.models.loading import RUNTIMES
+from specdec_lib.workload import DOMAINS, SPLITS, Ladder, load_ladder, load_prompts
 
 PLACE = DATA / "measured"
-GREEDY_AND_SAMPLED = (Sampler(0.0), Sampler(1.0))
+SHOWN = ["draft", "temperature", "predicted", "measured", "error", "speed_up"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,8 @@ class Ranges:
     rows, contexts    of the curves, and `repeats` passes per place
     temperatures      of the first domain's sweep; the other domains are swept at the first one
     domains           of the sweeps; all else is on prompts of the first
-    prompts           of each split, for the speeds; half of them for the sweeps, a quarter for the
-                      ledger
-    max_new_tokens    per prompt
-    settings          (ladder, sampler) to the drafts whose speeds are predicted and measured
-    samplers          of the ledger and the speeds
+    prompts           of each split, for speeds; half of them for sweeps, a quarter for the ledger
+    settings          the drafts whose speeds are predicted and measured
     """
 
     rows: Sequence[int] = ROWS
@@ -57,20 +57,19 @@ class Ranges:
     max_new_tokens: int = 64
     settings: Callable[[Ladder, Sampler], Mapping[str, Kinded]] = grid
     seed: int = 0
-    samplers: Sequence[Sampler] = GREEDY_AND_SAMPLED
+    samplers: Sequence[Sampler] = (Sampler(0.0), Sampler(1.0))
 
     @property
     def limits(self) -> dict[str, int]:
-        """Of what is decoded."""
         return {"seed": self.seed, "tokens": self.max_new_tokens}
 
 
 def measure_all(
     ladders: Mapping[str, Ladder], ranges: Ranges = Ranges(), *, progress: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """The tables "latency", "ledger", "speeds" and "sweeps".
+    """The tables "latency", "ledger", "speeds" and "sweeps", the last two in the last runtime.
 
-    ladders    by the name of their runtime; the last one's speeds are measured and swept
+    ladders    by the name of their runtime
     """
     return {name: measure(ladders, ranges, progress) for name, measure in MEASURES.items()}
 
@@ -150,8 +149,8 @@ def store_table(table: pd.DataFrame, name: str, *, folder: Path = PLACE) -> Path
 
 
 def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.DataFrame]:
-    """The four tables of a machine, without intervals from fewer than 10 prompts; "" takes the
-    first machine that has all four.
+    """The four tables of a machine ("": the first that has all), without intervals from few
+    prompts.
 
     Raises ValueError if there is none, or a table of that machine is missing.
     """
@@ -165,3 +164,27 @@ def stored_tables(machine: str = "", *, folder: Path = PLACE) -> dict[str, pd.Da
         raise ValueError(f"{what}, there are {there}; `specdec measure latency` makes them")
     found = {name: pd.read_csv(folder / f"{name}_{machine or known[0]}.csv") for name in MEASURES}
     return {name: without_few(one) if "prompts" in one else one for name, one in found.items()}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, write each table as soon as it is there, and print what came of it."""
+    about = __doc__.partition(": ")[2].partition("\n\n")[0]
+    usual, parser = Ranges(), Parser("measure latency", about)
+    runtimes = {"choices": RUNTIMES, "default": ("reference", "fast")}
+    told = "the last one is that of speeds and sweeps"
+    parser.add_argument("--runtimes", nargs="+", **runtimes, help=told)
+    told = "for speeds; half for sweeps, a quarter for the ledger"
+    parser.add_common("--limit", usual.prompts, told)
+    parser.add_argument("--threads", type=int, default=1, help="of torch (default: 1)")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(given.threads)
+    for name in MEASURES:
+        check_output(table_file(name))
+    ladders = {name: load_ladder(device="cpu", runtime=name) for name in given.runtimes}
+    for name, measure in MEASURES.items():
+        table = measure(ladders, Ranges(prompts=given.limit), True)
+        if name == "latency":
+            print(fit_lines(table).to_string(index=False))
+        if name == "speeds":
+            print(table[SHOWN].round(3).to_string(index=False))
+        print(store_table(table, name))

@@ -1,9 +1,7 @@
-"""Seconds per pass as a function of rows and context: measured, as medians, as a line and as theory
-reads them; and each model's price against the target.
+"""Seconds per pass as a function of rows and context: measured, as medians, as a line and as
+theory reads them; and each model's price against the target.
 
-Every model takes its turn in every repeat, so that a machine that slows down slows all of them. A
-pass reads on from where the model's last one ended, as in decoding: it computes its rows and
-nothing else, which is checked for every model that counts.
+Every model takes its turn in every repeat. A pass reads on from where the model's last one ended.
 """
 
 import math
@@ -17,38 +15,21 @@ from tqdm.auto import tqdm
 
 from specdec_lib.core.context import Context
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.core.tree import ROOT, TokenTree
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.theory import PassTable
 
-QUARTILES = (0.25, 0.75)
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 CONTEXTS = (64, 256, 1024)
 MODEL, PLACE = ["model", "runtime"], ["rows", "context_tokens"]
 
 
 def prices(passes: pd.DataFrame) -> pd.DataFrame:
-    """What a pass costs, from passes over one row and one context: a row per model, target first,
-    with `seconds` (the median), `price` (÷ the target's) and quartiles.
-
-    `paired_price` is the median of the ratios of each repeat, `low_price` and `high_price` their
-    quartiles: a `price` far from it comes from a busy machine, and is to be measured anew.
+    """Passes over one row and one context as the columns of `curves`, the target first, and their
+    price: the median ÷ the target's.
     """
-    low, high = QUARTILES
-    seconds = passes.pivot(index="repeat", columns="model", values="seconds")
-    seconds = seconds[list(dict.fromkeys(passes.model))]
-    ratios = seconds.div(seconds.iloc[:, 0], axis=0)
-    medians = seconds.median()
-    found = {
-        "seconds": medians,
-        "low_seconds": seconds.quantile(low),
-        "high_seconds": seconds.quantile(high),
-        "price": medians / medians.iloc[0],
-        "paired_price": ratios.median(),
-        "low_price": ratios.quantile(low),
-        "high_price": ratios.quantile(high),
-        "repeats": len(seconds),
-    }
-    return pd.DataFrame(found).reset_index()
+    table = curves(passes)[["model", "seconds", "low_seconds", "high_seconds", "repeats"]]
+    return table.assign(price=table.seconds / table.seconds.iloc[0])
 
 
 def time_passes(
@@ -68,8 +49,6 @@ def time_passes(
 
     In each repeat every model reads each context anew and makes one pass, both untimed, and then
     one over each number of rows; which goes first changes. A first repeat is not counted.
-    Raises ValueError if there is nothing to time, a model is too small, or one that counts ran
-    anything but one pass over its rows.
     """
     names = [(model.name, model.runtime) for model in models]
     counts = (*rows, *contexts, repeats)
@@ -102,9 +81,7 @@ def _rotated(turns: list, by: int) -> list:
 
 def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterator[dict[str, float]]:
     """The seconds of passes over so many rows, each one token further after a prompt of so many.
-
-    A pass reads the next token and a chain of guesses below it, none of which is how the context
-    goes on: they are not known already when it does.
+    The guesses are not how the context goes on: none is known already when it does.
     """
     positions = prompt + len(counts) + max(counts) - 1
     if model.max_positions < positions or model.vocabulary < 2:
@@ -115,9 +92,8 @@ def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterato
     context = Context.of(text[:prompt])
     model.score(context, TokenTree.rooted(context))
     for length, rows in enumerate(counts, prompt + 1):
-        context, chain = context.extended(text[length - 1 : length]), range(ROOT, rows - 1)
-        guesses, scores = text[length + 1 : length + rows], (1.0,) * (rows - 1)
-        tree = TokenTree.rooted(context).grown(guesses, chain, source="made up", scores=scores)
+        context = context.extended(text[length - 1 : length])
+        tree = chain_of(context, text[length + 1 : length + rows])
         before, started = model.usage, time.perf_counter()
         float(model.score(context, tree)[-1, 0])  # waits for a device that runs ahead
         seconds, network = time.perf_counter() - started, math.nan
@@ -132,15 +108,13 @@ def _passes(model: LanguageModel, prompt: int, counts: Sequence[int]) -> Iterato
 
 def curves(passes: pd.DataFrame) -> pd.DataFrame:
     """The passes of `time_passes` as medians: model, runtime, rows, context_tokens; seconds,
-    low_seconds, high_seconds of `score` (median and quartiles); network_seconds, which the model
-    itself counts (or NaN); repeats.
+    low_seconds, high_seconds of `score` (median and quartiles), network_seconds, repeats.
     """
-    low, high = QUARTILES
     medians = [
         group.groupby([*MODEL, *PLACE]).agg(
             seconds=("seconds", "median"),
-            low_seconds=("seconds", lambda seconds: seconds.quantile(low)),
-            high_seconds=("seconds", lambda seconds: seconds.quantile(high)),
+            low_seconds=("seconds", lambda seconds: seconds.quantile(0.25)),
+            high_seconds=("seconds", lambda seconds: seconds.quantile(0.75)),
             network_seconds=("network_seconds", "median"),
             repeats=("seconds", "size"),
         )
@@ -150,11 +124,9 @@ def curves(passes: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_lines(table: pd.DataFrame) -> pd.DataFrame:
-    """A line through the table of `curves`, per model and runtime: seconds = fixed_seconds +
-    row_seconds · rows + context_seconds · context_tokens; median_error and largest_error are
+    """Per model and runtime a line by least squares of the relative error: seconds = fixed_seconds
+    + row_seconds · rows + context_seconds · context_tokens; median_error and largest_error are
     shares.
-
-    Least squares of the relative error. A number that never varies has slope 0.
     """
     found = []
     for key, group in table.groupby(MODEL, sort=False):
@@ -176,7 +148,6 @@ def pass_tables(
     """Per model the seconds of `curves` as `theory` reads them.
 
     runtime    which one; None where every model has only one
-    column     "network_seconds", or "seconds" of the whole `score`
 
     Raises ValueError unless each model has one number of seconds at each place of its grid.
     """

@@ -3,7 +3,8 @@ development prompts and measured pass times predict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -51,14 +52,9 @@ def grid(ladder: Ladder, sampler: Sampler) -> dict[str, Kinded]:
     small, middle = ladder.draft, ladder.middle
     match, of_middle = (ladder.match(name, sampler) for name in ("draft", "middle"))
     chains = {f"chain of {n}": ChainDraft(small, n, match=match) for n in (1, 2, 3, 4, 6, 8)}
-    for n in (2, 4):
-        chains[f"chain of {n}, middle"] = ChainDraft(middle, n, match=of_middle)
-    trees = {
-        f"tree of {budget}, depth {depth}": TreeDraft(
-            small, budget=budget, depth=depth, match=match
-        )
-        for budget, depth in TREES
-    }
+    chains |= {f"chain of {n}, middle": ChainDraft(middle, n, match=of_middle) for n in (2, 4)}
+    tree = partial(TreeDraft, small, match=match)
+    trees = {f"tree of {size}, depth {deep}": tree(budget=size, depth=deep) for size, deep in TREES}
     few, many = (scout(ladder, sampler, budget=size, depth=5) for size in (4, 8))
     guides = dict.fromkeys([*trees][2:5], few) | {"chain of 4": many}
     fed = {
@@ -100,9 +96,9 @@ def race_predictions(
     clock says on held-out ones (`speed_rows`).
 
     In turn, so that both see the same machine: a development prompt, one repeat of the curves of
-    all models, a held-out prompt, and so on, as often as there are held-out prompts.
+    all models, a held-out prompt, and so on.
     """
-    found, passes, observations = [], [], {}
+    found, passes, observed = [], [], {name: [] for name in drafts}
     timings = race_drafts(ladder, drafts, sampler, held_out, tokens=tokens, seed=seed)
     limits = {"max_new_tokens": tokens, "stop_tokens": ladder.stop_tokens}
     own = seeds(development, seed)
@@ -110,32 +106,30 @@ def race_predictions(
         place = number % len(development)
         prompt, chance = ladder.encode(development[place]), Chance(own[place], sampler)
         for name, one in drafts.items():
-            seen = observe(ladder.target, one.draft, prompt, chance, **limits)
-            observations[name] = observations[name] + seen if name in observations else seen
+            observed[name].append(observe(ladder.target, one.draft, prompt, chance, **limits))
         passes += one_repeat(ladder.models, rows, CONTEXTS, number)
         found += next(timings)
+    sums = {
+        name: Observation(reduce(add, (one.work for one in own)), sum(one.outside for one in own))
+        for name, own in observed.items()
+    }
     kinds = {name: one.kind for name, one in drafts.items()}
-    prediction = predict_speeds(observations, kinds, pass_tables(curves(pd.DataFrame(passes))))
+    prediction = predict_speeds(sums, kinds, pass_tables(curves(pd.DataFrame(passes))))
     return prediction, speed_rows(found)
 
 
 def beside_predictions(prediction: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per draft: what was predicted, and by the clock tokens per second and the speed-up over
-    plain decoding, with intervals over prompts.
-
-    The columns are: draft, kind, predicted, predicted_speed_up; measured, low, high; speed_up,
-    speed_up_low, speed_up_high; tokens_per_round, prompts; error, predicted ÷ measured − 1;
-    foreseen_tokens_per_round; host_share and the overheads, as `predict_speeds`.
+    """A row per draft: draft, kind, predicted, predicted_speed_up; the columns of
+    `measured_speed_ups`; error, predicted ÷ measured − 1; foreseen_tokens_per_round, and the rest
+    of `predict_speeds`.
     """
-    if missing := {AUTOREGRESSIVE, *prediction.draft} - set(rows.draft):
-        raise ValueError(f"no measurement of {', '.join(sorted(missing))}")
     plain = prediction.predicted[prediction.draft == AUTOREGRESSIVE].iloc[0]
     found = prediction.rename(columns={"tokens_per_round": "foreseen_tokens_per_round"})
     found.insert(3, "predicted_speed_up", found.predicted / plain)
     measured = measured_speed_ups(rows).drop(columns="kind")
-    both = found.merge(measured, on="draft", how="left")
+    both = found.merge(measured, on="draft", validate="1:1")
     both["error"] = both.predicted / both.measured - 1
-    first = ["draft", "kind", "predicted", "predicted_speed_up", *measured.columns[1:], "error"]
+    first = [*found.columns[:4], *measured.columns[1:], "error"]
     return both[first + [name for name in found if name not in first]]
 
 
@@ -158,16 +152,11 @@ def speed_rows(timings: Iterable[Timing]) -> pd.DataFrame:
     return table[["draft", "kind", "prompt", "tokens", "rounds", "seconds"]]
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(NamedTuple):
     """The work of a draft's rounds on some prompts, and their seconds outside the models."""
 
     work: Work
-    overhead_seconds: float
-
-    def __add__(self, other: "Observation") -> "Observation":
-        overhead = self.overhead_seconds + other.overhead_seconds
-        return Observation(self.work + other.work, overhead)
+    outside: float
 
 
 def observe(
@@ -191,7 +180,7 @@ def fit_overhead(observations: Sequence[Observation]) -> Overhead:
     least squares of the relative error, none below 0.
     """
     counts = [(one.work.rounds, one.work.guesses, one.work.draft_passes) for one in observations]
-    seconds = np.array([max(one.overhead_seconds, 1e-9) for one in observations])
+    seconds = np.array([max(one.outside, 1e-9) for one in observations])
     found, _ = nnls(np.array(counts, dtype=float) / seconds[:, None], np.ones(len(seconds)))
     return Overhead(*found.tolist())
 
@@ -201,23 +190,23 @@ def predict_speeds(
     kinds: Mapping[str, str],
     tables: Mapping[str, PassTable],
 ) -> pd.DataFrame:
-    """Tokens per second of each draft, from its passes and tokens on development prompts.
+    """Tokens per second of each draft, from its passes and tokens on development prompts: draft,
+    kind, predicted, tokens_per_round, host_share (of the seconds, outside the models), and
+    round_overhead, guess_overhead and pass_overhead, fitted to all drafts of its kind.
 
-    The columns are: draft, kind, predicted, tokens_per_round, host_share (of the seconds, outside
-    the models), and round_overhead, guess_overhead and pass_overhead, the `Overhead` of its kind.
-
-    development    by name of the draft
-    kinds          the kind of each draft: the overhead is fitted to all drafts of a kind together
+    development    by name of the draft, as `kinds`
     tables         pass seconds by model, as the models count them themselves
     """
     rows = []
-    for name, one in development.items():
+    for name, (work, _) in development.items():
         alike = [other for its, other in development.items() if kinds[its] == kinds[name]]
-        overhead, work = fit_overhead(alike), one.work
+        overhead = fit_overhead(alike)
         seconds = work.seconds(tables, overhead)
-        found = {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
-        found |= {"tokens_per_round": work.tokens_per_round}
-        found |= {"host_share": 1 - work.model_seconds(tables) / seconds}
-        found |= {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
-        rows.append(found | {"pass_overhead": overhead.draft_pass})
+        rows.append(
+            {"draft": name, "kind": kinds[name], "predicted": work.tokens / seconds}
+            | {"tokens_per_round": work.tokens_per_round}
+            | {"host_share": 1 - work.model_seconds(tables) / seconds}
+            | {"round_overhead": overhead.round, "guess_overhead": overhead.guess}
+            | {"pass_overhead": overhead.draft_pass}
+        )
     return pd.DataFrame(rows)

@@ -1,16 +1,15 @@
 """The rounds of a setting along a recorded text: under `look_up` it is the target's own, whatever
 is proposed; a round accepts the proposals with which the text goes on, and emits its next token.
 
-Here those of a cascade along a text for which its drafters' choices were recorded.
-Tokens per round are exact, up to rounding at near-ties. Calls of drafters are nearly so: after a
-wrong guess the drafters are taken to choose what they choose after the right one, which changes how
-many calls the rest of that round takes, and nothing else.
+Tokens per round of a cascade are exact, up to rounding at near-ties. Calls of drafters are nearly
+so: after a wrong guess they are taken to choose what they choose after the right one.
 """
 
+import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from specdec_lib.drafts.cascade import converted
@@ -19,17 +18,13 @@ from specdec_lib.measure.replay.recording import (
     MAX_GRAM,
     TARGET,
     CascadeSetting,
-    Choices,
     Recording,
 )
 
 
 class RoundAlong(NamedTuple):
-    """One round of a setting along a text.
-
-    start       the place of the text's token that the first proposal stands for
-    accepted    how many proposals the text confirms
-    emitted     tokens: one more than was accepted, but where the text ends
+    """One round along a text, from the place `start` on; `accepted` counts the proposals that the
+    text confirms, and one more token is emitted, but where the text ends.
     """
 
     start: int
@@ -48,11 +43,7 @@ def rounds_along(length: int, propose: Callable[[int], tuple[int, Any]]) -> Iter
 
 
 class CascadeRounds(NamedTuple):
-    """Counts of a setting's rounds on one text.
-
-    emitted    tokens per round
-    passes     per model that drafts, in order of the setting's drafters
-    """
+    """Counts of a setting's rounds on one text: tokens per round, passes per model that drafts."""
 
     emitted: tuple[int, ...]
     passes: dict[str, int]
@@ -78,37 +69,41 @@ class Guess(NamedTuple):
 
     token: int
     offered: float
-    unreviewed_copy: bool
+    unreviewed_copy: bool = False
 
 
-class Handed(NamedTuple):
-    """The guesses that a level hands up, and the passes per drafter that they took."""
-
-    guesses: tuple[Guess, ...]
-    passes: tuple[int, ...]
+Handed = tuple[list[Guess], Counter[str]]  # what a level hands up, and passes by drafter
 
 
+@functools.lru_cache(maxsize=2**14)
 def replay_cascade(recording: Recording, setting: CascadeSetting) -> CascadeRounds:
     """The rounds that `decode` would play with the setting's cascade under `look_up`, without
-    running a model.
-
-    Raises ValueError if a drafter was not recorded, Max-Gram stands before a model, the matrix is
-    not one of so many drafters or proposes nothing, or lenience is below 1.
+    running a model.  Raises ValueError if a drafter was not recorded, or this is no cascade.
     """
-    levels, text = _Levels.of(recording, setting), recording.tokens
+    matrix = converted(setting.matrix, "increments", "increments")
+    _check(recording, setting, matrix)
+    # all that a reviewed level depends on
+    below = (setting.drafters, matrix[1:], setting.lenience, setting.exempt_max_gram)
+    if below not in recording.memory:
+        recording.memory.clear()
+    levels = _Levels(recording, setting, matrix, recording.memory.setdefault(below, {}))
+    text, passes = recording.tokens, Counter()
 
-    def propose(start: int) -> tuple[int, Handed]:
-        handed = levels.level(0, start)
-        guessed = zip(handed.guesses, text[start:], strict=False)
-        return sum(1 for _ in takewhile(lambda both: both[0].token == both[1], guessed)), handed
+    def propose(start: int) -> tuple[int, int]:
+        guesses, spent = levels.level(0, start)
+        passes.update(spent)
+        wrong = (
+            place
+            for place, guess in enumerate(guesses)
+            if start + place == len(text) or guess.token != text[start + place]
+        )
+        return next(wrong, len(guesses)), len(guesses)
 
     rounds = list(rounds_along(len(text), propose))
-    passes = [sum(column) for column in zip(*(one.proposal.passes for one in rounds), strict=True)]
-    counts = zip(setting.drafters, passes or [0] * len(setting.drafters), strict=True)
     return CascadeRounds(
         tuple(one.emitted for one in rounds),
-        {name: count for name, count in counts if name != MAX_GRAM},
-        sum(min(one.emitted, len(one.proposal.guesses)) for one in rounds),
+        {name: passes[name] for name in setting.drafters if name != MAX_GRAM},
+        sum(min(one.emitted, one.proposal) for one in rounds),
         sum(one.accepted for one in rounds),
     )
 
@@ -131,72 +126,59 @@ def _check(recording: Recording, setting: CascadeSetting, matrix: tuple) -> None
 
 @dataclass(frozen=True, eq=False)
 class _Levels:
-    """One setting on one text; of the `models`, one per drafter, Max-Gram is None."""
+    """One setting on one text; `known` are reviews, by column and place."""
 
     recording: Recording
     setting: CascadeSetting
     matrix: tuple[tuple[int, ...], ...]
-    models: tuple[Choices | None, ...]
     known: dict[tuple[int, int], Handed]
-
-    @classmethod
-    def of(cls, recording: Recording, setting: CascadeSetting) -> "_Levels":
-        matrix = converted(setting.matrix, "increments", "increments")
-        _check(recording, setting, matrix)
-        models = tuple(recording.choices.get(name) for name in setting.drafters)
-        # all that a reviewed level depends on
-        below = (setting.drafters, matrix[1:], setting.lenience, setting.exempt_max_gram)
-        if below not in recording.memory:
-            recording.memory.clear()
-        return cls(recording, setting, matrix, models, recording.memory.setdefault(below, {}))
 
     def level(self, row: int, start: int) -> Handed:
         """What the drafters of a row hand to its reviewer from a place of the text on."""
         guesses: list[Guess] = []
-        passes, wanted = [0] * len(self.models), 0
-        for column, length in enumerate(self.matrix[row]) if row < len(self.matrix) else ():
+        passes, wanted = Counter(), 0
+        for column, length in enumerate(self.matrix[row]):
             wanted += length
             while len(guesses) < wanted:
-                handed = self._part(column, start + len(guesses), length)
-                if not handed.guesses:
+                handed, spent = self._part(column, start + len(guesses), length)
+                if not handed:
                     break
-                guesses += handed.guesses
-                passes = [before + more for before, more in zip(passes, handed.passes, strict=True)]
-        return Handed(tuple(guesses), tuple(passes))
+                guesses += handed
+                passes.update(spent)
+        return guesses, passes
 
     def _part(self, column: int, start: int, length: int) -> Handed:
         """What one drafter hands up: reviewed guesses, or the last one's own chain."""
-        if column < len(self.models) - 1:
+        name = self.setting.drafters[column]
+        if column < len(self.matrix) - 1:
             if (column, start) not in self.known:
                 self.known[column, start] = self._reviewed(column, start)
             return self.known[column, start]
-        model, none = self.models[column], (0,) * column
-        if model is None:
+        if name == MAX_GRAM:
             copies = self.recording.copies[self._place(start)][:length]
-            return Handed(tuple(Guess(token, 1.0, True) for token in copies), (*none, 0))
-        own = tuple(self._own(model, start + place) for place in range(length))
-        return Handed(own, (*none, length))
+            return [Guess(token, 1.0, True) for token in copies], Counter()
+        return [self._own(name, start + place) for place in range(length)], Counter({name: length})
 
     def _reviewed(self, column: int, start: int) -> Handed:
         """What a model makes of the level below it, in one pass."""
-        model, handed = self.models[column], self.level(column + 1, start)
-        passes = tuple(count + (number == column) for number, count in enumerate(handed.passes))
-        setting, found = self.setting, []
-        for guess in handed.guesses:
-            place = start + len(found)
-            own = self._own(model, place)
-            worth = model.worth[self._place(place)].get(guess.token, 0.0)
+        setting, found, name = self.setting, [], self.setting.drafters[column]
+        guesses, passes = self.level(column + 1, start)
+        passes[name] += 1
+        greedy = self.recording.sampler.temperature == 0
+        for place, guess in enumerate(guesses, start):
+            own = self._own(name, place)
+            worth = self.recording.choices[name].worth[self._place(place)].get(guess.token, 0.0)
             exempt = guess.unreviewed_copy and setting.exempt_max_gram
-            offered = guess.offered if self.recording.sampler.temperature == 0 else 1.0
+            offered = guess.offered if greedy else 1.0
             lenient = setting.lenience > 1 and offered <= setting.lenience * worth and not exempt
             if guess.token != own.token and not lenient:
-                return Handed((*found, own), passes)
-            found.append(Guess(guess.token, worth, False))
-        return Handed((*found, self._own(model, start + len(found))), passes)
+                return [*found, own], passes
+            found.append(Guess(guess.token, worth))
+        return [*found, self._own(name, start + len(guesses))], passes
 
-    def _own(self, model: Choices, place: int) -> Guess:
-        token = model.tokens[self._place(place)]
-        return Guess(token, model.worth[self._place(place)][token], False)
+    def _own(self, name: str, place: int) -> Guess:
+        model, place = self.recording.choices[name], self._place(place)
+        return Guess(model.tokens[place], model.worth[place][model.tokens[place]])
 
     def _place(self, place: int) -> int:
         """After what was recorded, all is as at its last place; nothing is accepted there."""

@@ -1,13 +1,10 @@
-"""Texts of the target, and what every drafter would choose at each of their tokens.
-
-A guess decides nothing once one before it was wrong. So the drafters' choices along the target's
-own text settle which guesses are accepted, for any K matrix and any lenience.
+"""Texts of the target, and what every drafter would choose at each of their tokens: that settles
+which guesses are accepted, for any K matrix and any lenience.
 """
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -20,6 +17,7 @@ from specdec_lib.core.decode import decode
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import UNWARPED
 from specdec_lib.drafts.cascade import Relay, from_matrix
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.measure.texts import Texts
@@ -28,7 +26,6 @@ from specdec_lib.workload import Ladder, Pair, Prompt, seeds
 TARGET, MAX_GRAM = "target", "Max-Gram"
 LONGEST_COPY = 64  # tokens of Max-Gram that are recorded at each place: no setting may want more
 AHEAD = 16  # places after the text that are recorded too: guesses past its end cost passes
-UNWARPED = Sampler(1.0)
 
 
 @checked
@@ -46,7 +43,7 @@ class CascadeSetting:
 
     @property
     def labels(self) -> dict[str, object]:
-        """The setting as columns of a table."""
+        """As columns of a table."""
         names = {"drafters": " + ".join(self.drafters), "matrix": format_matrix(self.matrix)}
         return names | {"lenience": self.lenience, "exempt": self.exempt_max_gram}
 
@@ -69,7 +66,7 @@ class Choices(NamedTuple):
     may offer there.
 
     worth    per place, by token: at temperature 0 unwarped probabilities; with noise exp(−gap to
-             the choice), 1 for the choice and 0 for what top-k or top-p exclude
+             the choice)
     """
 
     tokens: tuple[int, ...]
@@ -82,7 +79,7 @@ class Recording:
 
     choices    per model, at each place of the text and some after its end
     copies     per place the tokens that Max-Gram copies there
-    memory     what one replay leaves for the next; emptying it never changes a result
+    memory     what one replay leaves for the next
     """
 
     prompt: str
@@ -108,8 +105,6 @@ def record(
 
     texts    what the target writes under this sampler and seed; without them it is decoded here.
              Past their end the weakest model goes on, which changes the last round's passes alone
-
-    Raises ValueError if there is no prompt.
     """
     if not prompts:
         raise ValueError("a recording needs prompts, got none")
@@ -128,10 +123,8 @@ def record(
         if not full:
             going_on = (ahead, NoDraft(), given.extended(text), chance)
             text += decode(*going_on, max_new_tokens=AHEAD).tokens
-        copies = tuple(
-            copying.propose(given.extended(text[:place]), chance).tokens[1:]
-            for place in range(len(text))
-        )
+        contexts = (given.extended(text[:place]) for place in range(len(text)))
+        copies = tuple(copying.propose(one, chance).tokens[1:] for one in contexts)
         choices = _choices(models, given, text, copies, chance)
         found.append(Recording(prompt.name, sampler, written, choices, copies))
     return found
@@ -160,21 +153,18 @@ def _choices(
     for start, copied in enumerate(copies):
         for tokens, token in zip(offered[start:], copied, strict=False):
             tokens.add(token)
+
+    def worth(row: Float[Tensor, " vocab"], position: int, tokens: set[int]) -> dict[int, float]:
+        listed = sorted(tokens)
+        if chance.sampler.temperature == 0:
+            return dict(zip(listed, UNWARPED.probs(row)[listed].tolist(), strict=True))
+        gaps = chance.gaps(row, position, listed)
+        return {token: math.exp(-gap) for token, gap in zip(listed, gaps, strict=True)}
+
     return {
-        name: Choices(chosen[name], tuple(map(partial(_worth, chance), rows, positions, offered)))
+        name: Choices(chosen[name], tuple(map(worth, rows, positions, offered)))
         for name, rows in logits.items()
     }
-
-
-def _worth(
-    chance: Chance, logits: Float[Tensor, " vocab"], position: int, tokens: set[int]
-) -> dict[int, float]:
-    """See `Choices.worth`."""
-    listed = sorted(tokens)
-    if chance.sampler.temperature == 0:
-        return dict(zip(listed, UNWARPED.probs(logits)[listed].tolist(), strict=True))
-    gaps = chance.gaps(logits, position, listed)
-    return {token: math.exp(-gap) for token, gap in zip(listed, gaps, strict=True)}
 
 
 def _models(ladder: Ladder | Pair) -> dict[str, LanguageModel]:

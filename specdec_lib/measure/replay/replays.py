@@ -9,23 +9,24 @@ import pandas as pd
 from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
-from specdec_lib.measure.replay.tuning import LENGTHS, LENIENCES, Tuned, costs_of, swi_of, tune
+from specdec_lib.measure.replay.tuning import (
+    LENGTHS,
+    LENIENCES,
+    Tuned,
+    costs_of,
+    replayed_swi,
+    tune,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """Recorded texts whose replays are remembered, so that a setting can be priced anew at once.
-
-    texts     recordings, by what they are, such as "math, greedy"
-    rivals    settings that every other is compared with, by name
-    known     the rounds of settings so far; emptying it never changes a result
-
-    Raises ValueError if there are no texts.
+    """Recorded texts, by what they are, on which settings stand beside each other and named
+    rivals.
     """
 
     texts: Mapping[str, Sequence[Recording]]
     rivals: Mapping[str, CascadeSetting] = field(default_factory=dict)
-    known: dict[tuple[str, CascadeSetting], tuple[CascadeRounds, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.texts or not all(self.texts.values()):
@@ -41,18 +42,18 @@ class Replays:
         texts     the name of the texts to replay on
 
         The columns are: setting (its name), texts; swi, low, high; tokens_per_round;
-        acceptance_rate (accepted ÷ tried); per priced model its `_passes` and `_price` per round;
-        and ratio, ratio_low, ratio_high: how many times the row's SWI the first row's is.
-        Raises ValueError as `replay_cascade` does, for other texts, or for a model without price.
+        acceptance_rate; per priced model its `_passes` and `_price` per round; and ratio,
+        ratio_low, ratio_high: how many times the row's SWI the first row's is.  Raises ValueError
+        for other texts, and as `costs_of` does.
         """
-        ours = costs_of(self._rounds(setting, texts), prices)
+        recordings, rows = self._texts(texts), []
+        ours = costs_of(recordings, setting, prices)
         drafter, alone = self.best_alone(setting.drafters, prices, texts)
-        rows = []
         for name, one in {"this setting": setting, drafter: alone, **self.rivals}.items():
-            every = self._rounds(one, texts)
-            theirs, whole = costs_of(every, prices), CascadeRounds.together(every)
+            theirs = costs_of(recordings, one, prices)
+            whole = CascadeRounds.together([replay_cascade(text, one) for text in recordings])
             (swi, low, high), rounds = bootstrap(*theirs), len(whole.emitted)
-            row = {"setting": name, "swi": swi, "low": low, "high": high, "texts": len(every)}
+            row = {"setting": name, "swi": swi, "low": low, "high": high, "texts": len(recordings)}
             row["tokens_per_round"] = sum(whole.emitted) / rounds
             row["acceptance_rate"] = whole.accepted / whole.tried if whole.tried else math.nan
             for model, price in prices.items():
@@ -70,8 +71,8 @@ class Replays:
         return f"{best.drafters[0]} alone, {best.matrix[0][0]}", best
 
     def swi(self, setting: CascadeSetting, prices: Mapping[str, float], texts: str) -> float:
-        """`swi_of` the setting's rounds, which are remembered."""
-        return swi_of(self._rounds(setting, texts), prices)
+        """`replayed_swi` on some of the texts."""
+        return replayed_swi(self._texts(texts), setting, prices)
 
     def tune(
         self,
@@ -97,13 +98,10 @@ class Replays:
         choices = {"lengths": lengths, "leniences": leniences, "starts": starts}
         return tune((), drafters, prices, **choices, progress=False, worth=worth)
 
-    def _rounds(self, setting: CascadeSetting, texts: str) -> tuple[CascadeRounds, ...]:
-        if texts not in self.texts:
-            raise ValueError(f"the recorded texts are {', '.join(self.texts)}, got {texts!r}")
-        if (texts, setting) not in self.known:
-            played = (replay_cascade(recording, setting) for recording in self.texts[texts])
-            self.known[texts, setting] = tuple(played)
-        return self.known[texts, setting]
+    def _texts(self, name: str) -> Sequence[Recording]:
+        if name not in self.texts:
+            raise ValueError(f"the recorded texts are {', '.join(self.texts)}, got {name!r}")
+        return self.texts[name]
 
 
 def swi_table(
@@ -112,14 +110,13 @@ def swi_table(
     prices: Mapping[str, float],
 ) -> pd.DataFrame:
     """A row per named setting: `name`, its fields, texts, tokens, rounds, passes per model, `swi`,
-    `low`, `high`.  Raises ValueError as `replay_cascade` does, or for a model without price.
+    `low`, `high`.
     """
     rows = []
     for name, setting in settings.items():
-        rounds = [replay_cascade(recording, setting) for recording in recordings]
-        swi, low, high = bootstrap(*costs_of(rounds, prices))
-        whole = CascadeRounds.together(rounds)
-        row = {"name": name, **setting.labels, "texts": len(rounds)}
+        swi, low, high = bootstrap(*costs_of(recordings, setting, prices))
+        whole = CascadeRounds.together([replay_cascade(one, setting) for one in recordings])
+        row = {"name": name, **setting.labels, "texts": len(recordings)}
         row |= {"tokens": sum(whole.emitted), "rounds": len(whole.emitted)}
         row |= {f"{model}_passes": count for model, count in whole.every_pass.items()}
         rows.append(row | {"swi": swi, "low": low, "high": high})
@@ -136,9 +133,8 @@ def widen(setting: CascadeSetting, drafters: Sequence[str]) -> CascadeSetting:
     idle = [name for name in drafters if name not in setting.drafters]
     order = [name for name in (*idle, *setting.drafters) if name != MAX_GRAM]
     order += [MAX_GRAM] * (MAX_GRAM in drafters)
-    rows = {name: row for row, name in enumerate((TARGET, *order))}
-    matrix = [[0] * len(order) for _ in order]
-    for reviewer, row in zip((TARGET, *setting.drafters), setting.matrix, strict=False):
-        for name, length in zip(setting.drafters, row, strict=True):
-            matrix[rows[reviewer]][order.index(name)] = length
-    return replace(setting, drafters=tuple(order), matrix=tuple(map(tuple, matrix)))
+    table = pd.DataFrame(0, index=[TARGET, *order][: len(order)], columns=order)
+    own = pd.DataFrame(setting.matrix, [TARGET, *setting.drafters][:-1], setting.drafters)
+    table.update(own)
+    matrix = tuple(tuple(map(int, row)) for row in table.to_numpy())
+    return replace(setting, drafters=tuple(order), matrix=matrix)

@@ -11,9 +11,8 @@ from itertools import combinations_with_replacement, product
 from tqdm.auto import tqdm
 
 from specdec_lib.core.kinds import checked
-from specdec_lib.measure.replay.cascade_rounds import CascadeRounds, replay_cascade
+from specdec_lib.measure.replay.cascade_rounds import replay_cascade
 from specdec_lib.measure.replay.recording import MAX_GRAM, TARGET, CascadeSetting, Recording
-from specdec_lib.theory import counted_speed_up
 
 LENGTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 LENIENCES = (1.0, 2.0, 3.0, 5.0, 10.0)
@@ -29,39 +28,31 @@ class Tuned:
 
 
 def costs_of(
-    rounds: Sequence[CascadeRounds], prices: Mapping[str, float]
+    recordings: Sequence[Recording], setting: CascadeSetting, prices: Mapping[str, float]
 ) -> tuple[list[float], list[float]]:
     """Per text, its tokens at the target's price, and the price of all passes; Max-Gram is free.
 
-    Raises ValueError if a model that runs has no price.
+    Raises ValueError if there is no text, or a model that runs has no price.
     """
+    if not recordings:
+        raise ValueError("an SWI needs at least one recording, got none")
+    rounds = [replay_cascade(recording, setting) for recording in recordings]
     if missing := [name for name in rounds[0].every_pass if name not in prices]:
         known = ", ".join(prices) or "none"
-        raise ValueError(
-            f"a model that ran needs a price: {missing[0]} has none; there are {known}"
-        )
+        needed = f"a model that ran needs a price: {missing[0]} has none"
+        raise ValueError(f"{needed}; there are {known}")
     return (
         [sum(one.emitted) * prices[TARGET] for one in rounds],
         [sum(prices[name] * count for name, count in one.every_pass.items()) for one in rounds],
     )
 
 
-def swi_of(rounds: Sequence[CascadeRounds], prices: Mapping[str, float]) -> float:
-    """Standardised walltime improvement over all texts together.
-
-    Raises ValueError if there are no texts, or a model that runs has no price.
-    """
-    if not rounds:
-        raise ValueError("an SWI needs at least one recording, got none")
-    whole = CascadeRounds.together(rounds)
-    return counted_speed_up(sum(whole.emitted), whole.every_pass, prices, target=TARGET)
-
-
 def replayed_swi(
     recordings: Sequence[Recording], setting: CascadeSetting, prices: Mapping[str, float]
 ) -> float:
-    """`swi_of` the setting's rounds on the recordings."""
-    return swi_of([replay_cascade(one, setting) for one in recordings], prices)
+    """Standardised walltime improvement over all texts together; raises as `costs_of` does."""
+    tokens, paid = costs_of(recordings, setting, prices)
+    return sum(tokens) / sum(paid)
 
 
 @checked
@@ -81,10 +72,8 @@ def tune(
 
     lengths      what an entry of the K matrix may be
     leniences    of reviews, tried where a model reviews
-    starts       settings to climb from, besides one of our own
+    starts       settings to climb from, besides one of our own; of these very drafters
     worth        a setting's SWI, called once per setting; None is that of its replay
-
-    Raises ValueError if a start has other drafters, and as `swi_of` and `replay_cascade` do.
     """
     starts = (_start(tuple(drafters)), *starts)
     for start in starts:
@@ -114,11 +103,8 @@ def tune(
 def _start(drafters: tuple[str, ...]) -> CascadeSetting:
     """Two tokens of each model and a tail of ten copies, at every level."""
     lengths = [10 if name == MAX_GRAM else 2 for name in drafters]
-    matrix = tuple(
-        tuple(length if column >= row else 0 for column, length in enumerate(lengths))
-        for row in range(len(lengths))
-    )
-    return CascadeSetting(drafters, matrix)
+    rows = (tuple([0] * row + lengths[row:]) for row in range(len(lengths)))
+    return CascadeSetting(drafters, tuple(rows))
 
 
 def _neighbours(
@@ -141,10 +127,8 @@ def _neighbours(
 
 def _drafting(matrix: Sequence[Sequence[int]]) -> set[int]:
     """The indices of the drafters that are reachable from the target's row of the K matrix."""
-    found, rows = set(), [0]
-    while rows:
-        row = matrix[rows.pop() :][:1]
-        new = {column for entries in row for column, length in enumerate(entries) if length} - found
-        found |= new
-        rows += [column + 1 for column in new]
-    return found
+    reached = {-1}  # the target, whose row is 0
+    for drafter, row in enumerate(matrix, -1):  # a row proposes from its own column on
+        if drafter in reached:
+            reached |= {column for column, length in enumerate(row) if length}
+    return reached - {-1}

@@ -41,9 +41,8 @@ class Finding(NamedTuple):
 class Claim:
     """One printed number.
 
-    by             how ours was found: one of WAYS
+    by             how ours was found: clock, counted, SWI, predicted or nothing
     paper_value    the paper's, in `unit`; NaN where only words are printed
-    ours           in the same unit, by the same method
     no_effect      the value that says so; None where `paper_value` is a bound or an exact number,
                    NO_SIGN where it is neither and has no side
     reason         what differs, and the evidence for why the verdict is what it is
@@ -72,12 +71,10 @@ class Claim:
         return vars(self) | found
 
     def verdict(self, ours: Finding) -> str:
-        """One of VERDICTS.
-
-        "reproduced": the printed value is within NEAR of ours or in its interval. The sign is that
-        of the distance from `no_effect`, and our interval, if there is one, must be on one side of
-        it; "as described" has the sign that words claim. Further off, a bound is "opposite", and
-        what has no sign "another number".
+        """One of VERDICTS: "reproduced" if the printed value is within NEAR of ours or in its
+        interval; "as described" has the sign that words claim. The sign is that of the distance
+        from `no_effect`, and our interval, if there is one, must be on one side of it. Further
+        off, a bound is "opposite".
         """
         theirs, neutral = self.paper_value, self.no_effect
         if math.isnan(ours.value) or (math.isnan(theirs) and not self.sign):

@@ -1,8 +1,7 @@
 """`specdec measure table`: tokens per round and acceptance by domain and sampler, on the held-out
-prompts, counted along the target's stored texts.
+prompts, counted along the target's stored texts; into data/measured and the README.
 
-Every tenth prompt is really decoded too. The table goes to data/measured and into the README. A run
-that was interrupted goes on where it was.
+Every tenth prompt is really decoded too. A run that was interrupted goes on where it was.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ import torch
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA, README, cache_folder, replace_marked
 from specdec_lib.measure.intervals import bootstrap, named_interval, with_interval
-from specdec_lib.measure.sweep.cluster import cluster_for
 from specdec_lib.measure.sweep.ratios import with_sampling
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.sweep.running import sweep
@@ -23,8 +21,7 @@ from specdec_lib.workload import DOMAINS, Prompt
 
 PLACE = DATA / "measured" / "tokens_per_round.csv"
 LADDER = Recipe("specdec_lib.workload:load_ladder", {"device": "cpu", "runtime": "fast"})
-EVERY = 10  # of so many prompts one is really decoded
-DECODED_TOKENS = 64  # of it, at most
+EVERY, DECODED_TOKENS = 10, 64  # of so many prompts one is really decoded, up to so many tokens
 COUNTS = ["tokens", "rounds", "proposed", "accepted", "tried", "draft_passes", "middle_passes"]
 ALL = "all"
 
@@ -33,81 +30,71 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     about = __doc__.partition(": ")[2].partition("\n\n")[0]
     parser = Parser("measure table", about, writes=[PLACE, README])
-    prompts, jobs = parse_sweep(parser, arguments, limit=60)
-    rows, checks = count_texts(prompts, jobs), check_counts(prompts[::EVERY], jobs)
-    table = summarise_domains(rows, checks)
+    prompts = parse_prompts(parser, arguments, limit=60)
+    table = summarise_domains(count_texts(prompts), check_counts(prompts[::EVERY]))
     text = markdown(table)
     print(text)
     write_csv(table, PLACE, 6)
     replace_marked("table", text)
 
 
-def parse_sweep(
-    parser: Parser, arguments: list[str] | None, *, limit: int
-) -> tuple[list[Prompt], int]:
-    """The held-out prompts and processes that the options --limit and --jobs ask for."""
+def parse_prompts(parser: Parser, arguments: list[str] | None, *, limit: int) -> list[Prompt]:
+    """The held-out prompts that the option --limit asks for."""
     parser.add_common("--limit", limit, "of each domain")
-    told = "processes that share the prompts; counts are the same for any number (default: 1)"
-    parser.add_argument("--jobs", type=int, default=1, help=told)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    return every_domain("held-out", given.limit), given.jobs
+    return every_domain("held-out", given.limit)
 
 
 def count_texts(
-    prompts: list[Prompt], jobs: int, *, study: str = "table", max_new_tokens: int = 256
+    prompts: list[Prompt], *, study: str = "table", max_new_tokens: int = 256
 ) -> pd.DataFrame:
     """The rows of `stacks:…_settings`, counted along the stored texts and kept in the cache."""
-    table = _kept_sweep(study, prompts, jobs, max_new_tokens, Texts.stored())
+    table = _kept_sweep(study, prompts, max_new_tokens, Texts.stored())
     return with_sampling(table).assign(domain=table.prompt.str.partition("/")[0])
 
 
-def check_counts(prompts: list[Prompt], jobs: int) -> pd.DataFrame:
+def check_counts(prompts: list[Prompt]) -> pd.DataFrame:
     """Whether decoding gives the counts of the replay: sampling, draft, domain, prompt, agrees."""
-    real = _kept_sweep("table", prompts, jobs, DECODED_TOKENS)
-    replayed = count_texts(prompts, jobs, max_new_tokens=DECODED_TOKENS)
+    real = _kept_sweep("table", prompts, DECODED_TOKENS)
+    replayed = count_texts(prompts, max_new_tokens=DECODED_TOKENS)
     counts = (real[COUNTS].fillna(0) == replayed[COUNTS].fillna(0)).all(axis=1)
     return replayed[["sampling", "draft", "domain", "prompt"]].assign(agrees=counts)
 
 
 def _kept_sweep(
-    study: str, prompts: list[Prompt], jobs: int, length: int, texts: Sequence[Texts] = ()
+    study: str, prompts: list[Prompt], max_new_tokens: int, texts: Sequence[Texts] = ()
 ) -> pd.DataFrame:
     settings = Recipe(f"specdec_lib.measure.sweep.stacks:{study}_settings")
-    limits = {"texts": texts, "max_new_tokens": length}
-    with cluster_for(jobs) as client:
-        keep = cache_folder() / (study if texts else "decoded")
-        return sweep(settings, prompts, LADDER, keep=keep, client=client, **limits)
+    limits = {"max_new_tokens": max_new_tokens, "texts": texts}
+    return sweep(settings, prompts, LADDER, keep=cache_folder() / study, **limits)
 
 
 def summarise_domains(rows: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """A row per domain (and all), sampler and draft: ratios with 95 % intervals over prompts,
     passes per round, and how many generations were really decoded and agree.
     """
-    found = []
-    for domain in (*DOMAINS, ALL):
-        own, tried = (one if domain == ALL else one[one.domain == domain] for one in (rows, checks))
-        for (sampling, draft), group in own.groupby(["sampling", "draft"], sort=False):
-            agrees = tried[(tried.sampling == sampling) & (tried.draft == draft)].agrees
-            labels = {"domain": domain, "sampling": sampling, "draft": draft}
-            counts = {"decoded": len(agrees), "agreeing": int(agrees.sum())}
-            found.append(labels | _summary(group.fillna(0)) | counts)
+    rows, checks = (
+        pd.concat([*(one[one.domain == name] for name in DOMAINS), one.assign(domain=ALL)])
+        for one in (rows, checks)
+    )
+    keys, found = ["domain", "sampling", "draft"], []
+    decoded = {key: agrees for key, agrees in checks.groupby(keys).agrees}
+    none = pd.Series(dtype=bool)
+    for key, group in rows.groupby(keys, sort=False):
+        group, agrees = group.fillna(0), decoded.get(key, none)
+        rounds, weights = group.rounds.sum(), group.tokens
+        found.append(
+            dict(zip(keys, key, strict=True))
+            | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
+            | named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
+            | {"draft_passes_per_round": group.draft_passes.sum() / rounds}
+            | {"middle_passes_per_round": group.middle_passes.sum() / rounds}
+            | {"prompts": len(group), "tokens": int(group.tokens.sum())}
+            | {"repetition": float(np.average(group.repetition, weights=weights))}
+            | {"decoded": len(agrees), "agreeing": int(agrees.sum())}
+        )
     return pd.DataFrame(found)
-
-
-def _summary(group: pd.DataFrame) -> dict:
-    passes = {
-        f"{name}_passes_per_round": group[f"{name}_passes"].sum() / group.rounds.sum()
-        for name in ("draft", "middle")
-    }
-    return {
-        **named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds)),
-        **named_interval("acceptance_rate", bootstrap(group.accepted, group.tried)),
-        **passes,
-        "prompts": len(group),
-        "tokens": int(group.tokens.sum()),
-        "repetition": float(np.average(group.repetition, weights=group.tokens)),
-    }
 
 
 def markdown(table: pd.DataFrame) -> str:
@@ -144,10 +131,7 @@ def _lines(
     """A line per draft, with cells for each value of a column."""
     keyed, lines = table.set_index(["draft", column]), []
     for draft in dict.fromkeys(table.draft):
-        cells = [_cell(keyed.loc[draft, one], name) for one in values for name in names]
-        lines.append(f"| {draft} | {' | '.join(cells)} |")
+        own = [(keyed.loc[draft, one], name) for one in values for name in names]
+        ends = ([row[f"{name}{end}"] for end in ("", "_low", "_high")] for row, name in own)
+        lines.append(f"| {draft} | {' | '.join(with_interval(*one) for one in ends)} |")
     return lines
-
-
-def _cell(row: pd.Series, name: str) -> str:
-    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -10,7 +10,6 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,22 +23,13 @@ ABOVE = ("show", "suite")  # wings that nothing here imports: their files do not
 COMPUTING = ("torch", "transformers", "tokenizers", "numpy", "numba")  # their versions count
 
 
-@runtime_checkable
-class _Networked(LanguageModel, Protocol):
-    """A language model that runs a network."""
-
-    model: object
-
-
 def fingerprint(*things: object) -> str:
     """A digest of values, functions, dataclasses, arrays, tokenizers and models, by their content,
     of the library's code up to this wing, of versions, and of PyTorch's number of threads.
 
-    A model is its kind, its runtime and device, its configuration and every weight. A field of a
-    dataclass with `repr=False` is a memory and does not count. A function or class from outside the
-    library counts with its source.
-    Raises ValueError for anything that cannot be told apart from another of its kind, such as a
-    function that remembers variables.
+    A field of a dataclass with `repr=False` is a memory and does not count. A function or class
+    from outside the library counts with its source.  Raises ValueError for anything that cannot be
+    told apart from another of its kind, such as a function that remembers variables.
     """
     seen: dict[int, object] = {}  # by `id`: a model that many drafts share is read once
     described = [_described(thing, seen) for thing in things]
@@ -57,8 +47,11 @@ def short_digest(content: str | bytes | memoryview) -> str:
 def library() -> str:
     """A digest of every Python file of the library that rows may follow from."""
     paths = sorted(path.relative_to(LIBRARY) for path in LIBRARY.rglob("*.py"))
-    counted = [path for path in paths if path.parts[0] not in ABOVE]
-    texts = [[path.as_posix(), (LIBRARY / path).read_text(encoding="utf-8")] for path in counted]
+    texts = [
+        [path.as_posix(), (LIBRARY / path).read_text(encoding="utf-8")]
+        for path in paths
+        if path.parts[0] not in ABOVE
+    ]
     return short_digest(json.dumps(texts))
 
 
@@ -95,7 +88,8 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
     if is_dataclass(thing):
         counted = [one.name for one in fields(thing) if one.repr]
         return [_named(kind), [[name, _described(getattr(thing, name), seen)] for name in counted]]
-    if isinstance(thing, _Networked) and isinstance(network := thing.model, PreTrainedModel):
+    network = getattr(thing, "model", None) if isinstance(thing, LanguageModel) else None
+    if isinstance(network, PreTrainedModel):
         config = network.config.to_dict().items()
         config = {key: value for key, value in config if not key.startswith("_")}
         called = [thing.name, thing.vocabulary, thing.max_positions, thing.runtime]
@@ -107,20 +101,18 @@ def _composed(thing: object, seen: dict[int, object]) -> object:
 
 
 def _array(array: np.ndarray | torch.Tensor) -> list:
-    if isinstance(array, torch.Tensor):
-        content = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    else:
-        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return ["array", str(array.dtype), list(array.shape), short_digest(content.data)]
+    kind, shape = str(array.dtype), list(array.shape)
+    if isinstance(array, torch.Tensor):  # NumPy lacks bfloat16
+        array = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return ["array", kind, shape, short_digest(content.data)]
 
 
 def _named(thing: type | Callable) -> list[str]:
     """Its name, and the source of what is not the library's."""
     if "<" in thing.__qualname__ or inspect.ismethod(thing) or not thing.__module__:
-        raise ValueError(
-            f"{thing.__qualname__} may remember variables, so it cannot be told apart: give a"
-            " function or class of a module instead"
-        )
+        named = "so it cannot be told apart: give a function or class of a module instead"
+        raise ValueError(f"{thing.__qualname__} may remember variables, {named}")
     package, *rest = thing.__module__.split(".")
     name = f"{thing.__module__}.{thing.__qualname__}"
     if inspect.isbuiltin(thing) or (package == PACKAGE and {*rest[:1]}.isdisjoint(ABOVE)):

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from pathlib import Path
 
 from specdec_lib.core.files import write_whole
@@ -29,10 +28,10 @@ class Kept:
         return json.loads(body) or None if found == short_digest(body) else None
 
     def write(self, prompt: Prompt, rows: Sequence[Row]) -> None:
-        """Keep the rows of a prompt: all of them, or, if it is interrupted, none."""
+        """Keep the rows of a prompt, whole or not at all; numbers of NumPy become Python's."""
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
-            body = json.dumps(rows, default=_number)
+            body = json.dumps(rows, default=lambda number: number.item())
             write_whole(self._file(prompt), f"{short_digest(body)}\n{body}".encode())
 
     def rows(
@@ -49,8 +48,3 @@ class Kept:
             raise FileNotFoundError
         readable = re.sub(r"[^\w.-]+", "-", prompt.name)[:80]
         return self.folder / f"{readable}-{short_digest(json.dumps(asdict(prompt)))[:12]}.json"
-
-
-def _number(value: object) -> int | float:
-    """A number of another library as Python's."""
-    return int(value) if isinstance(value, Integral) else float(value)

@@ -4,7 +4,7 @@ counted along the target's stored texts, into data/measured/staged.csv.
 
 from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.files import DATA
-from specdec_lib.measure.sweep.command import count_texts, parse_sweep
+from specdec_lib.measure.sweep.command import count_texts, parse_prompts
 
 PLACE = DATA / "measured" / "staged.csv"
 
@@ -12,6 +12,7 @@ PLACE = DATA / "measured" / "staged.csv"
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; an interrupted run goes on where it was."""
     parser = Parser("measure staged", __doc__.partition(": ")[2], writes=[PLACE])
-    rows = count_texts(*parse_sweep(parser, arguments, limit=8), study="staged", max_new_tokens=128)
+    prompts = parse_prompts(parser, arguments, limit=8)
+    rows = count_texts(prompts, study="staged", max_new_tokens=128)
     timed = [name for name in rows if name.endswith("seconds")]  # nothing is worth timing here
-    write_csv(rows.drop(columns=["match", "stop", "sampling", *timed]), PLACE, 5)
+    write_csv(rows.drop(columns=["stop", "sampling", *timed]), PLACE, 5)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from specdec_lib.measure.intervals import LEAST_PROMPTS, bootstrap, named_interval
-from specdec_lib.measure.sweep.repetition import LOOPING
 
 SETTING = ("draft", "temperature", "top_k", "top_p", "rule")
 BY = (*SETTING, "sampling")
@@ -29,25 +28,17 @@ def with_sampling(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
-    """Per setting: tokens per round and acceptance rate with 95 % intervals over prompts,
-    repetition, and tokens per round without loops.
-
-    A prompt loops where 0.3 or more of its tokens repeat; the others are counted in `prompts_kept`,
-    their tokens per round are `tokens_per_round_kept`.  Where nothing was tried, or no prompt is
-    left, the ratio and its interval are NaN.
+    """Per setting: tokens per round and acceptance rate (NaN where nothing was tried) with 95 %
+    intervals over prompts, repetition, and the number of prompts.
     """
-    rows = []
-    for key, group in table.groupby(list(SETTING), sort=False, dropna=False):
-        kept = group[group.repetition < LOOPING]
-        rows.append(
-            dict(zip(SETTING, key, strict=True))
-            | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
-            | named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
-            | {"repetition": float(np.average(group.repetition, weights=group.tokens))}
-            | {"prompts": len(group), "prompts_kept": len(kept)}
-            | named_interval("tokens_per_round_kept", bootstrap(kept.tokens, kept.rounds))
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        dict(zip(SETTING, key, strict=True))
+        | named_interval("tokens_per_round", bootstrap(group.tokens, group.rounds))
+        | named_interval("acceptance_rate", bootstrap(group.accepted, group.tried))
+        | {"repetition": float(np.average(group.repetition, weights=group.tokens))}
+        | {"prompts": len(group)}
+        for key, group in table.groupby(list(SETTING), sort=False, dropna=False)
+    )
 
 
 def ratios(
@@ -64,9 +55,8 @@ def ratios(
     baseline    a draft: the ratio is divided by this draft's under the same sampler, on the same
                 prompts, and the interval is over prompts drawn together for both sides
 
-    A column that a setting lacks (a model it does not use) counts as 0.  Raises ValueError if it
-    has only some of a column's numbers, or an infinite one, and unless each sampler has its
-    baseline, on the same prompts.
+    A column that a setting lacks wholly counts as 0.  Raises ValueError for other missing numbers
+    or infinite ones, and unless each sampler has its baseline, on the same prompts.
     """
     columns = [numerator, denominator]
     _check(table, (*columns, *by))
@@ -81,7 +71,12 @@ def ratios(
             found = bootstrap(group[numerator], group[denominator])
         else:
             plain = table[(table.draft == baseline) & (table.sampling == group.sampling.iloc[0])]
-            found = bootstrap(*_both_sides(group, plain, baseline, columns))
+            if set(group.prompt) != set(plain.prompt):
+                sizes = f"{len(plain)} prompts, {group.draft.iloc[0]!r} {len(group)}, or others"
+                where = group.sampling.iloc[0]
+                raise ValueError(f"{where}: the baseline {baseline!r} has {sizes}")
+            base = plain.set_index("prompt").loc[group.prompt]
+            found = bootstrap(*(side[column] for side in (group, base) for column in columns))
         rows.append((*key, *found, len(group)))
     return pd.DataFrame(rows, columns=[*by, "value", "low", "high", "prompts"])
 
@@ -99,17 +94,6 @@ def without_few(rows: pd.DataFrame) -> pd.DataFrame:
     """
     ends = [name for name in rows if name.rpartition("_")[2] in ("low", "high")]
     return rows.assign(**{name: rows[name].mask(rows.prompts < LEAST_PROMPTS) for name in ends})
-
-
-def _both_sides(
-    own: pd.DataFrame, plain: pd.DataFrame, baseline: str, columns: list[str]
-) -> list[pd.Series]:
-    """Both columns of a setting and of the baseline, prompt by prompt."""
-    if set(own.prompt) != set(plain.prompt):
-        sizes = f"{len(plain)} prompts, {own.draft.iloc[0]!r} {len(own)}, or others"
-        raise ValueError(f"{own.sampling.iloc[0]}: the baseline {baseline!r} has {sizes}")
-    base = plain.set_index("prompt").loc[own.prompt]
-    return [side[column] for side in (own, base) for column in columns]
 
 
 def per_prompt(table: pd.DataFrame, column: str, *, baseline: str) -> pd.DataFrame:

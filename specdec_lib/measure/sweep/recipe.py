@@ -1,4 +1,4 @@
-"""A function's import path and plain arguments, with which any process can make the same thing."""
+"""A recipe, with which any process can make the same thing."""
 
 import pkgutil
 from collections.abc import Mapping
@@ -10,11 +10,9 @@ from specdec_lib.core.kinds import checked
 @checked
 @dataclass(frozen=True)
 class Recipe:
-    """A function by its import path, and the keyword arguments to call it with:
-    `Recipe("specdec_lib.workload:load_ladder", {"device": "cpu"})`.
-
-    function     "package.module:name"; every process that makes the thing must be able to import it
-    arguments    plain values: numbers, texts, None, paths, samplers, and lists and tuples of them
+    """A function by its import path, "package.module:name", and the keyword arguments to call it
+    with: plain values, lists and tuples of them. Every process that makes the thing must be able
+    to import it.
     """
 
     function: str

@@ -1,22 +1,20 @@
 """The sweep itself: kept rows are read, missing ones are decoded here or on a cluster."""
 
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from tqdm.auto import tqdm
 
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.sweep import cluster
-from specdec_lib.measure.sweep.grid import Job, Setting, check_prompts
+from specdec_lib.measure.sweep.grid import Job, Setting
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.recipe import Recipe
 from specdec_lib.measure.texts import Texts
 from specdec_lib.workload import Ladder, Pair, Prompt
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 @checked
@@ -30,28 +28,27 @@ def sweep(
     texts: Sequence[Texts] = (),
     progress: bool = True,
     keep: str | Path | None = None,
-    client: "Client | str | None" = None,
+    client: str | None = None,
 ) -> pd.DataFrame:
     """Decode every prompt under every setting, the settings interleaved within a prompt.
 
-    settings    or a recipe that makes them from the ladder
-    ladder      or an encoder-decoder pair; or a recipe of either
-    texts       of the target, which settings are replayed along: see `grid.Job`
+    settings, ladder, texts    see `grid.Job`
     keep        a folder where the rows of each finished prompt are kept, for sweeps of the same
                 settings, models, seed, length and code; a damaged file is decoded again
-    client      of Dask's scheduler, or its address, "tcp://…"; None takes the address in
-                SPECDEC_SCHEDULER, and decodes here if that is not set. Settings and ladder are then
-                recipes, made once per worker
+    client      the address of a Dask scheduler, whose workers decode; None takes that in
+                SPECDEC_SCHEDULER, and decodes here if it is not set
 
-    The columns are: draft, temperature, top_k, top_p, rule, match, prompt; tokens, rounds,
-    proposed, accepted, tried, repetition, stop; per model its passes, its rows, and the length up
-    to the round's root summed over its passes; seconds (in all, prefill apart, overhead, and per
-    model). All but the seconds is the same whether the sweep was interrupted or not and on any
-    number of workers, which use one thread each: another number of threads may round differently.
+    The columns are: draft, temperature, top_k, top_p, rule, prompt; tokens, rounds, proposed,
+    accepted, tried, repetition, stop; per model its passes, its rows, and the length up to the
+    round's root summed over its passes; seconds (in all, of the prefill, overhead, per model).
+    All but the seconds is the same whether the sweep was interrupted or not and on any number of
+    workers, which use one thread each: another number of threads may round differently.
     """
-    check_prompts(prompts)
+    if not prompts:
+        raise ValueError("a sweep needs prompts, got none")
     job = Job(settings, ladder, seed, max_new_tokens, tuple(texts))
-    with cluster.connect(client) as connection:
+    address = client or os.environ.get(cluster.SCHEDULER)
+    with cluster.connect(address) if address else nullcontext() as connection:
         fingerprint = ""
         if connection is not None:
             fingerprint = cluster.remote_fingerprint(connection, job)

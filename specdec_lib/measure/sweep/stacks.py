@@ -43,23 +43,17 @@ def staged(ladder: Ladder, sampler: Sampler, draft: TreeDraft | ChainDraft) -> d
     if ladder.katz is None:
         return {"none": draft, "Max-Gram": StagedTree(draft, copies, guided=2)}
     few, many = (scout(ladder, sampler, budget=budget) for budget in (8, 16))
-    both = MergedDraft((copies, many))
-    scouts = {
-        "n-gram": (few, 2),
-        "n-gram, wide": (many, 4),
-        "n-gram, wide, and Max-Gram": (both, 4),
+    return {
+        "none": draft,
+        "n-gram": StagedTree(draft, few, guided=2),
+        "n-gram, wide": StagedTree(draft, many, guided=4),
+        "n-gram, wide, and Max-Gram": StagedTree(draft, MergedDraft((copies, many)), guided=4),
     }
-    found = {name: StagedTree(draft, one, guided=size) for name, (one, size) in scouts.items()}
-    return {"none": draft, **found}
 
 
 def copying(ladder: Ladder, sampler: Sampler) -> MergedDraft:
     """A shallower staged tree, and beside it in the same pass of the target a chain that Max-Gram
-    copies from the text so far.
-
-    Both sizes move the fewest bytes per token of those tried on development prompts: greedy text
-    repeats itself and is worth copying, sampled text is not, and there a guess below a score of .02
-    costs more than it brings.
+    copies. The sizes are those of the fewest bytes per token on development prompts.
     """
     greedy = sampler.temperature == 0
     budget, depth, length, floor = (16, 5, 16, 0.0) if greedy else (12, 3, 4, 0.02)
@@ -78,12 +72,9 @@ def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
     tree = TreeDraft(ladder.middle, budget=16, depth=8, match=match)
     match = ladder.match("draft", sampler, obeyed="middle")
     inner = TreeDraft(ladder.draft, budget=8, depth=7, match=match)
-    scouts: dict[str, Draft] = {"Max-Gram": MaxGram(None, 8)}
+    fed = {"": inner, " ← Max-Gram": StagedTree(inner, MaxGram(None, 8), guided=2)}
     if ladder.katz is not None:
-        scouts["n-gram"] = scout(ladder, sampler, budget=8)
-    fed = {"": inner} | {
-        f" ← {name}": StagedTree(inner, one, guided=2) for name, one in scouts.items()
-    }
+        fed[" ← n-gram"] = StagedTree(inner, scout(ladder, sampler, budget=8), guided=2)
     return {"target ← middle": tree} | {
         f"target ← middle ← draft{name}": StagedTree(tree, one, guided=1)
         for name, one in fed.items()
@@ -92,10 +83,8 @@ def levels(ladder: Ladder, sampler: Sampler) -> dict[str, Draft]:
 
 def staged_settings(ladder: Ladder, samplers: Sequence[Sampler] = SAMPLERS) -> list[Setting]:
     """The grid of the staged notebook: plain decoding, a chain of 5 and trees of 8 and 16 guesses,
-    each called "shape, scout", a shallow tree beside copies, and `levels`.
-
-    The tree of 8 goes without the wider scouts, and stacks on the middle model are only greedy:
-    both are slow. A ladder without n-gram table or middle model goes without their stacks.
+    each called "shape, scout", a shallow tree beside copies, and `levels`, only greedily: they are
+    slow. A ladder without n-gram table or middle model goes without their stacks.
     """
     found = []
     for sampler in samplers:

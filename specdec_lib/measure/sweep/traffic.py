@@ -19,8 +19,8 @@ PARTS = ("a_pass", "staged_paper", "cascade_paper")
 
 
 def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> ModelShape:
-    """The size of a decoder of GPT-2's or Llama's kind; a cut head has its frequent tokens alone.
-    Raises ValueError for a model that has other weights than the matrices of these.
+    """The size of a decoder of GPT-2's or Llama's kind, else ValueError; a cut head has its
+    frequent tokens alone.
     """
     network = model.model
     config, head = network.config.get_text_config(), network.get_output_embeddings()
@@ -41,9 +41,9 @@ def model_shape(model: LanguageModel, *, bytes_per_number: float = 2.0) -> Model
     ]
     parts = (part for one in layers for part in one.parameters(recurse=False))
     found = sum(part.numel() for part in parts if part.dim() > 1)
-    if found != shape.layers * shape.layer_weights:
-        wanted, other = shape.layers * shape.layer_weights, "is not of GPT-2's or Llama's kind"
-        raise ValueError(f"{model.name} {other}: its layers have {found:,} weights, not {wanted:,}")
+    if found != (wanted := shape.layers * shape.layer_weights):
+        other = f"is not of GPT-2's or Llama's kind: its layers have {found:,} weights"
+        raise ValueError(f"{model.name} {other}, not {wanted:,}")
     return shape
 
 
@@ -51,7 +51,7 @@ def size_table(ladder: Ladder) -> pd.DataFrame:
     """A row per model of the ladder, the largest first, in millions of parameters: model; layers,
     without embeddings; head, the output matrix, of a cut one the frequent tokens' rows; a_pass, the
     sum; staged_paper and cascade_paper, the models of that place there, with embeddings (or NaN);
-    and the share of the target's of these three.  Raises ValueError as `model_shape` does.
+    and the share of the target's of these three.
     """
     prices, rows = price_list("ms"), []
     for model in ladder.models:
@@ -70,8 +70,7 @@ def generation_bytes(table: pd.DataFrame, shapes: Mapping[str, ModelShape]) -> p
 
     shapes    by the models' names in the sweep; others may stand for them, such as the paper's
 
-    A pass is charged the context up to the round's root; reading the prompt and the n-gram table,
-    and what earlier passes of the round cached beyond the root, are left out.
+    A pass is charged the context up to the round's root; the prompt and n-grams are left out.
     Raises ValueError if a model ran that has no shape.
     """
 
@@ -85,11 +84,9 @@ def seconds_at(
     table: pd.DataFrame, shapes: Mapping[str, ModelShape], machines: Mapping[str, Machine]
 ) -> pd.Series:
     """Seconds per row of a sweep if every pass took its roofline time; a pass has the mean rows and
-    context of its generation.
+    context of its generation. Everything outside the models is taken as free.
 
     machines    per model, because the fixed time of a pass is the model's own
-
-    Looking up n-grams, verifying and everything else outside the models is taken as free.
     """
 
     def seconds(name: str, passes: float, rows: float, context: float) -> float:
@@ -101,16 +98,13 @@ def seconds_at(
 
 def _sums(table: pd.DataFrame, known: Mapping | set, cost: Callable[..., float]) -> pd.Series:
     """Per row the costs of the models that ran; a column of another setting's model is NaN."""
-
-    def total(row: dict) -> float:
-        names = [key.removesuffix("_passes") for key in row if key.endswith("_passes")]
-        ran = [name for name in names if row[f"{name}_passes"] > 0]
-        if missing := [name for name in ran if name not in known]:
-            raise ValueError(
-                f"the model {missing[0]!r} ran and is not described; there are"
-                f" {', '.join(known) or 'none'}"
-            )
-        parts = ("passes", "rows", "context_tokens")
-        return sum(cost(name, *(row[f"{name}_{part}"] for part in parts)) for name in ran)
-
-    return pd.Series([total(row) for row in table.to_dict("records")], index=table.index)
+    total = pd.Series(0.0, table.index)
+    for name in table.filter(regex="_passes$").columns.str.removesuffix("_passes"):
+        ran = table[table[f"{name}_passes"] > 0]
+        if len(ran) and name not in known:
+            there = ", ".join(known) or "none"
+            raise ValueError(f"the model {name!r} ran and is not described; there are {there}")
+        columns = (ran[f"{name}_{part}"] for part in ("passes", "rows", "context_tokens"))
+        costs = [cost(name, *counts) for counts in zip(*columns, strict=True)]
+        total[ran.index] += costs
+    return total

@@ -13,8 +13,8 @@ from torch import Tensor
 from specdec_lib.core.chance import Chance, EveryBranch, Sampler, Slots, every_outcome
 from specdec_lib.core.protocols import Rule
 from specdec_lib.core.tree import ROOT, TokenTree
-from specdec_lib.core.verifiers import draw_once, k_seq, traverse
 from specdec_lib.core.verify import UNWARPED, look_up, reject
+from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, traverse
 from specdec_lib.theory.bounds import best_acceptance, best_acceptance_of_two, proposed
 
 RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
@@ -23,13 +23,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = {  # by siblings
     "iid": (draw_once, reject, k_seq, traverse),
     "distinct": (draw_once, reject, traverse),
 }
-BOUND = "bound"
-Measured = dict[str, float]
 
 
 def verify_tree(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance, *, siblings: str
-) -> dict[str, Measured]:
+) -> dict[str, dict[str, float]]:
     """Per rule that takes such siblings, and for the bound: rounds (1), expected tokens, the
     probability that a child of the root is accepted, microseconds of a processor.
     """
@@ -50,7 +48,7 @@ def verify_tree(
     if siblings != "ranked":  # which has that of distinct siblings
         most = {"tokens": tokens_bound(small, probs, siblings)}
         most["first_accepted"] = first_bound(small, probs, siblings)
-        found[BOUND] = {"rounds": 1} | most
+        found["bound"] = {"rounds": 1} | most
     return found
 
 
@@ -78,9 +76,7 @@ def compact(
 
 @dataclass(frozen=True)
 class _ByChild(EveryBranch):
-    """Every branch of a round's coins; a draw has a branch per token that stands below the node,
-    and one for all others.
-    """
+    """Every branch of a round's coins; all tokens that do not stand below a node are one branch."""
 
     following: Mapping[Slots, list[int]] = field(default_factory=dict)
 
@@ -107,9 +103,9 @@ def _accepted(rule: Rule, tree: TokenTree, logits: Tensor, chance: Chance) -> tu
 
 
 def tokens_bound(tree: TokenTree, probs: Float[Tensor, "nodes vocab"], siblings: str) -> float:
-    """1 + Σ over the distinct paths of a tree of min(1, the target's probability of the path ÷ that
-    of its being proposed). No rule's expected tokens exceed the mean of this over drawn trees: to
-    be accepted, a path must be proposed and be the target's own.
+    """1 + Σ over the distinct paths of a tree of min(1, the target's probability of the path ÷
+    that of its being proposed). No rule's expected tokens exceed the mean of this over drawn
+    trees.
     """
     total = 1.0
     for tokens, path in {

@@ -1,8 +1,8 @@
 """Where two texts of one model part, and why: rounding or a bug.
 
-It is rounding where the two tokens lie closer together than logits move with the way they are
-computed. It is a bug where they lie further apart, where a pass over a tree gives other numbers
-than passes over plain text, or where these differ by more than rounding ever makes up.
+It is a bug where the two tokens lie further apart than logits move with the way they are computed,
+where a pass over a tree gives other numbers than passes over plain text, or where these differ by
+more than rounding ever makes up.
 """
 
 import math
@@ -24,9 +24,8 @@ READ_AGAIN = 16  # last tokens of a prompt that are read in pieces where nothing
 DECOYS = 2  # wrong siblings beside every right node of the tree pass
 BRANCHED = 4  # right nodes in it
 SLACK = 2.0  # a tree pass that moves logits so many times further than any plain pass does is wrong
-# A plain pass is wrong, too, that moves them by more of their last bits, or a larger share of the
-# largest, 16 bits in bfloat16. Seen were 10 bits in float32 and 1 in bfloat16 (trained, up to 6
-# layers), 38 and 5 (random, 24 layers).
+# So is a plain pass that moves them by more of their last bits, or a larger share of the largest;
+# seen were 10 bits in float32 and 1 in bfloat16 (trained, up to 6 layers), 38 and 5 (random, 24).
 BITS, SHARE = 256, 1 / 8
 TWO_PROGRAMS = 1e-3  # nats that another program's order of sums may decide between, in float32
 LAST_BIT, TREE = "the last bit", "a tree"
@@ -70,7 +69,6 @@ class NearTie:
 
     @property
     def verdict(self) -> str:
-        """One of `VERDICTS`."""
         if None in self.tokens:
             return EARLY
         near = self.margin <= max(self.noise, self.floor)
@@ -78,7 +76,7 @@ class NearTie:
         return ROUNDING if near and straight and self._plain <= self.wild else BUG
 
     def report(self, text: Callable[[int], str] = str) -> str:
-        """The finding in three lines; `text` turns a token into words."""
+        """The finding in three lines."""
         one, other = ("the end" if token is None else repr(text(token)) for token in self.tokens)
         place = f"the texts part at generated token {self.place}, {one} against {other}"
         if self.verdict == EARLY:
@@ -101,13 +99,9 @@ def near_tie(
     floor: float = 0.0,
 ) -> NearTie | None:
     """Where two continuations of a prompt part, judged by the model that both claim to be of; None
-    if they are equal.
+    if they are equal. The model forgets what it has read: it reads the text anew in several ways.
 
     chance    the seed and sampler that both were decoded with; None is greedy
-    floor     nats that count as rounding in any case, such as `TWO_PROGRAMS`
-
-    The model forgets what it has read: its noise is measured by reading the text in several ways.
-    Raises ValueError if the prompt is empty, or a text does not fit the model.
     """
     pairs = enumerate(zip_longest(one, other))
     place, tokens = next(((at, pair) for at, pair in pairs if pair[0] != pair[1]), (0, None))
@@ -127,10 +121,9 @@ def near_tie(
 def rounding_gaps(
     logits: Float[Tensor, " vocab"], position: int, tokens: Sequence[int], chance: Chance
 ) -> list[float]:
-    """By how many nats rounding would have to move logits for each of these tokens to be chosen.
-
-    That is `Chance.gaps`, but at the edge of top-k: there a token may come in, over the k-th logit,
-    and one that is better may fall out, below the next; inf where top-p excludes it.
+    """By how many nats rounding would have to move logits for each of these tokens to be chosen:
+    `Chance.gaps`, but at the edge of top-k a token may come in, over the k-th logit, and a better
+    one fall out, below the next.
     """
     found, sampler = chance.gaps(logits, position, tokens), chance.sampler
     whole = sampler.top_k is None or sampler.top_k >= len(logits)
@@ -149,14 +142,12 @@ def rounding_gaps(
 
 
 def logit_movements(model: LanguageModel, context: Context) -> dict[str, float]:
-    """How far the logits after `context` move with the way they are computed: by way, the largest
-    difference from reading token by token, inf where one row alone holds NaN or an infinity.
+    """By the way in which they are computed, the largest difference of the logits after `context`
+    from reading token by token; inf where one row alone holds NaN or an infinity.
 
     "2 rows", …     the generated text (or the end of the prompt) read in pieces of so many tokens
-    "one pass"      everything at once
     "the last bit"  how much one bit is in the largest of them
-    "a tree"        the last tokens as the right path through a tree with wrong siblings and their
-                    children, which must not be seen
+    "a tree"        the last tokens as the right path through a tree of wrong siblings
     """
     plain = _read(model, context, 1)
     ways = {f"{rows} rows": _read(model, context, rows) for rows in PIECES}

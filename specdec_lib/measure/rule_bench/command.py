@@ -1,11 +1,8 @@
-"""`specdec measure verifiers`: tokens per round of every verification rule at the same contexts of
-the target's texts, on the same drafts, beside a bound that none can exceed, into
-data/measured/verifiers.csv: a row per held-out prompt, shape, kind of siblings and rule. Rows of
-other samplers that stand there stay.
+"""`specdec measure verifiers`: expected tokens per round of every verification rule at the same
+contexts of the target's texts, on the same drafts, beside a bound that none can exceed.
 
-Of a proposed tree the expected tokens are exact: the real rule runs once per branch of its coins.
-The draft's draws are averaged over a few seeds, and so is the shared noise of `look_up`. A round is
-not cut at a stop token.
+The real rule runs once per branch of its coins, so that the expected tokens of a proposed tree are
+exact; the draft's draws, and the shared noise of `look_up`, are averaged over a few seeds.
 """
 
 import time
@@ -26,11 +23,11 @@ from specdec_lib.core.verify import UNWARPED
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.intervals import bootstrap, named_interval
+from specdec_lib.measure.rule_bench.rounds import RULES, verify_tree
 from specdec_lib.measure.sweep.identity import fingerprint
 from specdec_lib.measure.sweep.kept import Kept
 from specdec_lib.measure.sweep.ratios import sampling_of
 from specdec_lib.measure.texts import every_domain, known_texts
-from specdec_lib.measure.verifiers.rounds import RULES, verify_tree
 from specdec_lib.workload import Ladder, Prompt, load_ladder, seeds
 
 PLACE = DATA / "measured" / "verifiers.csv"
@@ -45,25 +42,19 @@ def main(arguments: list[str] | None = None) -> None:
     about = __doc__.partition(": ")[2].partition("\n\n")[0]
     parser = Parser("measure verifiers", about, writes=[PLACE])
     parser.add_common("--limit", 15, "of each domain")
-    parser.add_common("--temperature", None, "without it, 1, 1 with top-k 50, and 0.6")
-    parser.add_common("--top-k")
     for name, what in (("--contexts", "of each text"), ("--draws", "seeds per context")):
         parser.add_argument(name, type=int, default=2, help=f"{what} (default: 2)")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     ladder = load_ladder(device="cpu", runtime="fast")
     sizes, rows = {"contexts": given.contexts, "draws": given.draws}, []
-    alone = given.temperature is not None
-    for sampler in (Sampler(given.temperature, given.top_k),) if alone else SAMPLERS:
+    for sampler in SAMPLERS:
         asked = fingerprint(sampler, sizes, SHAPES, ladder.models)
         kept = Kept(cache_folder() / "verifiers" / asked)
         for prompt in tqdm(every_domain("held-out", given.limit), _name(sampler)):
             rows += kept.rows(prompt, partial(verify_prompt, ladder, prompt, sampler, **sizes))
     table = pd.DataFrame(rows)
     print(summarise_rules(table).round(3).to_string(index=False))
-    if PLACE.is_file():
-        stored = pd.read_csv(PLACE)
-        table = pd.concat([stored[~stored.sampling.isin(table.sampling)], table])
     write_csv(table, PLACE, 6)
 
 
@@ -100,8 +91,8 @@ def verify_prompt(
 
 
 def _text(ladder: Ladder, prompt: Prompt, sampler: Sampler, seed: int) -> tuple[int, ...]:
-    """The beginning of what the target writes after a prompt: the stored text, or that of T = 1
-    where none is stored under this sampler, or one that is written now.
+    """The beginning of what the target writes after a prompt: the stored text, that of T = 1 where
+    none is stored under this sampler, or one that is written now.
     """
     for one in (sampler, UNWARPED):
         for known in known_texts([one], seed, prompts=[prompt], max_new_tokens=MOST_TOKENS):
@@ -119,24 +110,20 @@ def _name(sampler: Sampler) -> str:
 def summarise_rules(table: pd.DataFrame) -> pd.DataFrame:
     """Per sampler, shape, siblings and rule: tokens per round, their ratio to those of `reject` on
     independent siblings after the same prompts, and how often a child of the root is accepted, with
-    95 % intervals over prompts, from 10 prompts on; median microseconds of a verification.
+    intervals over prompts; median microseconds of a verification.
     """
     rows = []
     for key, own in table.groupby(BY, sort=False):
-        about = dict(zip(BY, key, strict=True))
-        plain = table[(table[BY[:2]] == list(key[:2])).all(axis=1)]
-        plain = plain[(plain.siblings == "iid") & (plain.rule == "reject")].set_index("prompt")
-        other = plain.loc[own.prompt]
-        found = {
-            "tokens_per_round": bootstrap(own.tokens, own.rounds),
-            "ratio": bootstrap(own.tokens, own.rounds, other.tokens, other.rounds),
-            "first_accepted": bootstrap(own.first_accepted, own.rounds),
-        }
-        for name, interval in found.items():
-            about |= named_interval(name, interval)
-        counts = {"prompts": len(own), "rounds": int(own.rounds.sum())}
-        costs = {"microseconds": (own.microseconds / own.rounds).median()}
-        passes = own[own.passes > 0]
-        costs["pass_microseconds"] = (passes.pass_microseconds / passes.passes).median()
-        rows.append(about | counts | costs)
+        plain = table[(table[BY] == [*key[:2], "iid", "reject"]).all(axis=1)].set_index("prompt")
+        other, passes = plain.loc[own.prompt], own[own.passes > 0]
+        ratio = bootstrap(own.tokens, own.rounds, other.tokens, other.rounds)
+        rows.append(
+            dict(zip(BY, key, strict=True))
+            | named_interval("tokens_per_round", bootstrap(own.tokens, own.rounds))
+            | named_interval("ratio", ratio)
+            | named_interval("first_accepted", bootstrap(own.first_accepted, own.rounds))
+            | {"prompts": len(own), "rounds": int(own.rounds.sum())}
+            | {"microseconds": (own.microseconds / own.rounds).median()}
+            | {"pass_microseconds": (passes.pass_microseconds / passes.passes).median()}
+        )
     return pd.DataFrame(rows)

@@ -8,13 +8,13 @@ from fakes import PROMPT, deviation, distance, one_round_distribution, table_mod
 from test_lossless_bugs import DISTINCT, DRAFTS, IID, PAIR, TOP
 from test_verify import KINDS, PAIRS, T1, TOKENS_PER_ROUND, expected_tokens
 
-from specdec_lib.core import verifiers
 from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.tree import ROOT, Shape, TokenTree
-from specdec_lib.core.verifiers import draw_once, k_seq, least_slack, traverse
 from specdec_lib.core.verify import look_up, reject, remaining
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
+from specdec_lib.measure.rule_bench import rules
+from specdec_lib.measure.rule_bench.rules import draw_once, k_seq, least_slack, traverse
 from specdec_lib.models.table import joint_distribution
 
 RULES = {"draw_once": draw_once, "traverse": traverse, "k_seq": k_seq}
@@ -79,26 +79,18 @@ def drawing_twice(tree: TokenTree, target_logits, chance: Chance) -> Verdict:
     return Verdict((hits[0],), chance.draw("emit", wanted, at, (hits[0], 0)))
 
 
-Open = verifiers._Open
+Open = rules._Open
 
 
-def losing(change):
-    """`_Open.lose` with its result changed."""
+def losing(name):
+    """`_Open.lose` that leaves one attribute as it was."""
 
     def lose(self, token, row):
-        before = Open(self.node, self.kept, self.wanted, self.untested)
+        before = getattr(self, name)
         REAL["lose"](self, token, row)
-        change(self, before)
+        setattr(self, name, before)
 
     return lose
-
-
-def keep_share(found, before):
-    found.kept = before.kept
-
-
-def keep_distribution(found, before):
-    found.wanted = before.wanted
 
 
 def ratio_of_a_fresh_node(self, token, row):
@@ -112,20 +104,18 @@ def lose_without_share(self, token, row):
     self.wanted = fresh.wanted
 
 
+def residual_of_one(wanted, offered, *_):
+    return remaining(wanted, 0, offered)
+
+
 REAL = {"lose": Open.lose, "ratio": Open.ratio}
 CHANGED = {  # the rule, what is replaced, by what, and a draft that shows it
     "share of the parent forgotten": (traverse, Open, "ratio", ratio_of_a_fresh_node, CHAIN),
-    "share not lowered by a failure": (traverse, Open, "lose", losing(keep_share), CHAIN),
-    "residual not taken": (traverse, Open, "lose", losing(keep_distribution), CHAIN),
+    "share not lowered by a failure": (traverse, Open, "lose", losing("kept"), CHAIN),
+    "residual not taken": (traverse, Open, "lose", losing("wanted"), CHAIN),
     "residual of the whole share": (traverse, Open, "lose", lose_without_share, CHAIN),
-    "no slack": (k_seq, verifiers, "least_slack", lambda *_: 1.0, IID),
-    "correction from the residual of one": (
-        k_seq,
-        verifiers,
-        "_unclaimed",
-        lambda wanted, offered, *_: remaining(wanted, 0, offered),
-        IID,
-    ),
+    "no slack": (k_seq, rules, "least_slack", lambda *_: 1.0, IID),
+    "correction from the residual of one": (k_seq, rules, "_unclaimed", residual_of_one, IID),
 }
 
 

@@ -9,10 +9,10 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.measure.compare import add_models, load_given
 from specdec_lib.measure.race.hugging import GENERATE, hugging_contenders
-from specdec_lib.measure.ties.near_ties import BUG, EARLY, VERDICTS, near_tie
+from specdec_lib.measure.ties import BUG, EARLY, VERDICTS, near_tie
 from specdec_lib.workload import Ladder, neutral
 
-EQUAL = "equal"  # said of texts
+EQUAL = "equal"
 
 
 def greedy_texts(
@@ -39,8 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
     prompts, ladder = load_given(given)
     for prompt in prompts:
         context = ladder.encode(prompt)
-        most = ladder.target.max_positions - len(context)
-        if not 1 <= tokens <= most:
+        if tokens > (most := ladder.target.max_positions - len(context)):
             after = f"after the prompt {prompt.name}, got {tokens}"
             raise ValueError(f"--max-new-tokens is 1 to {most} {after}")
         texts = greedy_texts(ladder, context, tokens)

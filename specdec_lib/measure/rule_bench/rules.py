@@ -1,6 +1,6 @@
-"""Three more rules, to compare with `look_up` and `reject`. Like `reject` they keep the target's
-distribution, not its tokens for a seed. `traverse` and `k_seq` read `tree.rows`, and `k_seq` needs
-one for every guess.
+"""Three more rules, to compare with the two of `core/verify.py`, by which decoding verifies trees.
+
+Like `reject` they keep the target's distribution, not its tokens for a seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,8 @@ HALVINGS = 30  # of the interval that holds the slack of `k_seq`; any slack abov
 def draw_once(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
-    """Draw one token of the target at each node, and go down while it is among the children: the
-    naive rule. It reads no row, so any tree will do, and equal siblings count as one.
-
-    Raises ValueError unless there is one row of logits per node. Source: Miao et al. 2024, section
-    4, naive sampling.
+    """The naive rule: draw one token of the target at each node, and go down while it is among the
+    children. It reads no row; equal siblings count as one.  Source: Miao et al. 2024, section 4.
     """
     check_rows(tree, target_logits)
     twins = [ROOT]  # the nodes of one path
@@ -43,26 +40,29 @@ def traverse(
     tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
 ) -> Verdict:
     """Test the tree from its leaves up: a node's turn comes when every path below it has failed,
-    and the first node that passes is accepted with its whole path. On a chain this is block
-    verification.
+    and the first node that passes is accepted with its whole path.
 
     A node passes with probability `kept`: at first min(1, its parent's kept · wanted ÷ offered) at
     its token. Each child that fails leaves it the residual max(0, kept · wanted − offered), which
     is normalised; with its mass m, kept becomes m ÷ (m + 1 − kept).
 
-    Raises ValueError as `reject` does. Source: Weng et al. 2025, traversal verification; for a
-    chain Sun et al. 2024, block verification, which is optimal among exact rules there.
+    Raises ValueError as `reject` does.  Source: Weng et al. 2025; on a chain this is block
+    verification, Sun et al. 2024, which is optimal there among exact rules.
     """
     check_rows(tree, target_logits)
-    path = [_Open.of(ROOT, 1.0, tree, chance.sampler.probs(target_logits[ROOT]))]
+
+    def opened(node: int, kept: float) -> _Open:
+        wanted = chance.sampler.probs(target_logits[node])
+        return _Open(node, kept, wanted, iter(tree.children(node)))
+
+    path = [opened(ROOT, 1.0)]
     while True:
         top = path[-1]
         failed = next(top.untested, None)
         if failed is not None:
             ratio = top.ratio(tree.tokens[failed], tree.rows[failed])
             if ratio > 0:
-                wanted = chance.sampler.probs(target_logits[failed])
-                path.append(_Open.of(failed, min(1.0, ratio), tree, wanted))
+                path.append(opened(failed, min(1.0, ratio)))
                 continue
         else:
             slots = tree.slots(top.node)
@@ -81,10 +81,6 @@ class _Open:
     kept: float
     wanted: Float[Tensor, " vocab"]
     untested: Iterator[int]
-
-    @classmethod
-    def of(cls, node: int, kept: float, tree: TokenTree, wanted: Tensor) -> "_Open":
-        return cls(node, kept, wanted, iter(tree.children(node)))
 
     def ratio(self, token: int, row: Float[Tensor, " vocab"] | None) -> float:
         share = self.kept * float(self.wanted[token])
@@ -109,8 +105,8 @@ def k_seq(tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: 
     is accepted with probability min(1, wanted ÷ (ρ · offered)) at its token, where the slack ρ is
     the least factor for which the residual distribution is nowhere negative.
 
-    Raises ValueError as `reject` does, and for siblings that were not drawn independently from one
-    distribution. Source: Sun et al. 2023 (SpecTr), Algorithm 2, K-SEQ.
+    Raises ValueError for siblings that were not drawn independently from one distribution.
+    Source: Sun et al. 2023 (SpecTr), Algorithm 2, K-SEQ.
     """
     check_rows(tree, target_logits)
     path, node = [], ROOT
@@ -165,8 +161,7 @@ def _unclaimed(
     if not (draws and rate > 0):
         return wanted
     left = (wanted - claimed * (1 - (1 - rate) ** draws) / rate).clamp_(min=0.0)
-    mass = left.sum()
-    return left / mass if mass > 0 else wanted
+    return left / left.sum() if left.any() else wanted
 
 
 def _shared_row(
@@ -174,9 +169,7 @@ def _shared_row(
 ) -> Float[Tensor, " vocab"]:
     """The distribution that all children of a node were drawn from; zeros where there are none."""
     rows = [tree.rows[child] for child in children]
-    if any(row is None or (row is not rows[0] and not torch.equal(row, rows[0])) for row in rows):
-        raise ValueError(
-            "k_seq takes siblings that were drawn independently from one distribution, got others;"
-            ' use siblings="iid"'
-        )
+    if any(row is None or not torch.equal(row, rows[0]) for row in rows):
+        drawn = "k_seq takes siblings that were drawn independently from one distribution"
+        raise ValueError(f'{drawn}, got others; use siblings="iid"')
     return rows[0].to(wanted) if rows else torch.zeros_like(wanted)
