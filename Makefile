@@ -65,7 +65,7 @@ lossless: $(TARGET) ## the long proof that no setting changes the output
 	$(PYTHON) tests/lossless.py $(ARGS)
 
 faults: .venv/.stamp ## small runs of long work meet every fault and are run again (minutes)
-	$(PYTHON) tests/faults.py $(ARGS)
+	$(PYTHON) tests/faults.py
 
 .venv/.stamp: requirements.lock pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \

@@ -3,11 +3,9 @@ a run that met none, and what was finished is not done again.
 
 The work is small (models of random weights, notebooks of one cell) and runs in processes of its
 own. The faults: SIGKILL, SIGINT, a full disk (no file may grow), a place that cannot be written to,
-two processes at once, files cut in half. (Lost workers: tests/test_sweep_cluster.py.) The command
-prints a table and fails if a row of it does.
+two processes at once, files cut in half. The command prints a table and fails if a row of it does.
 """
 
-import argparse
 import resource
 import signal
 import subprocess
@@ -19,15 +17,12 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
-HERE = Path(__file__).parent
 PARTS = 6  # of each work; one takes `PAUSE` longer than it would, so that a fault meets it midway
-PAUSE, PATIENCE = 0.4, 120.0  # seconds
+PAUSE = 0.4  # seconds
+FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files cut in half")
 
 
-# ---- the work: each writes DIR/table.csv, and says "done N" for each part that it does anew
-
-
-def sweep_work(folder: Path) -> None:
+def sweep_work(folder: Path) -> pd.DataFrame:
     from sweeps import LENGTH, settings
     from tiny import tiny_ladder
 
@@ -38,10 +33,10 @@ def sweep_work(folder: Path) -> None:
     paused(grid, "decode")
     ladder, prompts = tiny_ladder(), load_prompts("code", "development", PARTS)
     table = sweep(settings(ladder), prompts, ladder, keep=folder / "keep", **LENGTH)
-    store(folder, table.drop(columns=table.filter(regex="seconds$")))
+    return table.drop(columns=table.filter(regex="seconds$"))
 
 
-def bench_work(folder: Path) -> None:
+def bench_work(folder: Path) -> pd.DataFrame:
     from tiny import tiny_ladder
 
     from specdec_lib.measure.race import harness
@@ -52,39 +47,38 @@ def bench_work(folder: Path) -> None:
     found = list(benchmark(tiny_ladder(), plan, lambda _: None, folder / "keep"))
     columns = ["method", "temperature", "top_k", "prompt", "tokens", "rounds"]
     rows = [{name: getattr(one, name) for name in columns} for own, *_ in found for one in own]
-    store(folder, pd.DataFrame(rows).sort_values(columns))
+    return pd.DataFrame(rows).sort_values(columns)
 
 
-def distil_work(folder: Path) -> None:
+def distil_work(folder: Path) -> pd.DataFrame:
     from specdec_lib.core.locking import only_process
-    from specdec_lib.suite.distil.text import Conversation, TextStore
+    from specdec_lib.suite.distil.text import Conversation, list_shards, read_text, stored
 
     texts = [Conversation((one, one, one), 1, True, True, "chat") for one in range(10 * PARTS)]
+    place = folder / "text"
     with only_process(folder):
-        store_ = TextStore(folder / "text")
-        for one in texts[len(list(store_)) :]:
-            time.sleep(PAUSE / 10)
-            store_.add(one)
+        place.mkdir(exist_ok=True)
+        begun = len(read_text(place)) if list_shards(place) else 0
+        for _ in stored(place, texts[begun:]):
             print("done", flush=True)
-    store(folder, pd.DataFrame(list(TextStore(folder / "text"))))
+            time.sleep(PAUSE / 10)
+    return pd.DataFrame(read_text(place))
 
 
-def reproduce_work(folder: Path) -> None:
+def reproduce_work(folder: Path) -> pd.DataFrame:
     from toys import GOOD, write_toy
 
     from specdec_lib.suite.reproduce import running
     from specdec_lib.suite.reproduce.command import main
 
     paused(running, "_papermill")
-    toys = folder / "notebooks"
     for number in range(3):
-        write_toy(toys, f"0{number}_toy", GOOD)
-    status = main(["--out", str(folder / "figures")], notebooks=toys)
-    tables = sorted((folder / "figures").glob("*.csv"))
-    rows = [{"name": path.name, "content": path.read_text()} for path in tables]
+        write_toy(folder / "notebooks", f"0{number}_toy", GOOD)
+    status = main(["--out", str(folder / "figures")], notebooks=folder / "notebooks")
     if status:
         sys.exit(status)
-    store(folder, pd.DataFrame(rows))
+    tables = sorted((folder / "figures").glob("*.csv"))
+    return pd.DataFrame({"name": path.name, "content": path.read_text()} for path in tables)
 
 
 WORKS = {  # by name: the work, the files that are cut in half, and the folder that cannot be made
@@ -93,7 +87,6 @@ WORKS = {  # by name: the work, the files that are cut in half, and the folder t
     "distil": (distil_work, "text/.*.partial", "text"),
     "reproduce": (reproduce_work, "figures/runs/*.json", "figures"),
 }
-FAULTS = ("SIGKILL", "SIGINT", "full disk", "no folder", "two at once", "files cut in half")
 
 
 def paused(module: object, name: str) -> None:
@@ -109,43 +102,34 @@ def paused(module: object, name: str) -> None:
     setattr(module, name, slow)
 
 
-def store(folder: Path, table: pd.DataFrame) -> None:
-    (folder / "table.csv").write_text(table.to_csv(index=False))
-
-
-def child(work: str, folder: Path, full: bool) -> None:
-    """Do the work, without room on the disk if that is full."""
-    if full:
+def child(work: str, folder: Path, fault: str) -> None:
+    """Do the work and write DIR/table.csv; no file may grow if the disk is full."""
+    if fault == "full disk":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     try:
-        WORKS[work][0](folder)
+        WORKS[work][0](folder).to_csv(folder / "table.csv", index=False)
     except (ValueError, OSError) as problem:
         sys.exit(f"{type(problem).__name__}: {problem}")
 
 
-# ---- the faults
-
-
 class Run:
-    """A process that does the work in a folder."""
+    """A process that does the work in a folder; `done` counts the parts that it did anew."""
 
-    def __init__(self, work: str, folder: Path, *options: str) -> None:
-        command = [sys.executable, __file__, "--child", work, str(folder), *options]
+    def __init__(self, work: str, folder: Path, fault: str = "") -> None:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        command = [sys.executable, __file__, work, str(folder), fault]
         self.process, self.done, self.last = subprocess.Popen(command, **pipes), 0, ""
 
-    def until(self, parts: int) -> "Run":
-        """Wait until so many parts are done, or the process ends."""
-        while self.done < parts and (line := self.process.stdout.readline()):
+    def end(self, sent: signal.Signals | None = None, after: int = 2) -> int:
+        """The exit status; the process is sent a signal after so many parts."""
+        for line in self.process.stdout:
             self.done += line.endswith("done\n")  # after a progress bar on the same line
             self.last = line.strip() or self.last
-        return self
-
-    def end(self) -> int:
-        """The exit status."""
-        self.until(10**9)
-        return self.process.wait(PATIENCE)
+            if sent and self.done == after:
+                self.process.send_signal(sent)
+                sent = None
+        return self.process.wait()
 
 
 def met(work: str, fault: str, folder: Path) -> tuple[int, str]:
@@ -153,60 +137,43 @@ def met(work: str, fault: str, folder: Path) -> tuple[int, str]:
     _, cut, place = WORKS[work]
     if fault == "two at once":
         runs = [Run(work, folder), Run(work, folder)]
-        states = [one.end() for one in runs]
-        return min(one.done for one in runs), f"statuses {states}"
+        return 0, f"statuses {[one.end() for one in runs]}"
     if fault == "no folder":
         (folder / place).write_text("in the way")
-    run = Run(work, folder, *(["--full"] if fault == "full disk" else []))
-    if fault in ("SIGKILL", "SIGINT"):
-        run.until(2)
-        began = time.monotonic()
-        run.process.send_signal(getattr(signal, fault))
-        status = run.end()
-        return run.done, f"status {status} after {time.monotonic() - began:.1f} s"
-    if fault == "files cut in half":
-        run.end() if work != "distil" else run.until(5).process.kill()
-        files = sorted(folder.glob(cut))
-        for path in files:
-            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        (folder / "table.csv").unlink(missing_ok=True)
-        return 0, f"{len(files)} files"
-    status = run.end()
+    run, sent = Run(work, folder, fault), getattr(signal, fault, None)
+    if work == "distil" and fault == "files cut in half":
+        sent = signal.SIGKILL
+    status = run.end(sent)
     if fault == "no folder":
         (folder / place).unlink()
-    return run.done if status else -(10**9), run.last.replace(str(folder), "DIR")[:70]
+    if fault == "files cut in half":
+        for path in folder.glob(cut):
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        (folder / "table.csv").unlink(missing_ok=True)
+    return run.done, f"status {status}: {run.last.replace(str(folder), 'DIR')[:60]}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition(": ")[2])
-    parser.add_argument("--child", nargs=2, metavar=("WORK", "DIR"), help=argparse.SUPPRESS)
-    parser.add_argument("--full", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--work", nargs="+", choices=WORKS, default=[*WORKS])
-    given = parser.parse_args()
-    if given.child:
-        child(given.child[0], Path(given.child[1]), given.full)
-        return 0
     rows = []
-    for work in given.work:
+    for work in WORKS:
         with tempfile.TemporaryDirectory() as place:
             whole = Run(work, Path(place))
             assert whole.end() == 0, whole.last
             expected = (Path(place) / "table.csv").read_text()
         for fault in tqdm(FAULTS, desc=work):
             with tempfile.TemporaryDirectory() as place:
-                folder = Path(place)
-                done, note = met(work, fault, folder)
-                again = Run(work, folder)
-                status, table = again.end(), folder / "table.csv"
-                same = status == 0 and table.is_file() and table.read_text() == expected
-                row = {"work": work, "fault": fault, "of": whole.done, "done before": done}
-                rows.append(row | {"done after": again.done, "same table": same, "note": note})
+                done, note = met(work, fault, Path(place))
+                again, table = Run(work, Path(place)), Path(place) / "table.csv"
+                same = again.end() == 0 and table.read_text() == expected
+            row = {"work": work, "fault": fault, "of": whole.done, "done before": done}
+            rows.append(row | {"done after": again.done, "same table": same, "note": note})
     table = pd.DataFrame(rows)
     print(table.to_string(index=False))
     midway = table.fault.isin(["SIGKILL", "SIGINT"])
     twice = table["done before"] + table["done after"] > table["of"] + 3  # what was not finished
-    return int(not table["same table"].all() or (midway & twice).any())
+    failed = table.fault.isin(["full disk", "no folder"]) & table.note.str.startswith("status 0")
+    return int(not table["same table"].all() or failed.any() or (midway & twice).any())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(child(sys.argv[1], Path(sys.argv[2]), sys.argv[3]) if sys.argv[1:] else main())

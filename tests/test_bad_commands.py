@@ -43,8 +43,7 @@ def outcome(words: list[str], capsys) -> tuple[bool, str]:
         return True, ""
     except SystemExit as stop:
         assert stop.code == 2, words
-    lines = capsys.readouterr().err.strip().splitlines()
-    said = "\n".join(line for line in lines if not line.endswith(" loading …"))
+    said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1 and said.startswith("specdec "), (words, said)
     assert time.monotonic() - began < SECONDS, words
     return False, said

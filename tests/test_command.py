@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -33,8 +32,7 @@ def test_help_imports_no_heavy_package(words):
         ("gallery --out /no/folder", "specdec gallery: there is no figure folder /no/folder"),
     ],
 )
-def test_an_error_is_one_line_and_status_2(words, said, capsys, monkeypatch):
-    monkeypatch.setattr(command, "SILENT_SECONDS", 600)  # a busy machine imports for seconds
+def test_an_error_is_one_line_and_status_2(words, said, capsys):
     with pytest.raises(SystemExit, match="2"):
         command.main(words.split())
     (line,) = capsys.readouterr().err.splitlines()
@@ -64,16 +62,6 @@ def test_every_error_is_one_line_that_names_flags(raised, said, capsys, monkeypa
     with pytest.raises(SystemExit, match="2"):
         command.main(["gallery"])
     assert capsys.readouterr().err == f"specdec gallery: {said}\n"
-
-
-@pytest.mark.parametrize("seconds, said", [(0.0, ""), (0.5, "specdec gallery: loading …\n")])
-def test_a_verb_that_takes_long_says_so(seconds, said, capsys, monkeypatch):
-    monkeypatch.setattr(command, "SILENT_SECONDS", 0.1)
-    verb = f"specdec_lib.{command.VERBS['gallery'][0]}.main"
-    monkeypatch.setattr(verb, lambda _: time.sleep(seconds))
-    with pytest.raises(SystemExit):
-        command.main(["gallery"])
-    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("given, least", [("--limit 0", 1), ("--sizes 3 -1", 1), ("--seed -1", 0)])

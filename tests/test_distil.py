@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from specdec_lib.models.batched import BatchedPasses
 from specdec_lib.suite.distil import text, writing
-from specdec_lib.suite.distil.text import Conversation, TextStore, count_text
+from specdec_lib.suite.distil.text import Conversation
 from specdec_lib.workload import DOMAINS
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -44,22 +44,11 @@ def network() -> LlamaForCausalLM:
 
 def test_shards_come_back_and_a_run_that_was_killed_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "SHARD_ANSWER_TOKENS", 4)
-    store = TextStore(tmp_path)
-    for one in CONVERSATIONS:
-        store.add(one)
-        assert list(TextStore(tmp_path)) == list(store)  # nothing waits for the next
-    assert list(store) == CONVERSATIONS and text.answer_tokens(store) == 4
-    TextStore(tmp_path).add(CONVERSATIONS[0])
+    for number, _ in enumerate(text.stored(tmp_path, CONVERSATIONS)):
+        assert text.read_text(tmp_path) == CONVERSATIONS[: number + 1]  # nothing waits
+    next(text.stored(tmp_path, CONVERSATIONS))
     assert [len(list(text.read_shard(path))) for path in text.list_shards(tmp_path)] == [2, 1, 1]
     assert text.read_text(tmp_path) == [*CONVERSATIONS, CONVERSATIONS[0]]
-
-
-def test_the_table_counts_by_domain():
-    table = count_text(CONVERSATIONS)
-    assert list(table.index) == ["all", "chat", "code", "math"]
-    assert list(table.conversations) == [3, 1, 1, 1]
-    assert list(table.answer_tokens) == [4, 0, 2, 2]
-    assert list(table.loc["all", ["greedy", "ended"]]) == pytest.approx([1 / 3, 2 / 3])
 
 
 def batched(model: LlamaForCausalLM, texts: list[list[int]]) -> list[torch.Tensor]:

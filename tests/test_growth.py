@@ -19,7 +19,7 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
     same = replace(ladder, draft=ladder.target)
     stored = Texts.written(same, prompts[:3], Sampler(0), max_new_tokens=128)
     written = texts(same, stored, prompts[:3])
-    assert all(one.taken == list(one.text[one.start :]) for one in written)
+    assert [tuple(one.taken) for one in written] == [stored.of(one) for one in prompts[:3]]
     streams = [np.array(one.taken) for one in written]
     fitted = (Katz.fit(some, ladder.katz.vocabulary) for some in (streams, [*written_text()[:3]]))
     known, other = (knows(table, written, 1.0) for table in fitted)
@@ -29,19 +29,19 @@ def test_a_table_of_the_very_texts_knows_more_than_one_of_other_texts(ladder, pr
 
 def test_more_samples_are_a_larger_table_and_pruning_keeps_a_part(ladder, prompts, monkeypatch):
     samples = written_text()[:, 2:]
-    monkeypatch.setattr(growth, "PIECE", samples.size)
-    monkeypatch.setattr(growth, "BYTES", 4_000)
+    for name, value in {"PIECE": samples.size, "BYTES": 4_000, "SIZES": (0.25, 1)}.items():
+        monkeypatch.setattr(growth, name, value)
     write = partial(Texts.written, ladder, prompts[:1], max_new_tokens=128)
     stored = {name: write(sampler) for name, sampler in SAMPLERS.items()}
-    table = grow(ladder, [samples[:32], samples[32:]], (0.25, 1), prompts[:1], stored)
+    table = grow(ladder, samples, prompts[:1], stored)
     assert len(table) == 8 and set(table.sampling) == {"greedy", "T = 1"}
     sizes = table.set_index(["millions", "table"]).ngrams.groupby(level=[0, 1]).first()
     assert sizes[0.25, "whole"] < sizes[1, "whole"] > sizes[1, "pruned"]
-    whole = Katz.fit(list(samples), ladder.katz.vocabulary)
-    assert sizes[1, "whole"] == whole.ngrams
+    assert sizes[1, "whole"] == Katz.fit(list(samples), ladder.katz.vocabulary).ngrams
     assert table[table.table == "pruned"].bytes.max() <= 4_000
 
 
-def test_more_than_there_was_sampled_is_refused(tmp_path):
+def test_more_than_there_was_sampled_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
     with pytest.raises(ValueError, match="4 million sampled tokens are wanted"):
-        main(["--samples", str(tmp_path)])
+        main([])

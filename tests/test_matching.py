@@ -15,7 +15,7 @@ from specdec_lib.core.tree import TokenTree
 from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.distil import matching
-from specdec_lib.suite.distil.matching import EDGES, PAIRS, RANKS, main, measure
+from specdec_lib.suite.distil.matching import EDGES, KINDS, RANKS, main, measure
 from specdec_lib.workload import MATCH, Ladder, Measured, load_ladder, load_prompts, seeds
 
 T1 = Sampler(1.0)
@@ -33,20 +33,30 @@ def texts(ladder, prompts) -> list[tuple[Chance, Context]]:
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """Short texts under two samplers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "LENGTH", LENGTH)
+        patch.setattr(matching, "SAMPLERS", (T1, Sampler(1.0, top_k=50)))
+        yield
+
+
 @pytest.fixture(scope="module")
 def tables(ladder, prompts) -> list[dict]:
-    samplers = (T1, Sampler(1.0, top_k=50))
-    return measure(ladder, prompts[:2], samplers=samplers, max_new_tokens=LENGTH)
+    return measure(ladder, prompts[:2])
 
 
 def kind(table: dict) -> tuple:
     return table["guesser"], table["obeyed"], table["siblings"]
 
 
+def rates_by_kind(tables: list[dict]) -> dict[tuple[str, str, str], list[float]]:
+    return {kind(one): one["rates"] for one in tables if one["top_k"] is None}
+
+
 def test_every_pair_is_measured_at_every_position_of_the_targets_text(tables, texts):
-    kinds = [(*pair, "ranked") for pair in PAIRS]
-    kinds += [("draft", "target", "iid"), ("draft", "target", "distinct")]
-    wanted = [(*each, k) for k in (None, 50) for each in kinds]
+    wanted = [(*each, k) for k in (None, 50) for each in KINDS]
     assert [(*kind(one), one["top_k"]) for one in tables] == wanted
     for one in tables:
         assert 0 < sum(one["rates"]) <= 1 and len(one["rates"]) == RANKS
@@ -63,46 +73,38 @@ def test_the_first_rate_is_how_often_the_drafts_own_choice_is_right(tables, ladd
             before = Context(text.tokens[:position], text.prompt_tokens)
             (logits,) = ladder.draft.score(before, TokenTree.rooted(before))
             right.append(chance.choose(logits, position) == text.tokens[position])
-    found = rates_by_kind([one for one in tables if one["top_k"] is None])
-    first = found["draft", "target", "ranked"][0]
+    first = rates_by_kind(tables)["draft", "target", "ranked"][0]
     assert first == pytest.approx(sum(right) / len(right), abs=1e-4)
-
-
-def rates_by_kind(tables: list[dict]) -> dict[tuple[str, str, str], list[float]]:
-    return {kind(one): one["rates"] for one in tables}
 
 
 def test_a_model_that_guesses_for_itself_is_always_right(ladder, prompts, tables):
     twins = {name: CachedModel(ladder.target.model, name) for name in ("middle", "draft")}
-    same = measure(replace(ladder, **twins), prompts[:2], samplers=(T1,), max_new_tokens=LENGTH)
+    same = measure(replace(ladder, **twins), prompts[:2])
     rates, others = rates_by_kind(same), rates_by_kind(tables)
-    kinds = [("middle", "target", "ranked"), ("draft", "middle", "ranked")]
-    kinds += [("draft", "target", siblings) for siblings in ("iid", "distinct")]
-    for each in kinds:
+    for each in [("middle", "target", "ranked"), ("draft", "middle", "ranked"), *KINDS[-2:]]:
         assert rates[each] == [1.0] + [0.0] * (RANKS - 1)
         assert others[each][0] < 1  # the control: another model is not
-    assert {row[0] for one in same if one["guesser"] == "middle" for row in one["binned"]} == {1.0}
+    assert {row[0] for one in same[:1] for row in one["binned"]} == {1.0}
     assert rates["n-gram", "target", "ranked"][0] < 1
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The files of a ladder without tables, and a measurement under one sampler."""
-    monkeypatch.setattr(matching, "measure", partial(measure, samplers=(T1,)))
-    monkeypatch.setattr(matching, "every_domain", partial(load_prompts, "chat"))
+def test_stored_tables_are_listed_in_the_card_and_found_again(tmp_path, monkeypatch):
+    for name, value in {
+        "LENGTH": 4,
+        "SAMPLERS": (T1,),
+        "every_domain": partial(load_prompts, "chat"),
+    }.items():
+        monkeypatch.setattr(matching, name, value)
     monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path))
-    return finished_folder(tmp_path)
-
-
-def test_stored_tables_are_listed_in_the_card_and_found_again(folder):
+    folder = finished_folder(tmp_path)
     before = load_ladder(folder=folder, device="cpu")
     assert before.measured == ()
-    main(["--limit", "1", "--max-new-tokens", "4", "--out", str(folder)])
+    main(["--limit", "1", "--out", str(folder)])
     after: Ladder = load_ladder(folder=folder, device="cpu")
     files = before.card["files"] | {MATCH: file_digest(folder / MATCH)}
     assert after.card == before.card | {"files": files}
     stored = json.loads((folder / MATCH).read_text())
-    assert after.measured == tuple(map(Measured.of, stored)) and len(stored) == len(PAIRS) + 2
+    assert after.measured == tuple(map(Measured.of, stored)) and len(stored) == len(KINDS)
     assert after.match("draft", T1).name == "measured at T=1" and not list(folder.glob("*.partial"))
     (folder / MATCH).write_text((folder / MATCH).read_text().replace("0.", "0.1", 1))
     with pytest.raises(ValueError, match=r"match\.json is damaged"):

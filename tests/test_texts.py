@@ -16,7 +16,6 @@ from specdec_lib.measure.sweep.grid import Setting, generations
 from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.measure.texts import Texts, known_texts, text_file
 from specdec_lib.models.students import assemble, read_about
-from specdec_lib.suite.distil.lessons import _digest_of
 from specdec_lib.workload import Ladder, Prompt, seeds
 
 LENGTH = 24
@@ -106,6 +105,6 @@ def test_a_damaged_file_of_tensors_is_refused_in_one_line(content, ladder, promp
     path = tmp_path / "texts.safetensors"
     Texts.written(ladder, prompts[:1], Sampler(0), max_new_tokens=2).save(path)
     path.write_bytes(path.read_bytes()[:-3] if content is None else content)
-    for read in (Texts.load, read_about, partial(assemble, ladder.target.model), _digest_of):
+    for read in (Texts.load, read_about, partial(assemble, ladder.target.model)):
         with pytest.raises(ValueError, match=r"texts.safetensors is damaged, or no such .*: ."):
             read(path)

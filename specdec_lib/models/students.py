@@ -25,11 +25,21 @@ def build_student(target: LlamaForCausalLM, layers: Sequence[int]) -> LlamaForCa
     known = target.config.num_hidden_layers
     if not layers or not all(0 <= layer < known for layer in layers):
         raise ValueError(f"layers are numbers from 0 to {known - 1}, got {list(layers)}")
-    student = _empty(target, len(layers))
+    config = deepcopy(target.config)
+    config.num_hidden_layers, config.name_or_path = len(layers), ""  # it does not lie in a folder
+    with torch.device("meta"):
+        student = LlamaForCausalLM(config)
+    student = student.to_empty(device=target.device).to(target.dtype)
     for own, layer in zip(student.model.layers, layers, strict=True):
         own.load_state_dict(target.model.layers[layer].state_dict())
     student.model.norm.load_state_dict(target.model.norm.state_dict())
-    return student
+    student.model.rotary_emb = deepcopy(target.model.rotary_emb)
+    student.model.embed_tokens.weight = target.model.embed_tokens.weight
+    student.lm_head.weight = target.lm_head.weight
+    for name, weights in student.named_parameters():
+        weights.requires_grad_(name.startswith(OWN))
+    student.generation_config = deepcopy(target.generation_config)
+    return student.eval()
 
 
 def own_weights(student: LlamaForCausalLM) -> dict[str, Tensor]:
@@ -62,12 +72,12 @@ def assemble(target: LlamaForCausalLM, path: Path) -> LlamaForCausalLM:
         for name, tensor in stored.items()
         if not name.endswith(SCALE)
     }
-    layers = {int(name.split(".")[2]) for name in weights if name.startswith("model.layers.")}
-    student = _empty(target, len(layers))
+    layers = len({name.split(".")[2] for name in weights if name.startswith("model.layers.")})
+    student = build_student(target, range(layers))
     wanted = {name: tensor.shape for name, tensor in own_weights(student).items()}
     if wanted != {name: tensor.shape for name, tensor in weights.items()}:
-        wanted = f"{len(layers)} layers and the norm of a model like {target.config._name_or_path}"
-        raise ValueError(f"{path} holds other weights than {wanted}")
+        fitting = f"{layers} layers and the norm of a model like {target.config._name_or_path}"
+        raise ValueError(f"{path} holds other weights than {fitting}")
     student.load_state_dict(weights, strict=False)
     return student
 
@@ -76,19 +86,3 @@ def read_about(path: Path) -> dict:
     """What `save_student` stored beside the weights."""
     with tensor_file(path) as file:
         return json.loads((file.metadata() or {})["about"])
-
-
-def _empty(target: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
-    """A model of the target's shape with so many layers, and the target's embedding and head."""
-    config = deepcopy(target.config)
-    config.num_hidden_layers, config.name_or_path = layers, ""  # it does not lie in a folder
-    with torch.device("meta"):
-        student = LlamaForCausalLM(config)
-    student = student.to_empty(device=target.device).to(target.dtype)
-    student.model.rotary_emb = deepcopy(target.model.rotary_emb)
-    student.model.embed_tokens.weight = target.model.embed_tokens.weight
-    student.lm_head.weight = target.lm_head.weight
-    for name, weights in student.named_parameters():
-        weights.requires_grad_(name.startswith(OWN))
-    student.generation_config = deepcopy(target.generation_config)
-    return student.eval()

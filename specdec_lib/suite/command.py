@@ -1,10 +1,7 @@
 """The `specdec` command: a verb's module is imported only when the verb is run."""
 
-import contextlib
 import re
 import sys
-import threading
-from collections.abc import Iterator
 from importlib import import_module
 
 from specdec_lib.core.commandline import OPTIONS, shorten
@@ -17,11 +14,10 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "bench": ("measure.race.command", "measure speed against other ways to generate"),
     "ties": ("measure.show_ties", "show where greedy texts part, and whether by rounding"),
     "hf": ("suite.hf.flags", "translate an exported setting into other engines' flags"),
-    "setup": ("suite.setup.target", "prepare the SmolLM2 target model"),
+    "setup": ("suite.setup", "prepare the SmolLM2 target model"),
     "distil write": ("suite.distil.writing", "let the target write text to learn from"),
     "distil teach": ("suite.distil.lessons", "store the target's distributions over that text"),
-    "distil train": ("suite.distil.learning", "train a draft on them"),
-    "distil continue": ("suite.distil.continuing", "teach a draft on its own continuations"),
+    "distil train": ("suite.distil.training", "train a draft on them"),
     "distil ngrams": ("suite.distil.sampling", "count n-grams on samples of a draft"),
     "distil prompts": ("suite.distil.prompting", "make the prompt sets"),
     "distil matches": ("suite.distil.matching", "measure the match tables of the ladder"),
@@ -40,7 +36,6 @@ VERBS = {  # by verb: the module whose function `main` runs it, and what it does
     "measure learning": ("measure.race.learning", "drafts that learn while they decode"),
 }
 REFUSED, INTERRUPTED = 2, 130  # exit statuses
-SILENT_SECONDS = 1.0  # until a verb that says nothing is said to be loading
 LONGEST = 1000  # characters of an error's line
 KEYWORD = re.compile(rf"^({'|'.join(name[2:].replace('-', '_') for name in OPTIONS)})\b")
 
@@ -56,28 +51,13 @@ def main(arguments: list[str] | None = None) -> None:
     if verb is None:
         return _show_verbs(given)
     try:
-        with _said_to_load(verb):
-            module = import_module(f"specdec_lib.{VERBS[verb][0]}")
-            status = module.main(given[len(verb.split()) :])
-        sys.exit(status)
+        module = import_module(f"specdec_lib.{VERBS[verb][0]}")
+        sys.exit(module.main(given[len(verb.split()) :]))
     except (ValueError, OSError) as error:
         print(f"specdec {verb}: {_one_line(error)}", file=sys.stderr)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-
-
-@contextlib.contextmanager
-def _said_to_load(verb: str) -> Iterator[None]:
-    """Within, a verb that takes longer than a second is said to be loading."""
-    said, options = f"specdec {verb}: loading …", {"file": sys.stderr, "flush": True}
-    timer = threading.Timer(SILENT_SECONDS, print, [said], options)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _one_line(error: Exception) -> str:

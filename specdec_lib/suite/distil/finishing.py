@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from torch import nn
 
 import specdec_lib.workload
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import DATA, cache_folder, file_digest, write_whole
+from specdec_lib.core.files import DATA, cache_folder, file_digest, write_together, write_whole
 from specdec_lib.models.students import read_about
 from specdec_lib.suite.distil.lessons import read_head
 from specdec_lib.suite.distil.sampling import ORDER, TEMPERATURE
-from specdec_lib.suite.setup import load_target
-from specdec_lib.suite.setup.target import NAME
+from specdec_lib.suite.setup import NAME, load_target
 
 LADDER = DATA / "ladder"
 DRAFTS = ("middle", "draft")
@@ -26,17 +24,14 @@ CARD = "card.json"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Put the drafts into the ladder, or export them."""
-    parser, cache = Parser("distil finish", __doc__.partition(": ")[2]), cache_folder()
-    add = parser.add_argument
-    add("--drafts", type=Path, default=cache / "drafts", help="of `distil train` and `ngrams`")
-    add("--lessons", type=Path, default=cache / "lessons", help="what they learnt from")
-    add("--export", type=Path, help="write ordinary model folders here instead")
+    parser = Parser("distil finish", __doc__.partition(": ")[2])
+    parser.add_argument("--export", type=Path, help="write ordinary model folders here instead")
     parser.add_common("--out", LADDER)
-    given = parser.parse_args(arguments)
+    given, cache = parser.parse_args(arguments), cache_folder()
     if given.export:
         export(given.export)
     else:
-        finish(given.drafts, read_head(given.lessons), given.out)
+        finish(cache / "drafts", read_head(cache / "lessons"), given.out)
 
 
 def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
@@ -44,21 +39,20 @@ def finish(drafts: Path, head: Sequence[int], folder: Path) -> None:
 
     Raises ValueError, before anything is written, if a draft or the n-gram table is missing.
     """
-    layers = load_target().model.layers
-    abouts = {"target": {"layers": len(layers), "parameters": _parameters(layers)}}
-    contents = {"head.json": json.dumps(list(head)).encode()}
+    contents = {folder / "head.json": json.dumps(list(head)).encode()}
     for name in (*(f"{one}.safetensors" for one in DRAFTS), "katz.npz"):
         if not (drafts / name).is_file():
             raise ValueError(f"{drafts / name} is missing; `specdec distil --help` names its maker")
-        contents[name] = (drafts / name).read_bytes()
+        contents[folder / name] = (drafts / name).read_bytes()
+    layers = load_target().model.layers
+    size = sum(one.numel() for one in layers[0].parameters())
+    abouts = {"target": {"layers": len(layers), "parameters": len(layers) * size}}
     for name in DRAFTS:
         about = read_about(drafts / f"{name}.safetensors")
-        own = len(about["layers"]) * _parameters(layers[:1])
-        abouts[name] = about | {"parameters": own}
+        abouts[name] = about | {"parameters": len(about["layers"]) * size}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "match.json").unlink(missing_ok=True)
-    for name, content in contents.items():
-        write_whole(folder / name, content)
+    write_together(contents)
     samples = [np.load(one, mmap_mode="r").size for one in drafts.glob("*-samples-*.npy")]
     katz = {"order": ORDER, "temperature": TEMPERATURE, "sampled_tokens": sum(samples)}
     write_card({"target": NAME, "models": abouts, "katz": katz}, folder)
@@ -84,8 +78,3 @@ def export(folder: Path) -> None:
         network.set_output_embeddings(ladder.target.model.get_output_embeddings())
         network.save_pretrained(folder / model.name)
         ladder.tokenizer.save_pretrained(folder / model.name)
-
-
-def _parameters(layers: nn.ModuleList) -> int:
-    """How many numbers some layers hold; embedding and head, which all models share, apart."""
-    return sum(one.numel() for one in layers.parameters())

@@ -9,8 +9,7 @@ Source: Spector and Ré 2023, section 3.2, which reports one table (120 M tokens
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from specdec_lib.core.commandline import Parser, write_csv
 from specdec_lib.core.context import Context
 from specdec_lib.core.files import DATA, cache_folder
 from specdec_lib.drafts.ngram import NgramDraft
-from specdec_lib.measure.intervals import bootstrap
+from specdec_lib.measure.intervals import bootstrap, named_interval
 from specdec_lib.measure.replay.recording import chain_of
 from specdec_lib.measure.texts import Texts, every_domain
 from specdec_lib.models.katz import table_file
@@ -36,13 +35,14 @@ SIZES = (0.125, 0.25, 0.5, 1, 2, 4)  # millions of sampled tokens
 RANKS, LENGTH = 4, 128  # guesses that are looked at, and tokens of each text
 
 
-@dataclass(frozen=True)
-class Written:
-    """A text that the target wrote from `start` on, and what the draft would have taken there."""
+class Written(NamedTuple):
+    """Per token of a text that the target wrote: the ORDER tokens before it, its position, and what
+    the draft would have taken there.
+    """
 
     chance: Chance
-    start: int
-    text: tuple[int, ...]
+    windows: list[tuple[int, ...]]
+    places: range
     taken: list[int]
 
 
@@ -50,11 +50,13 @@ def texts(ladder: Ladder, stored: Texts, prompts: Sequence[Prompt]) -> list[Writ
     """The beginning of the text of each prompt."""
     found = []
     for prompt, seed in zip(prompts, seeds(prompts, 0), strict=True):
-        chance, given, text = Chance(seed, stored.sampler), ladder.encode(prompt), stored.of(prompt)
-        text = text[:LENGTH]
-        rows = ladder.draft.score(context := Context.of(given), chain_of(context, text[:-1]))
-        taken = [chance.choose(row, place) for place, row in enumerate(rows, len(given))]
-        found.append(Written(chance, len(given), given + text, taken))
+        chance, given = Chance(seed, stored.sampler), ladder.encode(prompt)
+        text = given + stored.of(prompt)[:LENGTH]
+        places, context = range(len(given), len(text)), Context.of(given)
+        rows = ladder.draft.score(context, chain_of(context, text[len(given) : -1]))
+        taken = [chance.choose(row, at) for row, at in zip(rows, places, strict=True)]
+        windows = [text[max(0, at - ORDER) : at] for at in places]
+        found.append(Written(chance, windows, places, taken))
     return found
 
 
@@ -63,38 +65,32 @@ def knows(table: Katz, written: Sequence[Written], counted_at: float) -> dict[st
     lookup.
     """
     guesser = NgramDraft(table, widths=(1,), counted_at=counted_at)
-    first, among, seconds = [], [], 0.0
-    for one in written:
-        places = range(one.start, len(one.text))
-        windows = [one.text[max(0, at - table.order) : at] for at in places]
-        asked = zip(windows, places, strict=True)
-        guesses = [guesser.rank(window, RANKS, one.chance, at)[0] for window, at in asked]
-        pairs = list(zip(guesses, one.taken, strict=True))
+    hits, seconds = np.zeros((len(written), RANKS)), 0.0
+    for number, one in enumerate(written):
+        for window, at, token in zip(one.windows, one.places, one.taken, strict=True):
+            guesses = guesser.rank(window, RANKS, one.chance, at)[0]
+            hits[number, : len(guesses)] += np.array(guesses) == token
         started = time.perf_counter()
-        for window in windows:
+        for window in one.windows:
             table.top(window, RANKS)
         seconds += time.perf_counter() - started
-        first.append(sum(guess[0] == token for guess, token in pairs))
-        among.append(sum(token in guess for guess, token in pairs))
     sizes = [len(one.taken) for one in written]
     found = {"places": sum(sizes), "lookup_microseconds": 1e6 * seconds / sum(sizes)}
-    for name, hits in (("first", first), ("among_4", among)):
-        found[name], found[f"{name}_low"], found[f"{name}_high"] = bootstrap(hits, sizes)
-    return found
+    found |= named_interval("first", bootstrap(hits[:, 0], sizes))
+    return found | named_interval("among_4", bootstrap(hits.sum(axis=1), sizes))
 
 
 def grow(
     ladder: Ladder,
-    samples: Sequence[np.ndarray],
-    sizes: Sequence[float],
+    samples: np.ndarray,
     prompts: Sequence[Prompt],
     stored: Mapping[str, Texts],
 ) -> pd.DataFrame:
     """A row per size, sampler and table (whole, or pruned to what the ladder stores)."""
     written = {name: texts(ladder, one, prompts) for name, one in stored.items()}
-    rows, everything = [], np.concatenate(samples)
-    for millions in tqdm(sizes, "sizes"):
-        streams = list(everything[: round(millions * PIECE / everything.shape[1])])
+    rows = []
+    for millions in tqdm(SIZES, "sizes"):
+        streams = list(samples[: round(millions * PIECE / samples.shape[1])])
         started = time.perf_counter()
         whole = Katz.fit(streams, ladder.katz.vocabulary, order=ORDER)
         seconds = time.perf_counter() - started
@@ -102,30 +98,26 @@ def grow(
             size = {"millions": millions, "table": name, "ngrams": table.ngrams}
             size["bytes"] = len(table_file.packed(table.levels, table.taken))
             size["build_seconds"] = seconds
-            rows += [
-                size | {"sampling": sampling} | knows(table, along, TEMPERATURE)
-                for sampling, along in written.items()
-            ]
+            for sampling, along in written.items():
+                rows.append(size | {"sampling": sampling} | knows(table, along, TEMPERATURE))
     return pd.DataFrame(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the table; raises ValueError if too little was sampled."""
     parser = Parser("measure growth", __doc__.partition(": ")[2], writes=[PLACE])
-    folder = cache_folder() / "drafts"
-    parser.add_argument("--samples", type=Path, default=folder, help="of `distil ngrams`")
     parser.add_common("--limit", 12, "development prompts of each domain")
     given = parser.parse_args(arguments)
-    pieces = sorted(given.samples.glob("draft-samples-*.npy"))
+    pieces = sorted((cache_folder() / "drafts").glob("draft-samples-*.npy"))
     if len(pieces) < max(SIZES):
-        raise ValueError(
-            f"{max(SIZES):g} million sampled tokens are wanted, {given.samples} holds"
-            f" {len(pieces)} million; `specdec distil ngrams --pieces` samples more"
-        )
+        wanted = f"{max(SIZES):g} million sampled tokens are wanted, got {len(pieces)} million"
+        raise ValueError(f"{wanted}; `specdec distil ngrams` samples them")
     torch.set_num_threads(1)
-    ladder = load_ladder(device="cpu")
     stored = dict(zip(SAMPLERS, Texts.stored(tuple(SAMPLERS.values())), strict=True))
-    samples, prompts = map(np.load, pieces), every_domain("development", given.limit)
-    table = grow(ladder, list(samples), SIZES, prompts, stored)
+    samples, prompts = (
+        np.concatenate([*map(np.load, pieces)]),
+        every_domain("development", given.limit),
+    )
+    table = grow(load_ladder(device="cpu"), samples, prompts, stored)
     write_csv(table, PLACE, 4)
     print(table.to_string())

@@ -6,7 +6,7 @@ every position is looked at once, whatever the trees are.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -37,6 +37,12 @@ PAIRS = (
     *(("draft", "middle"), ("n-gram", "draft")),
 )
 DRAWN = ("iid", "distinct")  # siblings whose rates are measured for the draft and the target
+KINDS = (
+    *((*pair, "ranked") for pair in PAIRS),
+    *(("draft", "target", siblings) for siblings in DRAWN),
+)
+LENGTH = 128  # tokens of each text
+Guesses = tuple[Sequence[int], Sequence[float], int]  # tokens or ranks, gaps, and what was taken
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,50 +51,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     parser = Parser("distil matches", "measure how often a guess is right, by its rank and gap")
     parser.add_common("--limit", None, "development prompts of each domain (default: all)")
-    parser.add_common("--max-new-tokens", 128)
     parser.add_common("--out", LADDER)
     given = parser.parse_args(arguments)
-    ladder, folder = load_ladder(folder=given.out, device="cpu"), given.out
-    prompts = every_domain("development", given.limit)
-    tables = measure(ladder, prompts, max_new_tokens=given.max_new_tokens)
+    ladder = load_ladder(folder=given.out, device="cpu")
+    tables = measure(ladder, every_domain("development", given.limit))
     lines = ",\n".join(json.dumps(table) for table in tables)
-    write_whole(folder / MATCH, f"[\n{lines}\n]\n".encode())
-    write_card(dict(ladder.card), folder)
+    write_whole(given.out / MATCH, f"[\n{lines}\n]\n".encode())
+    write_card(dict(ladder.card), given.out)
 
 
-def measure(
-    ladder: Ladder,
-    prompts: Sequence[Prompt],
-    *,
-    samplers: Sequence[Sampler] = SAMPLERS,
-    max_new_tokens: int = 128,
-) -> list[dict]:
+def measure(ladder: Ladder, prompts: Sequence[Prompt]) -> list[dict]:
     """A match table per pair of models and sampler, as match.json holds them."""
     tables = []
-    for sampler in samplers:
-        counts = {(*pair, "ranked"): _Counts() for pair in PAIRS}
-        counts |= {("draft", "target", siblings): _Counts() for siblings in DRAWN}
-        written = Texts.written(ladder, prompts, sampler, max_new_tokens=max_new_tokens)
-        found = zip(prompts, seeds(prompts, 0), written.tokens.values(), strict=True)
-        for prompt, seed, text in tqdm(
-            found, f"match tables, T = {sampler.temperature:g}", total=len(prompts)
-        ):
-            _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler), counts)
+    for sampler in SAMPLERS:
+        seen, taken = np.zeros((2, len(KINDS), RANKS, len(EDGES) + 1))
+        texts = Texts.written(ladder, prompts, sampler, max_new_tokens=LENGTH)
+        written = [*texts.tokens.values()]
+        found = [*zip(prompts, seeds(prompts, 0), written, strict=True)]
+        for prompt, seed, text in tqdm(found, f"match tables, T = {sampler.temperature:g}"):
+            for looked in _look(ladder, ladder.encode(prompt), text, Chance(seed, sampler)):
+                for kind, (tokens, gaps, right) in enumerate(looked):
+                    at = kind, range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
+                    seen[at] += 1
+                    taken[at] += np.array(tokens) == right
         how = {"temperature": sampler.temperature, "top_k": sampler.top_k}
-        for (guesser, obeyed, siblings), found in counts.items():
-            head = {"guesser": guesser, "obeyed": obeyed, "siblings": siblings}
-            tables.append(head | how | found.table(binned=siblings == "ranked"))
+        how["contexts"] = sum(map(len, written))
+        for kind, sums in zip(KINDS, zip(seen, taken, strict=True), strict=True):
+            head = dict(zip(("guesser", "obeyed", "siblings"), kind, strict=True))
+            tables.append(head | how | _rates(*sums, how["contexts"], kind[2] == "ranked"))
     return tables
 
 
 def _look(
-    ladder: Ladder,
-    given: tuple[int, ...],
-    written: tuple[int, ...],
-    chance: Chance,
-    counts: dict[tuple[str, str, str], "_Counts"],
-) -> None:
-    """Every position of one text that the target wrote."""
+    ladder: Ladder, given: tuple[int, ...], written: tuple[int, ...], chance: Chance
+) -> Iterator[list[Guesses]]:
+    """What is guessed and taken at every position of one text of the target, per kind."""
     text, context = given + written, Context.of(given)
     logits = {
         model.name: model.score(context, chain_of(context, written[:-1])).float()
@@ -105,43 +102,26 @@ def _look(
         taken["target"] = text[position]
         window = text[:position][-ladder.katz.order :]
         guessed["n-gram"] = table.rank(window, RANKS, chance, position)
-        for guesser, obeyed in PAIRS:
-            counts[guesser, obeyed, "ranked"].add(*guessed[guesser], taken[obeyed])
-        for siblings in DRAWN:
-            rank, guesses = _drawn(text[:position], rows, siblings, chance)
-            counts["draft", "target", siblings].add(range(guesses), [0.0] * guesses, rank)
+        ranked = [(*guessed[guesser], taken[obeyed]) for guesser, obeyed in PAIRS]
+        yield ranked + [_drawn(text[:position], rows, siblings, chance) for siblings in DRAWN]
 
 
 def _drawn(
     text: tuple[int, ...], rows: dict[str, Tensor], siblings: str, chance: Chance
-) -> tuple[int, int]:
-    """The rank that `reject` accepts of drawn siblings, -1 for none, and how many there were."""
+) -> Guesses:
+    """The ranks of drawn siblings, and the one that `reject` accepts, -1 for none."""
     model = TableModel(lambda tokens: rows["draft"], len(rows["draft"]))
     draft = TreeDraft(model, widths=(RANKS,), siblings=siblings)
     tree = draft.propose(Context.of(text), chance)
     path = reject(tree, rows["target"].expand(len(tree), -1), chance).path
-    return (path[0] - 1 if path else -1), tree.guesses
+    return range(tree.guesses), [0.0] * tree.guesses, path[0] - 1 if path else -1
 
 
-class _Counts:
-    """Guesses seen and taken, by rank and gap."""
-
-    def __init__(self) -> None:
-        self.contexts = 0
-        self.seen, self.taken = np.zeros((2, RANKS, len(EDGES) + 1))
-
-    def add(self, tokens: Sequence[int], gaps: Sequence[float], taken: int) -> None:
-        """One position: what was guessed, best first, and what was taken."""
-        self.contexts += 1
-        at = range(len(tokens)), np.searchsorted(EDGES, gaps, side="right")
-        self.seen[at] += 1
-        self.taken[at] += np.array(tokens) == taken
-
-    def table(self, *, binned: bool) -> dict:
-        """The rates: per rank over all positions, and per bin drawn a little towards them."""
-        (rates,) = monotone([self.taken.sum(1) / self.contexts])
-        found = {"contexts": self.contexts, "rates": [round(rate, 4) for rate in rates]}
-        if not binned:
-            return found | {"edges": [], "binned": []}
-        drawn = (self.taken + PRIOR * np.array(rates)[:, None]) / (self.seen + PRIOR)
-        return found | {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}
+def _rates(seen: np.ndarray, taken: np.ndarray, contexts: int, binned: bool) -> dict:
+    """The rates: per rank over all positions, and per bin drawn a little towards them."""
+    (rates,) = monotone([taken.sum(1) / contexts])
+    found = {"rates": [round(rate, 4) for rate in rates], "edges": [], "binned": []}
+    if binned:
+        drawn = (taken + PRIOR * np.array(rates)[:, None]) / (seen + PRIOR)
+        found |= {"edges": list(EDGES), "binned": drawn.T.round(4).tolist()}
+    return found

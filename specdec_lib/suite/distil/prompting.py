@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from tqdm import tqdm
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import DATA, write_whole
 from specdec_lib.models.tokenizers import load_tokenizer
-from specdec_lib.suite.distil.text import TEXT, read_text
+from specdec_lib.suite.distil.text import add_text, read_text
 from specdec_lib.suite.distil.writing import Writer, plain
 from specdec_lib.suite.setup import load_target, prepare_target
 from specdec_lib.workload import SPLITS, Prompt
@@ -51,12 +51,12 @@ class Request(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the prompts of every domain."""
     parser = Parser("distil prompts", __doc__.partition(": ")[2])
-    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
+    add_text(parser)
     parser.add_common("--out", DATA / "prompts")
     given = parser.parse_args(arguments)
     sources = list(source_files(PACKAGES))
-    found = {"code": openings(sources), "summary": passages(sources)} | own_requests(given.text)
-    for domain, requests in found.items():
+    found = {"code": from_files(sources, opening), "summary": from_files(sources, passage)}
+    for domain, requests in (found | own_requests(given.text)).items():
         prompts = chosen(domain, requests)
         lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in prompts)
         write_whole(given.out / f"{domain}.jsonl", "".join(lines).encode())
@@ -100,61 +100,54 @@ def own_requests(text: Path) -> dict[str, list[Request]]:
 
 
 def source_files(packages: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Name and text of the Python files of installed packages, without tests.
-
-    Raises ValueError if a package is not installed.
-    """
+    """Name and text of the Python files of installed packages, without tests."""
     for package in packages:
-        found = find_spec(package)
-        if found is None or found.origin is None:
-            raise ValueError(f"the package {package} is not installed: pip install {package}")
-        root = Path(found.origin).parent
+        root = Path(find_spec(package).origin).parent
         for path in sorted(root.rglob("*.py")):
             parts = path.relative_to(root.parent).parts
             if not {"test", "tests"} & set(parts):
                 yield "/".join(parts), path.read_text(encoding="utf-8", errors="replace")
 
 
-def openings(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
-    """Requests to complete a function from its signature and docstring."""
+def from_files(
+    sources: Iterable[tuple[str, str]],
+    make: Callable[[str, str, ast.AST], Request | None],
+) -> Iterator[Request]:
+    """What `make` makes of the documented definitions in some files, at most PER_FILE of a file."""
     for file, text in sources:
-        lines, found = text.split("\n"), []
-        for node in _documented(text, ast.FunctionDef):
-            opening = lines[node.lineno - 1 : node.body[0].end_lineno]
-            shown = textwrap.dedent("\n".join(opening))
-            plain_form = len(node.body) > 2 and opening[0].lstrip().startswith("def ")
-            if plain_form and len(shown) in OPENING:
-                asked = f"Complete this Python function:\n\n{shown}"
-                found.append(Request(f"{file}:{node.lineno}", asked, file))
+        try:
+            nodes = ast.walk(ast.parse(text))
+        except (SyntaxError, ValueError):
+            continue
+        kinds = ast.Module, ast.ClassDef, ast.FunctionDef
+        documented = (one for one in nodes if isinstance(one, kinds) and ast.get_docstring(one))
+        found = [one for node in documented if (one := make(file, text, node))]
         yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
 
 
-def passages(sources: Iterable[tuple[str, str]]) -> Iterator[Request]:
-    """Requests to shorten a passage of documentation, and to answer a question from it."""
-    for file, text in sources:
-        found = []
-        for node in _documented(text, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            whole = ast.get_docstring(node).split("\n\n")
-            passage = "\n\n".join(part for part in whole if ">>>" not in part and "---" not in part)
-            if len(passage.split()) in WORDS and not FORMULA & set(passage.split()):
-                name = getattr(node, "name", file)
-                asked = (
-                    f"Summarize the following text:\n\n{passage}"
-                    if int(_digest(passage), 16) % 2
-                    else f"Read the following passage and answer the question.\n\n{passage}\n\n"
-                    f"Question: What is {name} for, and what should one know before using it?"
-                )
-                found.append(Request(f"{file}#{_digest(passage)[:8]}", asked, file))
-        yield from sorted(found, key=lambda one: _digest(one.name))[:PER_FILE]
+def opening(file: str, text: str, node: ast.AST) -> Request | None:
+    """A request to complete a function from its signature and docstring."""
+    if not isinstance(node, ast.FunctionDef) or len(node.body) < 3:
+        return None
+    lines = text.split("\n")[node.lineno - 1 : node.body[0].end_lineno]
+    shown = textwrap.dedent("\n".join(lines))
+    if not lines[0].lstrip().startswith("def ") or len(shown) not in OPENING:
+        return None
+    return Request(f"{file}:{node.lineno}", f"Complete this Python function:\n\n{shown}", file)
 
 
-def _documented(text: str, kinds: type | tuple[type, ...]) -> list:
-    """The definitions of a file that have a docstring; none if it does not parse."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return []
-    return [node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node)]
+def passage(file: str, text: str, node: ast.AST) -> Request | None:
+    """A request to shorten a passage of documentation, or to answer a question from it."""
+    parts = ast.get_docstring(node).split("\n\n")
+    prose = "\n\n".join(part for part in parts if ">>>" not in part and "---" not in part)
+    if len(prose.split()) not in WORDS or FORMULA & set(prose.split()):
+        return None
+    asked = f"Summarize the following text:\n\n{prose}"
+    if int(_digest(prose), 16) % 2 == 0:
+        name = getattr(node, "name", file)
+        question = f"Question: What is {name} for, and what should one know before using it?"
+        asked = f"Read the following passage and answer the question.\n\n{prose}\n\n{question}"
+    return Request(f"{file}#{_digest(prose)[:8]}", asked, file)
 
 
 def _digest(text: str) -> str:

@@ -7,7 +7,6 @@ An interrupted run goes on where it stopped.
 
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -17,11 +16,11 @@ from transformers import LlamaForCausalLM
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import cache_folder, write_whole
+from specdec_lib.models.batched import BatchedPasses, draw
 from specdec_lib.models.katz.model import Katz
 from specdec_lib.models.students import assemble
-from specdec_lib.suite.distil.continuing import extend
-from specdec_lib.suite.distil.lessons import add_sources, read_head
-from specdec_lib.suite.distil.text import Conversation, read_text
+from specdec_lib.suite.distil.lessons import read_head
+from specdec_lib.suite.distil.text import Conversation, add_text, read_text
 from specdec_lib.suite.setup import load_target
 
 ORDER = 3
@@ -29,23 +28,20 @@ TEMPERATURE = 1.5
 GIVEN = 16  # tokens of an answer that a sample starts from; they are not counted
 LENGTH = 240
 ROWS = 256
-PIECE = 1_000_000  # tokens sampled with one seed, and kept in one file
+PIECE, PIECES = 1_000_000, 4  # tokens sampled with one seed and kept in one file, and such files
 BYTES = 3_000_000  # of the stored table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Sample the draft, piece by piece, and store the table of what was counted."""
-    parser = Parser("distil ngrams", "count n-grams on samples of a draft at temperature 1.5")
-    parser.add_argument("draft", type=Path, help="the file that `specdec distil train` wrote")
-    parser.add_argument("--pieces", type=int, default=4, help="millions of sampled tokens")
-    add_sources(parser)
-    parser.add_common("--out", cache_folder() / "drafts")
-    given = parser.parse_args(arguments)
-    target, head = load_target(), read_head(given.lessons)
-    student, texts = assemble(target, given.draft), read_text(given.text)
+    parser = Parser("distil ngrams", "count n-grams on samples of the draft at temperature 1.5")
+    add_text(parser)
+    texts, folder = read_text(parser.parse_args(arguments).text), cache_folder() / "drafts"
+    head = read_head(cache_folder() / "lessons")
+    student = assemble(load_target(), folder / "draft.safetensors")
     samples = []
-    for seed in range(given.pieces):
-        path = given.out / f"{given.draft.stem}-samples-{seed:03}.npy"
+    for seed in range(PIECES):
+        path = folder / f"draft-samples-{seed:03}.npy"
         if not path.is_file():
             stream = BytesIO()
             np.save(stream, np.stack(list(sample(student, head, texts, PIECE, seed=seed))))
@@ -53,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         samples += list(np.load(path))
     whole = Katz.fit(samples, student.config.vocab_size, ORDER)
     pruned = whole.pruned(BYTES)
-    pruned.save(given.out / "katz.npz")
+    pruned.save(folder / "katz.npz")
     print(f"{pruned.ngrams:,} of {whole.ngrams:,} n-grams are kept")
 
 
@@ -69,14 +65,16 @@ def sample(
     in an answer.
     """
     random, generator = Random(seed), torch.Generator().manual_seed(seed)
-    drawn = torch.zeros(ROWS, dtype=torch.bool)
-    with tqdm(total=tokens, desc="samples", unit="token", mininterval=5) as bar:
-        for _ in range(0, tokens, ROWS * LENGTH):
-            texts = [_opening(random.choice(conversations), random) for _ in range(ROWS)]
-            options = {"greedy": drawn, "temperature": TEMPERATURE}
-            longer = extend(student, texts, LENGTH, head, generator, **options)
-            yield from np.array(longer, dtype=np.uint16)[:, GIVEN:]
-            bar.update(ROWS * LENGTH)
+    ids, drawn = torch.tensor(head), torch.zeros(ROWS, dtype=torch.bool)
+    for _ in tqdm(range(0, tokens, ROWS * LENGTH), "samples"):
+        given = [_opening(random.choice(conversations), random) for _ in range(ROWS)]
+        texts = list(torch.tensor(given).T)  # a column per position
+        passes = BatchedPasses(student, ROWS, GIVEN + LENGTH, head=head)
+        for position in range(GIVEN + LENGTH - 1):
+            logits = passes.logits(texts[position], torch.full((ROWS,), position))
+            if position >= GIVEN - 1:
+                texts.append(ids[draw(logits, TEMPERATURE, generator, greedy=drawn)])
+        yield from torch.stack(texts[GIVEN:], dim=1).numpy().astype(np.uint16)
 
 
 def _opening(one: Conversation, random: Random) -> tuple[int, ...]:

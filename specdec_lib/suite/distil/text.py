@@ -6,15 +6,15 @@ each stops), `starts` (where its answer begins, counted from its own first token
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 
-from specdec_lib.core.files import DATA, write_whole
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import DATA, tensor_file, write_whole
 from specdec_lib.workload import DOMAINS
 
 TEXT = DATA / "text"
@@ -36,28 +36,9 @@ class Conversation(NamedTuple):
         return len(self.ids) - self.start
 
 
-class TextStore:
-    """The shards in a folder, which grows by conversations.
-
-    A new shard is written whole with each of them until it is full, so a run that is killed loses
-    none that it had added; the next run begins another shard.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.number = folder, len(list_shards(folder))
-        self.stored = [one for path in list_shards(folder) for one in read_shard(path)]
-        self.growing: list[Conversation] = []
-
-    def __iter__(self) -> Iterator[Conversation]:
-        return chain(self.stored, self.growing)
-
-    def add(self, conversation: Conversation) -> None:
-        """Keep a conversation."""
-        if answer_tokens(self.growing) >= SHARD_ANSWER_TOKENS:
-            self.stored, self.growing, self.number = [*self], [], self.number + 1
-        self.growing.append(conversation)
-        write_whole(self.folder / f"{self.number:03}.safetensors", pack(self.growing))
+def add_text(parser: Parser) -> None:
+    """Add the option that names the folder of shards."""
+    parser.add_argument("--text", type=Path, default=TEXT, help="the folder of shards")
 
 
 def answer_tokens(conversations: Iterable[Conversation]) -> int:
@@ -78,14 +59,19 @@ def read_text(folder: Path) -> list[Conversation]:
     return [one for shard in shards for one in read_shard(shard)]
 
 
-def count_text(conversations: Iterable[Conversation]) -> pd.DataFrame:
-    """Conversations, answer tokens, and the shares of greedy answers and of those that ended: a row
-    per domain, and one of all.
+def stored(folder: Path, conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+    """The conversations, each of which is in a shard of the folder before the next is asked for.
+
+    A shard is written whole with each of them until it is full, so a run that is killed loses none;
+    the next run begins another shard.
     """
-    rows = [(one.domain, 1, one.answer_tokens, one.greedy, one.done) for one in conversations]
-    ways = {"conversations": "sum", "answer_tokens": "sum", "greedy": "mean", "ended": "mean"}
-    table = pd.DataFrame(rows, columns=["domain", *ways])
-    return pd.concat([table, table.assign(domain="all")]).groupby("domain").agg(ways)
+    number, growing = len(list_shards(folder)), []
+    for one in conversations:
+        growing.append(one)
+        write_whole(folder / f"{number:03}.safetensors", pack(growing))
+        yield one
+        if answer_tokens(growing) >= SHARD_ANSWER_TOKENS:
+            number, growing = number + 1, []
 
 
 def pack(conversations: Sequence[Conversation]) -> bytes:
@@ -103,7 +89,8 @@ def pack(conversations: Sequence[Conversation]) -> bytes:
 
 def read_shard(path: Path) -> Iterator[Conversation]:
     """The conversations of a shard, in order."""
-    shard = {name: column.tolist() for name, column in load_file(path).items()}
+    with tensor_file(path) as file:
+        shard = {name: file.get_tensor(name).tolist() for name in file.keys()}
     columns = (shard[name] for name in ("starts", "greedy", "done", "domain"))
     for (first, end), *known, domain in zip(pairwise([0, *shard["ends"]]), *columns, strict=True):
         yield Conversation(tuple(shard["ids"][first:end]), *known, DOMAINS[domain])

@@ -1,84 +1,75 @@
-"""Trains a student on lessons: the target's distributions over the tokens of stored answers."""
+"""`specdec distil train`: a draft of some of the target's layers learns the target's distributions.
 
-import json
+An interrupted run goes on where it stopped.
+"""
+
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
+import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from safetensors.torch import save
 from torch import Tensor
+from torch.nn.functional import kl_div
 from tqdm.auto import tqdm
 from transformers import LlamaForCausalLM
 
-from specdec_lib.core.files import tensor_file, write_whole
+from specdec_lib.core.commandline import Parser
+from specdec_lib.core.files import cache_folder, tensor_file, write_whole
 from specdec_lib.models.batched import fastest_dtype
-from specdec_lib.models.students import own_weights
-from specdec_lib.suite.distil.lessons import Lesson, pad
+from specdec_lib.models.students import build_student, own_weights, save_student
+from specdec_lib.suite.distil.lessons import Lesson, before_answers, read_head, read_lessons
+from specdec_lib.suite.distil.text import add_text, read_text
+from specdec_lib.suite.setup import load_target
 
+BATCH_TOKENS = 1024  # of a step, requests and padding included
+WARM_UP = 0.02  # share of the steps
 CHECKPOINT_SECONDS = 120
-ROWS = 512  # answer tokens whose logits are computed at a time
+HELD_OUT = 50  # every 50th conversation is judged on, and not learnt from
+STATE = ("step", "exp_avg", "exp_avg_sq")  # of AdamW, per weight
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
+class TrainingPlan(NamedTuple):
     """How a student is trained.
 
+    layers           the target's that it begins as
     answer_tokens    how many are seen in all; lessons are repeated in another order
-    batch_tokens     tokens of a step, requests and padding included
     rate             AdamW's, after a warm-up; it falls to a tenth along a cosine
-    undistilled      learn the tokens of the text themselves, not the target's distribution
-    origin           what the student begins as and learns from, in words; a checkpoint of another
-                     origin is refused
     """
 
+    layers: Sequence[int]
     answer_tokens: int
-    batch_tokens: int = 2048
-    rate: float = 1e-3
-    warm_up: float = 0.02
-    weight_decay: float = 0.01
-    seed: int = 0
-    undistilled: bool = False
-    origin: str = ""
-
-    def share(self, done: float) -> float:
-        """The share of `rate` when `done` of the steps are done."""
-        return min(1.0, (done + 1e-3) / self.warm_up) * (0.55 + 0.45 * math.cos(math.pi * done))
+    rate: float
 
 
-class Batch:
-    """Some lessons as tensors: one row per answer token, all conversations one after the other."""
-
-    def __init__(self, lessons: Sequence[Lesson], place_of: Int[Tensor, " vocabulary"]) -> None:
-        texts = [lesson.conversation for lesson in lessons]
-        self.ids = pad([one.ids for one in texts])
-        spans = [(one.start - 1, len(one.ids) - 1) for one in texts]  # what predicts the answer
-        self.rows = torch.cat([torch.full((b - a,), row) for row, (a, b) in enumerate(spans)])
-        self.columns = torch.cat([torch.arange(a, b) for a, b in spans])
-        self.places = torch.cat([lesson.places for lesson in lessons]).int().long()
-        self.probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
-        self.written = place_of[self.ids[self.rows, self.columns + 1]]  # -1: not in the head
-
-    def hidden(self, student: LlamaForCausalLM) -> Float[Tensor, "answer width"]:
-        """What the student's head reads before every answer token."""
-        dtype = fastest_dtype()
-        with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-            return student.model(self.ids, use_cache=False)[0][self.rows, self.columns]
-
-    def of_text(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Places, probabilities and the rest for learning the written tokens themselves; a token
-        that is not in the head weighs nothing.
-        """
-        known = (self.written >= 0).float()[:, None]
-        return self.written.clamp(min=0)[:, None], known, torch.zeros(len(known))
-
-    def of_target(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Places and probabilities of the target's likeliest tokens, and the rest."""
-        return self.places, self.probs, (1 - self.probs.sum(dim=1)).clamp(min=1e-6)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a student, and print how well it guesses on held-out answers."""
+    parser = Parser("distil train", "train a draft of some of the target's layers")
+    add = parser.add_argument
+    add("name", help="of the draft: draft or middle")
+    add("--layers", required=True, help="the target's layers to start from: 0,10,20,29")
+    add("--answer-tokens", type=int, required=True, help="seen in all")
+    add("--rate", type=float, default=2e-3, help="AdamW's largest learning rate")
+    add_text(parser)
+    given = parser.parse_args(arguments)
+    layers, lessons = (
+        [int(number) for number in given.layers.split(",")],
+        cache_folder() / "lessons",
+    )
+    head, folder = read_head(lessons), cache_folder() / "drafts"
+    found = read_lessons(read_text(given.text), head, lessons)
+    learnt = [one for number, one in enumerate(found) if number % HELD_OUT]
+    plan = TrainingPlan(layers, given.answer_tokens, given.rate)
+    student = build_student(load_target(), layers)
+    folder.mkdir(parents=True, exist_ok=True)
+    train_student(student, learnt, head, plan, folder / f"{given.name}.checkpoint")
+    save_student(student, folder / f"{given.name}.safetensors", plan._asdict())
+    print(judge(student, found[::HELD_OUT], head).round(3).to_string())
 
 
 def divergence(
@@ -86,52 +77,28 @@ def divergence(
     head: Float[Tensor, "head width"],
     places: Int[Tensor, "answer top"],
     probs: Float[Tensor, "answer top"],
-    rest: Float[Tensor, " answer"],
 ) -> Float[Tensor, " answer"]:
     """Kullback-Leibler divergence, in nats, of the student from a distribution that gives `probs`
-    to `places` of the head and `rest` to all others together.
+    to `places` of the head and the rest to all others together.
     """
-    return _Divergence.apply(hidden, head, places, probs, rest)
+    scored = (hidden.to(head.dtype) @ head.T).float().log_softmax(dim=-1)
+    among = scored.gather(1, places)
+    beyond = (1 - among.exp().sum(dim=1, keepdim=True)).clamp(min=1e-6).log()
+    rest = (1 - probs.sum(dim=1, keepdim=True)).clamp(min=1e-6)
+    guessed, wanted = torch.cat([among, beyond], dim=1), torch.cat([probs, rest], dim=1)
+    return kl_div(guessed, wanted, reduction="none").sum(dim=1)
 
 
-class _Divergence(torch.autograd.Function):
-    """Loss and gradient together, a few rows at a time: the logits of a whole step, 8,192 for each
-    token, would go through memory ten times.
-    """
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx,
-        hidden: Tensor,
-        head: Tensor,
-        places: Tensor,
-        probs: Tensor,
-        rest: Tensor,
-    ) -> Tensor:
-        """The divergence of each row; the gradient is kept."""
-        losses, slopes = [], []
-        parts = (hidden, places, probs, rest)
-        for row, place, wanted, left in zip(*(one.split(ROWS) for one in parts), strict=True):
-            guessed = (row.to(head.dtype) @ head.T).float().softmax(dim=-1)
-            among = guessed.gather(1, place)
-            beyond = (1 - among.sum(dim=1)).clamp(min=1e-6)
-            apart = wanted * (wanted.clamp(min=1e-9).log() - among.clamp(min=1e-30).log())
-            others = left * (left.clamp(min=1e-9).log() - beyond.log())
-            losses.append(apart.sum(dim=1) + others)
-            pull = left / beyond  # d(−left·log beyond) is pull · d(Σ among)
-            slope = guessed * (wanted.sum(dim=1) - pull * (1 - beyond))[:, None]
-            slope.scatter_add_(1, place, pull[:, None] * among - wanted)
-            slopes.append(slope.to(head.dtype) @ head)
-        ctx.save_for_backward(torch.cat(slopes).to(hidden.dtype))
-        return torch.cat(losses)
-
-    @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: torch.autograd.function.FunctionCtx, weights: Tensor
-    ) -> tuple:
-        """The gradient of the hidden states; the head is frozen."""
-        (slopes,) = ctx.saved_tensors
-        return slopes * weights[:, None], None, None, None, None
+def mean_divergence(
+    student: LlamaForCausalLM, lessons: Sequence[Lesson], rows: Float[Tensor, "head width"]
+) -> Float[Tensor, ""]:
+    """The mean divergence of some lessons, per answer token; `rows` are those of the head."""
+    dtype = fastest_dtype()
+    with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
+        hidden = before_answers(student.model, [lesson.conversation for lesson in lessons])
+    places = torch.cat([lesson.places for lesson in lessons]).int().long()
+    probs = torch.cat([lesson.log_probs for lesson in lessons]).float().exp()
+    return divergence(torch.cat(hidden), rows, places, probs).mean()
 
 
 def train_student(
@@ -143,97 +110,95 @@ def train_student(
 ) -> None:
     """Train a student in place; goes on from `checkpoint` if it is there.
 
-    A line of loss per 20 steps goes to `checkpoint` with the suffix .jsonl.
-    Raises ValueError if the checkpoint is of another plan.
+    Raises ValueError if the checkpoint is of another plan, head or number of lessons.
     """
-    place_of = torch.full((student.config.vocab_size,), -1)
-    place_of[list(head)] = torch.arange(len(head))
+    weights = list(own_weights(student).values())
     rows = student.lm_head.weight.detach()[list(head)].to(fastest_dtype())
-    steps = list(schedule(lessons, plan))
-    optimizer = torch.optim.AdamW(
-        own_weights(student).values(), plan.rate, weight_decay=plan.weight_decay
-    )
-    start = _restore(checkpoint, plan, student, optimizer)
-    saved = time.monotonic()
+    optimizer = torch.optim.AdamW(weights)
+    steps = list(schedule(lessons, plan.answer_tokens))
+    of = f"{plan}, {len(lessons)} lessons over {len(head)} tokens"
+    start, saved = _restore(checkpoint, student, optimizer, of), time.monotonic()
     student.train()
-    bar = tqdm(total=len(steps), initial=start, unit="step", mininterval=5, desc=checkpoint.stem)
-    for step in range(start, len(steps)):
-        batch = Batch([lessons[number] for number in steps[step]], place_of)
-        optimizer.param_groups[0]["lr"] = plan.rate * plan.share(step / len(steps))
-        wanted = batch.of_text() if plan.undistilled else batch.of_target()
-        loss = divergence(batch.hidden(student), rows, *wanted).mean()
+    bar = tqdm(range(start, len(steps)), checkpoint.stem, len(steps), initial=start, mininterval=5)
+    for step in bar:
+        done = step / len(steps)
+        share = min(1.0, (done + 1e-3) / WARM_UP) * (0.55 + 0.45 * math.cos(math.pi * done))
+        optimizer.param_groups[0]["lr"] = plan.rate * share
+        loss = mean_divergence(student, [lessons[number] for number in steps[step]], rows)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(own_weights(student).values(), 1.0)
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
-        bar.update()
-        if step % 20 == 0:
-            bar.set_postfix(loss=f"{loss:.3f}")
-            with checkpoint.with_suffix(".jsonl").open("a") as log:
-                log.write(json.dumps({"step": step, "loss": round(loss.item(), 4)}) + "\n")
+        bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         if step == len(steps) - 1 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _store(checkpoint, plan, student, optimizer, step + 1)
+            _store(checkpoint, student, optimizer, of, step + 1)
             saved = time.monotonic()
     student.eval()
 
 
-def schedule(lessons: Sequence[Lesson], plan: TrainingPlan) -> Iterator[list[int]]:
-    """The numbers of the lessons of each step, until `plan.answer_tokens` are seen.
+def schedule(lessons: Sequence[Lesson], answer_tokens: int) -> Iterator[list[int]]:
+    """The numbers of the lessons of each step, until so many answer tokens are seen.
 
     A step has lessons of similar length; each time round, all are seen once in another order.
     """
-    random, seen = Random(plan.seed), 0
+    random, seen = Random(0), 0
+    lengths = [len(lesson.conversation.ids) for lesson in lessons]
     while True:
-        near = [
-            (len(one.conversation.ids) + random.random() * 32, at) for at, one in enumerate(lessons)
-        ]
+        near = [(length + random.random() * 32, at) for at, length in enumerate(lengths)]
         steps: list[list[int]] = [[]]
         for length, number in sorted(near):
-            if (len(steps[-1]) + 1) * length > plan.batch_tokens and steps[-1]:
+            if (len(steps[-1]) + 1) * length > BATCH_TOKENS and steps[-1]:
                 steps.append([])
             steps[-1].append(number)
         random.shuffle(steps)
         for step in steps:
             yield step
             seen += sum(len(lessons[number].places) for number in step)
-            if seen >= plan.answer_tokens:
+            if seen >= answer_tokens:
                 return
 
 
 def _store(
-    path: Path,
-    plan: TrainingPlan,
-    student: LlamaForCausalLM,
-    optimizer: torch.optim.AdamW,
-    step: int,
+    path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str, steps: int
 ) -> None:
-    """Write weights and optimiser state whole."""
-    content = {f"weights/{name}": weights for name, weights in own_weights(student).items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        content |= {f"state/{number}/{name}": tensor for name, tensor in state.items()}
-    about = {"plan": json.dumps(asdict(plan)), "step": str(step)}
-    write_whole(path, save({name: one.detach() for name, one in content.items()}, about))
+    """Write weights and optimiser state whole, and which training they are of."""
+    content = {}
+    for name, weights in own_weights(student).items():
+        content[name] = weights.detach()
+        content |= {f"{name}/{part}": optimizer.state[weights][part] for part in STATE}
+    write_whole(path, save(content, {"of": of, "steps": str(steps)}))
 
 
-def _restore(
-    path: Path, plan: TrainingPlan, student: LlamaForCausalLM, optimizer: torch.optim.AdamW
-) -> int:
+def _restore(path: Path, student: LlamaForCausalLM, optimizer: torch.optim.AdamW, of: str) -> int:
     """Read a checkpoint into student and optimiser; how many steps were done, 0 without one."""
     if not path.is_file():
         return 0
     with tensor_file(path) as file:
         about = file.metadata()
-        stored = {name: file.get_tensor(name) for name in file.keys()}
-    if json.loads(about["plan"]) != asdict(plan):
-        raise ValueError(f"{path} is of another training: {about['plan']}; delete it to begin anew")
-    with torch.no_grad():
+        if about.get("of") != of:
+            raise ValueError(f"{path} is of another training: {about.get('of')}; delete it")
         for name, weights in own_weights(student).items():
-            weights.copy_(stored[f"weights/{name}"])
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in stored.items():
-        kind, _, rest = name.partition("/")
-        if kind == "state":
-            number, _, part = rest.partition("/")
-            state.setdefault(int(number), {})[part] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return int(about["step"])
+            weights.data.copy_(file.get_tensor(name))
+            optimizer.state[weights] = {part: file.get_tensor(f"{name}/{part}") for part in STATE}
+    return int(about["steps"])
+
+
+@torch.inference_mode()
+def judge(
+    student: LlamaForCausalLM, lessons: Sequence[Lesson], head: Sequence[int]
+) -> pd.DataFrame:
+    """Shares of answer tokens whose likeliest token within the head is the student's likeliest
+    (`first`) or among its four (`best_4`): a row per domain and way of writing, and one of all.
+    """
+    rows = student.lm_head.weight.detach()[list(head)]
+    found = []
+    for lesson in lessons:
+        (hidden,) = before_answers(student.model, [lesson.conversation])
+        right = (hidden @ rows.T).topk(4).indices == lesson.places[:, :1].int()
+        way = "greedy" if lesson.conversation.greedy else "T = 1"
+        for domain in (lesson.conversation.domain, "all"):
+            counts = len(right), int(right[:, 0].sum()), int(right.sum())
+            found.append((domain, way, *counts))
+    table = pd.DataFrame(found, columns=["domain", "way", "tokens", "first", "best_4"])
+    sums = table.groupby(["domain", "way"]).sum()
+    return sums.assign(first=sums["first"] / sums.tokens, best_4=sums.best_4 / sums.tokens)

