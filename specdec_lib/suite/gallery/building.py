@@ -14,12 +14,12 @@ from pathlib import Path
 
 from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, write_together
-from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
+from specdec_lib.suite.gallery.describing import comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
 HERE = Path(__file__).parent
-UNDESCRIBED = Description("", "Not described in specdec_lib/suite/gallery/figures.toml yet.")
+UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
 UNKNOWN = (
     "by no finished run in this folder: it came with the code or from a run cut short, or was saved"
@@ -50,17 +50,18 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
-    add_script(folder)
+    if not (folder / SCRIPT).exists():
+        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
+
+        write_script(folder)
     chapters, runs, figures = [], {}, {}
     for notebook in chapters_of(notebooks):
         manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
-        names = figure_files(folder, notebook)
-        made = {name: _made_by(manifest, folder / name) for name in names}
-        cut_short = manifest if manifest and manifest.state == "running" else None
-        chapters.append(_chapter(notebook, folder, names, made, cut_short))
+        chapter = _chapter(notebook, folder, manifest)
+        chapters.append(chapter)
         if manifest:
             runs[notebook.stem] = _last_run(manifest)
-            figures |= {name: _facts(run) for name, run in made.items()}
+            figures |= {card["name"]: _facts(manifest, card) for card in chapter["cards"]}
     known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     # a script that sets one variable, so that it works from a file as well
@@ -73,14 +74,6 @@ def chapters_of(notebooks: Path) -> list[Path]:
     """The notebooks in the order of their chapters: the scorecard first, the others by number."""
     found = notebooks.glob("[0-9][0-9]_*.ipynb")
     return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
-
-
-def add_script(folder: Path) -> None:
-    """Write the plotly script that every figure's page shares, unless it is there."""
-    if not (folder / SCRIPT).exists():
-        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
-
-        write_script(folder)
 
 
 def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
@@ -115,65 +108,46 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
 
-def _chapter(
-    notebook: Path,
-    folder: Path,
-    names: Mapping[str, set[str]],
-    made: Mapping[str, Manifest | None],
-    cut_short: Manifest | None,
-) -> dict[str, object]:
-    """A notebook and its figures, as page.html reads them; `link` leads from the page to it.
-
-    cut_short    its last run, if that was interrupted: which figures it wrote is not known
-    """
-    declared = read_parameters(notebook)
-    own = "the notebook’s own"
-    if cut_short and cut_short.parameters:
-        given = ", ".join(f"{name} = {value!r}" for name, value in cut_short.parameters.items())
-        own = f"unknown: a run with {given} was cut short"
-    cards = [
-        _card(folder / name, kinds, declared, made[name]) | {"parameters": own}
-        for name, kinds in names.items()
-    ]
+def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> dict[str, object]:
+    """A notebook and its figures, as page.html reads them; `link` leads from the page to it."""
+    declared, figures = read_parameters(notebook), figure_files(folder, notebook).items()
     return {
         "name": notebook.stem,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
         "parameters": declared,
-        "cards": cards,
+        "cards": [_card(folder / name, kinds, declared, manifest) for name, kinds in figures],
     }
 
 
 def _card(
-    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], made: Manifest | None
+    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], manifest: Manifest | None
 ) -> dict[str, object]:
-    """A figure; `changed` are parameters that differ from the notebook's own, with the values that
-    made it.
+    """A figure; `made` says that its table or page is what the run left there, `changed` are
+    parameters that differ from the notebook's own, with the values that made it.
     """
     words = descriptions().get(figure.name, UNDESCRIBED)
     defaults = {name: ast.literal_eval(one["default"]) for name, one in declared.items()}
-    given = made.parameters.items() if made else ()
-    changed = {
-        name: repr(value)
-        for name, value in given
-        if name not in defaults or defaults[name] != value
-    }
+    given = manifest.parameters.items() if manifest else ()
+    differ = {name: repr(value) for name, value in given if (name, value) not in defaults.items()}
+    files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
+    made = manifest is not None and any(map(manifest.wrote, files))
+    changed, parameters = differ if made else {}, "the notebook’s own"
+    if given and manifest.state == "running":
+        cut = ", ".join(f"{name} = {value!r}" for name, value in given)
+        parameters = f"unknown: a run with {cut} was cut short"
     return {
         "name": figure.name,
-        "title": words.title or figure.name,
-        "see": words.see,
+        "title": words["title"] or figure.name,
+        "see": words["see"],
         "files": kinds,
         "size": _size(figure.with_suffix(".png")),
         "seed": changed.get("seed") or declared.get("seed", {"default": "none"})["default"],
+        "made": made,
         "changed": changed,
-        "paper": comparison(words, figure.with_suffix(".csv")),
+        "parameters": parameters,
+        "paper": comparison(words.get("paper", {}), figure.with_suffix(".csv")),
     }
-
-
-def _made_by(manifest: Manifest | None, figure: Path) -> Manifest | None:
-    """The run, if the figure's table or page is what it left there."""
-    files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
-    return manifest if manifest and any(map(manifest.wrote, files)) else None
 
 
 def _size(image: Path) -> tuple[int, int]:
@@ -184,7 +158,7 @@ def _size(image: Path) -> tuple[int, int]:
 
 def _last_run(manifest: Manifest) -> dict[str, object]:
     """A notebook's last run in words."""
-    date, took = manifest.made.date, f"{manifest.seconds:.0f} s, {manifest.made.date}"
+    date, took = manifest.made["date"], f"{manifest.seconds:.0f} s, {manifest.made['date']}"
     words = {
         "finished": f"{manifest.profile}, {took}",
         "failed": f"failed after {took}",
@@ -193,14 +167,12 @@ def _last_run(manifest: Manifest) -> dict[str, object]:
     return {"said": words, "good": manifest.state == "finished", "error": manifest.error}
 
 
-def _facts(run: Manifest | None) -> list[tuple[str, str]]:
+def _facts(manifest: Manifest, card: dict[str, object]) -> list[tuple[str, str]]:
     """What is known of one figure's making, as pairs of a word and a text."""
-    if run is None:
+    if not card["made"]:
         return [("made", UNKNOWN)]
-    made = run.made
-    told = (made.date, made.commit, made.machine, made.versions)
-    words = ("made", "commit", "machine", "versions")
-    return [("profile", run.profile), *zip(words, told, strict=True)]
+    made = [("made" if word == "date" else word, text) for word, text in manifest.made.items()]
+    return [("profile", manifest.profile), *made]
 
 
 def _summary(runs: dict[str, dict[str, object]], notebooks: int) -> str:

@@ -13,24 +13,20 @@ from transformers import (
     PreTrainedModel,
     StoppingCriteriaList,
 )
-from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput
 
-from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
+from specdec_lib.core.chance import Chance
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
     check_length,
     check_options,
     prompt_of,
-    refusal,
     restore_dropped,
     sampler_of,
 )
-from specdec_lib.suite.hf.settings import HasNetwork
 from specdec_lib.suite.hf.speaking import Speech
 
 SEEDS = 2**62
@@ -43,19 +39,16 @@ class Speculative:
     """A way of decoding for `generate`: what the model itself would write, in rounds.
 
     draft       any draft; its models share the target's vocabulary
-    target      the model prepared before, such as a ladder's target, instead of a new `CachedModel`
-                in every call; it must hold the very model that `generate` is called on
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
     distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
-    another one. Processors, stopping criteria, streamers, `output_scores` and `output_logits` are
-    honoured token by token, for a single prompt; what cannot be honoured is refused with a
-    ValueError that names it, before any work.
+    another one. Processors, stopping criteria and streamers are honoured token by token, for a
+    single prompt; what cannot be honoured is refused with a ValueError that names it, before any
+    work.
     """
 
     draft: Draft
-    target: LanguageModel | None = None
     on_round: Callable[[Round], None] | None = None
 
     def __getattr__(self, name: str) -> inspect.Signature:
@@ -78,7 +71,7 @@ class Speculative:
         tokenizer: object = None,
         restored: Mapping[str, object] | None = None,
         **given: object,
-    ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
+    ) -> Int[Tensor, "1 longer"]:
         """Decode: what `generate`, and only that, calls after all its preparation.
 
         restored    what it would have dropped: see `restore_dropped`
@@ -87,46 +80,18 @@ class Speculative:
         check_options(model, config, given, restored)
         inputs = input_ids if inputs_tensor is None else inputs_tensor
         prompt = prompt_of(model, input_ids, inputs, given)
-        longest = stopping_criteria.max_length
-        target = self._target(model, config, longest)
-        check_length(longest, input_ids.shape[1], len(prompt), target.max_positions)
-        kept = [
-            () if config.return_dict_in_generate and asked else None
-            for asked in (config.output_scores, config.output_logits)
-        ]
-        streamer, sampled = restored.get("streamer"), bool(config.do_sample)
-        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled, *kept)
-        room = longest - input_ids.shape[1]
-        self._speak(speech, target, prompt, sampler_of(config), room=room)
-        if streamer is not None:
-            streamer.end()
-        if not config.return_dict_in_generate:
-            return speech.tokens
-        two_halves = model.config.is_encoder_decoder
-        kind = GenerateEncoderDecoderOutput if two_halves else GenerateDecoderOnlyOutput
-        return kind(sequences=speech.tokens, scores=speech.scores, logits=speech.raw_logits)
-
-    def _target(
-        self, model: PreTrainedModel, config: GenerationConfig, longest: int | None
-    ) -> LanguageModel:
-        rows = config.prefill_chunk_size
-        if self.target is not None:
-            if not isinstance(self.target, HasNetwork) or self.target.model is not model:
-                wrong = f"the target {self.target.name!r} holds another model than the one"
-                raise ValueError(f"{wrong} that generate is called on")
-            if rows is not None:
-                why = "None: the target that was given reads in pieces of its own"
-                raise refusal("prefill_chunk_size", rows, why)
-            return self.target
+        longest, there = stopping_criteria.max_length, input_ids.shape[1]
         if model.config.is_encoder_decoder:
-            return Seq2SeqModel(model, "target", max_positions=max(LEAST_POSITIONS, longest or 0))
-        return CachedModel(model, "target", **({} if rows is None else {"chunk_rows": rows}))
-
-    def _speak(
-        self, speech: Speech, target: LanguageModel, prompt: Context, sampler: Sampler, *, room: int
-    ) -> None:
-        seed = int(torch.randint(SEEDS, (1,))) if sampler.temperature > 0 else 0
-        chance, options = Chance(seed, sampler), {"max_new_tokens": room, "rule": speech.look_up}
+            most = max(LEAST_POSITIONS, longest or 0)
+            target = Seq2SeqModel(model, "target", max_positions=most)
+        else:
+            target = CachedModel(model, "target")
+        check_length(longest, there, target.max_positions)
+        streamer, sampler = restored.get("streamer"), sampler_of(config)
+        sampled = bool(config.do_sample)
+        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled)
+        chance = Chance(int(torch.randint(SEEDS, (1,))) if sampled else 0, sampler)
+        options = {"max_new_tokens": longest - there, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)
         read_prompt(target, self.draft, prompt)
         for played, _ in loop:
@@ -134,3 +99,6 @@ class Speculative:
                 self.on_round(speech.heard(played))
             if speech.stopped:
                 break
+        if streamer is not None:
+            streamer.end()
+        return speech.tokens

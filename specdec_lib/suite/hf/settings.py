@@ -17,7 +17,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
 from specdec_lib.core.files import REPOSITORY
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Relay, Reviewed
@@ -39,8 +39,8 @@ KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)
 
-Find = Callable[[str, Mapping[str, object]], object]
-"""From a place in the JSON, and what it says of a model or table, to that model or table."""
+Find = Callable[[Mapping[str, object]], object]
+"""From what the JSON says of a model or a table of bigrams to that model or table."""
 
 
 @runtime_checkable
@@ -77,19 +77,26 @@ def export_setting(setting: Setting) -> str:
     """The setting as JSON.  Raises ValueError if it holds a draft or a rule that is not the
     library's own, or two models of one name.
     """
+    return json.dumps(asdict(exported(setting)), indent=2, allow_nan=False) + "\n"
+
+
+def exported(setting: Setting) -> ExportedSetting:
+    """The fields of the JSON; raises ValueError as `export_setting` does."""
     if setting.rule not in RULES.values():
         known = ", ".join(RULES)
         raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
-    data = ExportedSetting(
+    return ExportedSetting(
         schema=1,
         library=f"specdec {version('specdec')}",
         name=setting.name,
         sampler=_plain(setting.sampler),
         rule=setting.rule.__name__,
         draft=_plain(setting.draft),
-        models=model_entries(setting.draft),
+        models={
+            name: ModelEntry(type(one).__name__, one.vocabulary, _source(one))
+            for name, one in models_in(setting.draft).items()
+        },
     )
-    return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
 
 
 def _source(model: LanguageModel) -> str | None:
@@ -97,14 +104,6 @@ def _source(model: LanguageModel) -> str | None:
     source = model.model.config.name_or_path if isinstance(model, HasNetwork) else ""
     inside = Path(source).is_absolute() and Path(source).is_relative_to(REPOSITORY)
     return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
-
-
-def model_entries(draft: Draft) -> dict[str, ModelEntry]:
-    """What is said of each model in a draft, by name."""
-    return {
-        name: ModelEntry(type(one).__name__, one.vocabulary, _source(one))
-        for name, one in models_in(draft).items()
-    }
 
 
 @checked
@@ -115,26 +114,25 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    own = (models.target, models.draft)
-    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
-    known = {part.name: part for part in parts if part is not None}
-    there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+    known = models_in(*vars(models).values())
 
-    def find(where: str, named: Mapping[str, object]) -> object:
+    def find(named: Mapping[str, object]) -> object:
         if "model" not in named:
             table = models.max_gram.bigrams
             if table is None or _digest(table) != named["sha256"]:
-                raise ValueError(f"{where}: these models have another table of bigrams, or none")
+                raise ValueError("these models have another table of bigrams, or none")
             return table
-        name = named["model"]
-        entry = data.models.get(name)
-        if name not in known or entry is None or known[name].vocabulary != entry.vocabulary:
-            size = entry and entry.vocabulary
-            needs = f"a model {name!r} with {size} tokens, there are {there}"
-            raise ValueError(f"{where}: the setting needs {needs}")
-        return known[name]
+        name, entry = named["model"], data.models.get(named["model"])
+        if name in known and entry and known[name].vocabulary == entry.vocabulary:
+            return known[name]
+        there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+        needed = f"a model {name!r} with {entry and entry.vocabulary} tokens"
+        raise ValueError(f"the setting needs {needed}, there are {there}")
 
-    return build_setting(data, find)
+    sampler, draft = _build(data.sampler, "sampler", find), _build(data.draft, "draft", find)
+    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
+        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
+    return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
 def parse_setting(text: str) -> ExportedSetting:
@@ -143,14 +141,6 @@ def parse_setting(text: str) -> ExportedSetting:
         return TypeAdapter(ExportedSetting).validate_json(text)
     except ValidationError as error:
         raise ValueError(wrong_fields(error, "the setting")) from error
-
-
-def build_setting(data: ExportedSetting, find: Find) -> Setting:
-    """The setting of these fields; raises ValueError as `import_setting` does."""
-    sampler, draft = _build(data.sampler, "sampler", find), _build(data.draft, "draft", find)
-    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
-    return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
 def _plain(value: object) -> object:
@@ -175,15 +165,13 @@ def _build(value: object, where: str, find: Find) -> object:
         return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
     if not isinstance(value, dict):
         return value
-    if value.keys() in ({"model"}, {"bigrams", "sha256"}):
-        return find(where, value)
-    kind = KINDS.get(str(value.get("type")))
-    if kind is None:
+    named = value.keys() in ({"model"}, {"bigrams", "sha256"})
+    made = {} if named else {key: _build(one, f"{where}.{key}", find) for key, one in value.items()}
+    kind = KINDS.get(str(made.pop("type", None)))
+    if kind is None and not named:
         raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
-    made = {name: _build(one, f"{where}.{name}", find) for name, one in value.items()}
-    del made["type"]
     try:
-        return kind(**made)
+        return find(value) if named else kind(**made)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {error}") from error
 

@@ -22,10 +22,9 @@ from specdec_lib.core.verify import look_up
 class Speech:
     """What has been said, and what is done at each new token.
 
-    tokens                the whole text as `generate` knows it, padding included
-    sampled               whether tokens are drawn from the processed distribution
-    scores, raw_logits    of each new token, processed or not; None where not wanted
-    said                  how many tokens of the current round
+    tokens     the whole text as `generate` knows it, padding included
+    sampled    whether tokens are drawn from the processed distribution
+    said       how many tokens of the current round
     """
 
     tokens: Int[Tensor, "1 length"]
@@ -33,8 +32,6 @@ class Speech:
     criteria: StoppingCriteriaList
     streamer: BaseStreamer | None
     sampled: bool
-    scores: tuple[Tensor, ...] | None = None
-    raw_logits: tuple[Tensor, ...] | None = None
     stopped: bool = False
     said: int = 0
 
@@ -54,19 +51,14 @@ class Speech:
     def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
         """What is chosen from, in float32 as in `generate`."""
         raw = logits[None].to(device=self.tokens.device, dtype=torch.float32, copy=True)
-        scores = self.processors(self.tokens, raw.clone())
-        if self.raw_logits is not None:
-            self.raw_logits += (raw,)
-        if self.scores is not None:
-            self.scores += (scores,)
-        return scores[0]
+        return self.processors(self.tokens, raw)[0]
 
     def say(self, token: int) -> None:
         """Append a token, tell the streamer, and see whether it was the last."""
         new = torch.tensor([token], device=self.tokens.device)
         self.tokens = torch.cat([self.tokens, new[:, None]], dim=-1)
         self.said += 1
-        self.stopped = bool(self.criteria(self.tokens, self.scores).all())
+        self.stopped = bool(self.criteria(self.tokens, None).all())
         if self.streamer is not None:
             self.streamer.put(new.cpu())
 
