@@ -14,7 +14,7 @@ from transformers import (
 )
 from transformers.generation.streamers import BaseStreamer
 
-import specdec_lib.suite.hf.speaking as speaking
+import specdec_lib.suite.hf.generating as generating
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.drafts.trees.growing import TreeDraft
 from specdec_lib.suite.hf import Speculative
@@ -79,14 +79,14 @@ def test_a_rule_that_believes_the_draft_is_caught(monkeypatch):
         return Verdict(tuple(path), bonus=chance.choose(logits[node], tree.position(node) + 1))
 
     wanted = written("gpt2")
-    monkeypatch.setattr(speaking, "look_up", believing)
+    monkeypatch.setattr(generating, "look_up", believing)
     assert written("gpt2", drafts("gpt2")[TREE]) != wanted
 
 
 def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkeypatch):
     """Negative control: the context's own text in place of each node's path."""
     wanted = written("gpt2", no_repeat_ngram_size=2)
-    right = speaking.Speech.processed
+    right = generating.Speech.processed
 
     def stale(speech, logits):
         speech.tokens, now = speech.tokens[:, : speech.tokens.shape[1] - speech.said], speech.tokens
@@ -94,7 +94,7 @@ def test_processors_that_are_applied_to_one_text_for_all_nodes_are_caught(monkey
         speech.tokens = now
         return scores
 
-    monkeypatch.setattr(speaking.Speech, "processed", stale)
+    monkeypatch.setattr(generating.Speech, "processed", stale)
     assert written("gpt2", drafts("gpt2")[TREE], no_repeat_ngram_size=2) != wanted
 
 

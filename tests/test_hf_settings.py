@@ -83,14 +83,14 @@ def test_a_pair_serves_too():
     [
         ("colour", 1, "colour: Unexpected keyword argument"),
         ("rule", "believe", "rule: Input should be 'look_up' or 'reject', got 'believe'"),
-        ("draft.width", 3, "draft: .* unexpected keyword argument 'width'"),
-        ("draft.budget", "16", "draft: budget of TreeDraft must be a whole number .*, got '16'"),
-        ("draft.budget", 0, "draft: budget of TreeDraft must be .*, got 0"),
-        ("draft.type", "Bush", "draft.type: one of NoDraft, .* got 'Bush'"),
-        ("draft.model", {"model": "nobody"}, "draft.model: the setting needs a model 'nobody'"),
-        ("draft.match.rates", [0.1, 0.9], "draft.match: match rates are probabilities that never"),
+        ("draft.width", 3, "TreeDraft.* unexpected keyword argument 'width'"),
+        ("draft.budget", "16", "budget of TreeDraft must be a whole number .*, got '16'"),
+        ("draft.budget", 0, "budget of TreeDraft must be .*, got 0"),
+        ("draft.type", "Bush", "type: one of NoDraft, .* got 'Bush'"),
+        ("draft.model", {"model": "nobody"}, "the setting needs a model 'nobody'"),
+        ("draft.match.rates", [0.1, 0.9], "match rates are probabilities that never"),
         ("models.draft.vocabulary", 50257, "'draft' with 50257 tokens, .* 'draft' with 4096"),
-        ("sampler.temperature", -1.0, "sampler: temperature must be 0 or"),
+        ("sampler.temperature", -1.0, "temperature must be 0 or"),
     ],
 )
 def test_what_is_wrong_is_named(ladder, path, value, message):
@@ -106,7 +106,7 @@ def test_no_json_another_table_and_drafts_of_ones_own_are_refused(ladder):
     with pytest.raises(ValueError, match="Invalid JSON"):
         import_setting("{", ladder)
     text = export_setting(Setting("copies", ladder.max_gram))
-    with pytest.raises(ValueError, match=r"draft\.bigrams: .* another table of bigrams, or none"):
+    with pytest.raises(ValueError, match=r"bigrams: .* another table of bigrams, or none"):
         import_setting(text, replace(ladder, katz=None))
 
     class Own:

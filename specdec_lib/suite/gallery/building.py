@@ -6,14 +6,13 @@ their images.
 """
 
 import ast
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, write_together
+from specdec_lib.core.files import NOTEBOOKS, figures_folder, write_together
 from specdec_lib.suite.gallery.describing import comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
@@ -21,24 +20,13 @@ from specdec_lib.suite.notebook import read_cells, read_introduction, read_param
 HERE = Path(__file__).parent
 UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
-UNKNOWN = (
-    "by no finished run in this folder: it came with the code or from a run cut short, or was saved"
-    " or edited by hand"
-)
-NEVER_RUN = (
-    "These figures came with the code: none of the notebooks has been run in this folder. make"
-    " figures runs them."
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Lay out a folder's figures; raises ValueError if the folder cannot be used."""
     parser = Parser("gallery", __doc__.partition(": ")[2].partition("\n")[0], writes=None)
     parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
-    folder = (parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()
-    if folder.exists():
-        check_writable(folder)
-    print(build(folder))
+    print(build((parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()))
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
@@ -54,19 +42,9 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
         from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
 
         write_script(folder)
-    chapters, runs, figures = [], {}, {}
-    for notebook in chapters_of(notebooks):
-        manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
-        chapter = _chapter(notebook, folder, manifest)
-        chapters.append(chapter)
-        if manifest:
-            runs[notebook.stem] = _last_run(manifest)
-            figures |= {card["name"]: _facts(manifest, card) for card in chapter["cards"]}
-    known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
-    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    # a script that sets one variable, so that it works from a file as well
-    page, told = folder / "index.html", f"window.provenance = {text};\n"
-    write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
+    chapters = [_chapter(notebook, folder) for notebook in chapters_of(notebooks)]
+    page, known = folder / "index.html", folder / "provenance.js"
+    write_together({path: render(path.name, chapters).encode() for path in (known, page)})
     return page
 
 
@@ -76,8 +54,8 @@ def chapters_of(notebooks: Path) -> list[Path]:
     return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
 
 
-def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
-    """The whole of index.html, from page.html, page.css and page.js."""
+def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
+    """The whole of index.html (from page.html, page.css and page.js) or of provenance.js."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
@@ -89,10 +67,11 @@ def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
     look = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(autoescape=True, **look)
     environment.filters["marked"] = marked
-    html, style, script = (
-        Markup((HERE / f"page.{kind}").read_text("utf-8")) for kind in ("html", "css", "js")
+    source, style, script = (
+        Markup((HERE / part).read_text("utf-8"))
+        for part in (name.replace("index", "page"), "page.css", "page.js")
     )
-    return environment.from_string(html).render(chapters=chapters, style=style, script=script)
+    return environment.from_string(source).render(chapters=chapters, style=style, script=script)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -108,11 +87,15 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
 
-def _chapter(notebook: Path, folder: Path, manifest: Manifest | None) -> dict[str, object]:
-    """A notebook and its figures, as page.html reads them; `link` leads from the page to it."""
+def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
+    """A notebook, its figures and its last run, as the templates read them; `link` leads from the
+    page to it.
+    """
     declared, figures = read_parameters(notebook), figure_files(folder, notebook).items()
+    manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
     return {
         "name": notebook.stem,
+        "manifest": manifest,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
         "parameters": declared,
@@ -154,34 +137,3 @@ def _size(image: Path) -> tuple[int, int]:
     """Width and height of a PNG, from its header; (0, 0) if there is none."""
     head = image.read_bytes()[:24] if image.exists() else b""
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
-
-
-def _last_run(manifest: Manifest) -> dict[str, object]:
-    """A notebook's last run in words."""
-    date, took = manifest.made["date"], f"{manifest.seconds:.0f} s, {manifest.made['date']}"
-    words = {
-        "finished": f"{manifest.profile}, {took}",
-        "failed": f"failed after {took}",
-        "running": f"interrupted, or still running; begun {date}",
-    }[manifest.state]
-    return {"said": words, "good": manifest.state == "finished", "error": manifest.error}
-
-
-def _facts(manifest: Manifest, card: dict[str, object]) -> list[tuple[str, str]]:
-    """What is known of one figure's making, as pairs of a word and a text."""
-    if not card["made"]:
-        return [("made", UNKNOWN)]
-    made = [("made" if word == "date" else word, text) for word, text in manifest.made.items()]
-    return [("profile", manifest.profile), *made]
-
-
-def _summary(runs: dict[str, dict[str, object]], notebooks: int) -> str:
-    """What the page says at its top about the runs in this folder."""
-    if not runs:
-        return NEVER_RUN
-    bad = ", ".join(sorted(name for name, run in runs.items() if not run["good"]))
-    unfinished = f" Not finished: {bad}; what stands there is from earlier, or in part."
-    return (
-        f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
-        f" versions and commit of each figure.{unfinished if bad else ''}"
-    )

@@ -13,7 +13,7 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.kinds import checked
 from specdec_lib.measure.sweep.grid import Setting
 from specdec_lib.suite.hf.nearest import Nearest, nearest
-from specdec_lib.suite.hf.settings import ExportedSetting, exported, parse_setting
+from specdec_lib.suite.hf.settings import ExportedSetting, export_setting, parse_setting
 
 ENGINES = Path(__file__).with_name("engines.toml")
 RANKED = "shared noise and match tables: the draft's probabilities alone rank its guesses"
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @checked
 def flags(setting: Setting) -> tuple[Flags, ...]:
     """For each engine; raises ValueError if the draft is not the library's own."""
-    return _flags(exported(setting))
+    return _flags(parse_setting(export_setting(setting)))
 
 
 def _flags(data: ExportedSetting) -> tuple[Flags, ...]:

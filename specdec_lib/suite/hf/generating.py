@@ -1,11 +1,15 @@
-"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`."""
+"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. One token after another is
+made as `generate` makes them, however many a round brings: under `look_up` a target's choice is
+asked for exactly once per emitted token, in the order of the text; all that `generate` does at a
+token is done there, and the text ends at the same token.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -13,11 +17,14 @@ from transformers import (
     PreTrainedModel,
     StoppingCriteriaList,
 )
+from transformers.generation.streamers import BaseStreamer
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, Sampler
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft
+from specdec_lib.core.protocols import Draft, Verdict
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import look_up
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
@@ -27,7 +34,6 @@ from specdec_lib.suite.hf.options import (
     restore_dropped,
     sampler_of,
 )
-from specdec_lib.suite.hf.speaking import Speech
 
 SEEDS = 2**62
 LEAST_POSITIONS = 512  # of an encoder-decoder model, which has no limit of its own
@@ -102,3 +108,63 @@ class Speculative:
         if streamer is not None:
             streamer.end()
         return speech.tokens
+
+
+@dataclass
+class Speech:
+    """What has been said, and what is done at each new token.
+
+    tokens     the whole text as `generate` knows it, padding included
+    sampled    whether tokens are drawn from the processed distribution
+    said       how many tokens of the current round
+    """
+
+    tokens: Int[Tensor, "1 length"]
+    processors: LogitsProcessorList
+    criteria: StoppingCriteriaList
+    streamer: BaseStreamer | None
+    sampled: bool
+    stopped: bool = False
+    said: int = 0
+
+    def look_up(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+    ) -> Verdict:
+        """The rule `look_up` on processed logits, whose choices are emitted as they are made."""
+        self.said = 0
+        own = Sampler(1.0 if self.sampled else 0.0)  # processors do the rest
+        return look_up(tree, target_logits, Speaking(chance.seed, own, chance.nesting, speech=self))
+
+    def heard(self, played: Round) -> Round:
+        """The round without what lies beyond the end of the text."""
+        emitted, sources = played.emitted[: self.said], played.sources[: self.said]
+        return replace(played, emitted=emitted, sources=sources)
+
+    def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """What is chosen from, in float32 as in `generate`."""
+        raw = logits[None].to(device=self.tokens.device, dtype=torch.float32, copy=True)
+        return self.processors(self.tokens, raw)[0]
+
+    def say(self, token: int) -> None:
+        """Append a token, tell the streamer, and see whether it was the last."""
+        new = torch.tensor([token], device=self.tokens.device)
+        self.tokens = torch.cat([self.tokens, new[:, None]], dim=-1)
+        self.said += 1
+        self.stopped = bool(self.criteria(self.tokens, None).all())
+        if self.streamer is not None:
+            self.streamer.put(new.cpu())
+
+
+@dataclass(frozen=True)
+class Speaking(Chance):
+    """A `Chance` whose choices are processed before and said after, until the speech stops."""
+
+    speech: Speech = field(kw_only=True)
+
+    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
+        """The token at `position`."""
+        if self.speech.stopped:
+            return super().choose(logits, position)
+        token = super().choose(self.speech.processed(logits), position)
+        self.speech.say(token)
+        return token

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -39,9 +38,6 @@ KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)
 
-Find = Callable[[Mapping[str, object]], object]
-"""From what the JSON says of a model or a table of bigrams to that model or table."""
-
 
 @runtime_checkable
 class HasNetwork(Protocol):
@@ -77,26 +73,36 @@ def export_setting(setting: Setting) -> str:
     """The setting as JSON.  Raises ValueError if it holds a draft or a rule that is not the
     library's own, or two models of one name.
     """
-    return json.dumps(asdict(exported(setting)), indent=2, allow_nan=False) + "\n"
-
-
-def exported(setting: Setting) -> ExportedSetting:
-    """The fields of the JSON; raises ValueError as `export_setting` does."""
     if setting.rule not in RULES.values():
         known = ", ".join(RULES)
         raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
-    return ExportedSetting(
-        schema=1,
-        library=f"specdec {version('specdec')}",
-        name=setting.name,
-        sampler=_plain(setting.sampler),
-        rule=setting.rule.__name__,
-        draft=_plain(setting.draft),
-        models={
-            name: ModelEntry(type(one).__name__, one.vocabulary, _source(one))
+    data = {
+        "schema": 1,
+        "library": f"specdec {version('specdec')}",
+        "name": setting.name,
+        "sampler": setting.sampler,
+        "rule": setting.rule.__name__,
+        "draft": setting.draft,
+        "models": {
+            name: asdict(ModelEntry(type(one).__name__, one.vocabulary, _source(one)))
             for name, one in models_in(setting.draft).items()
         },
-    )
+    }
+    return json.dumps(data, default=_plain, indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    """What JSON can hold, or parts that it asks about in turn."""
+    if type(value) in KINDS.values():
+        shown = {one.name: vars(value)[one.name] for one in fields(value) if one.repr}
+        return {"type": type(value).__name__} | shown
+    if isinstance(value, LanguageModel):
+        return {"model": value.name}
+    if isinstance(value, np.ndarray):
+        return {"bigrams": len(value), "sha256": _digest(value)}
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
+    raise ValueError(f"{type(value).__name__} cannot be exported; the kinds are {', '.join(KINDS)}")
 
 
 def _source(model: LanguageModel) -> str | None:
@@ -116,22 +122,28 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
     data = parse_setting(text)
     known = models_in(*vars(models).values())
 
-    def find(named: Mapping[str, object]) -> object:
-        if "model" not in named:
+    def build(value: dict[str, object]) -> object:
+        if value.keys() == {"model"}:
+            name, entry = value["model"], data.models.get(value["model"])
+            if name in known and entry and known[name].vocabulary == entry.vocabulary:
+                return known[name]
+            there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+            needed = f"a model {name!r} with {entry and entry.vocabulary} tokens"
+            raise ValueError(f"the setting needs {needed}, there are {there}")
+        if value.keys() == {"bigrams", "sha256"}:
             table = models.max_gram.bigrams
-            if table is None or _digest(table) != named["sha256"]:
-                raise ValueError("these models have another table of bigrams, or none")
+            if table is None or _digest(table) != value["sha256"]:
+                raise ValueError("bigrams: these models have another table of bigrams, or none")
             return table
-        name, entry = named["model"], data.models.get(named["model"])
-        if name in known and entry and known[name].vocabulary == entry.vocabulary:
-            return known[name]
-        there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
-        needed = f"a model {name!r} with {entry and entry.vocabulary} tokens"
-        raise ValueError(f"the setting needs {needed}, there are {there}")
+        name, given = value.pop("type", None), {key: _tuples(one) for key, one in value.items()}
+        if str(name) not in KINDS:
+            raise ValueError(f"type: one of {', '.join(KINDS)}, got {name!r}")
+        return KINDS[name](**given)
 
-    sampler, draft = _build(data.sampler, "sampler", find), _build(data.draft, "draft", find)
-    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
+    try:
+        sampler, draft = json.loads(json.dumps([data.sampler, data.draft]), object_hook=build)
+    except TypeError as error:  # a field that is unknown, missing or no value at all
+        raise ValueError(f"the setting cannot be read: {error}") from error
     return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
@@ -143,37 +155,8 @@ def parse_setting(text: str) -> ExportedSetting:
         raise ValueError(wrong_fields(error, "the setting")) from error
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if type(value) in KINDS.values():
-        shown = {one.name: _plain(vars(value)[one.name]) for one in fields(value) if one.repr}
-        return {"type": type(value).__name__} | shown
-    if isinstance(value, LanguageModel):
-        return {"model": value.name}
-    if isinstance(value, np.ndarray):
-        return {"bigrams": len(value), "sha256": _digest(value)}
-    if isinstance(value, np.integer | np.floating):
-        return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise ValueError(f"{type(value).__name__} cannot be exported; the kinds are {', '.join(KINDS)}")
-
-
-def _build(value: object, where: str, find: Find) -> object:
-    if isinstance(value, list):
-        return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
-    if not isinstance(value, dict):
-        return value
-    named = value.keys() in ({"model"}, {"bigrams", "sha256"})
-    made = {} if named else {key: _build(one, f"{where}.{key}", find) for key, one in value.items()}
-    kind = KINDS.get(str(made.pop("type", None)))
-    if kind is None and not named:
-        raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
-    try:
-        return find(value) if named else kind(**made)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {error}") from error
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _digest(table: np.ndarray) -> str:

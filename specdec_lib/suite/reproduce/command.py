@@ -15,7 +15,6 @@ from specdec_lib.core.commandline import Parser
 from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, sweep_partial
 from specdec_lib.core.locking import only_process
 from specdec_lib.suite.gallery.building import build
-from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
 from specdec_lib.suite.reproduce.running import run_notebook, say
@@ -136,14 +135,6 @@ def _in_processes(
 
 def _check(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     """Run into a temporary folder and compare with the figures that are there."""
-    for run in runs:
-        kept = read_manifest(run.manifest)
-        if kept and kept.parameters != dict(run.parameters):
-            raise ValueError(
-                f"the figures of {run.name} in {run.figures} were made with"
-                f" {kept.parameters or 'the defaults'}; --check needs the same, by --set or"
-                " --profile"
-            )
     with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
         apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
         status, found = _run(apart, asked), []
