@@ -1,6 +1,8 @@
 """What a run says, compares, reads and stores."""
 
+import copy
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,22 +30,18 @@ def test_check_compares_tables_but_for_seconds(toys, figures, capsys):
     before = table.read_text()
     (figures / "01_toy.csv").write_text(before.replace("\n2,", "\n3,"))
     assert main(["--check", "--jobs", "2"], notebooks=toys) == 1
-    said = "01_toy.csv: width differs in 1 of 1 rows, first in row 1: 3 became 2"
+    said = '01_toy.csv: DataFrame.iloc[:, 0] (column name="width") are different'
     told = capsys.readouterr().out
     assert said in told and "00_toy.csv" not in told and table.read_text() == before
-    with pytest.raises(ValueError, match="were made with the defaults; --check needs the same"):
-        main(["--check", "--set", "width=3"], notebooks=toys)
 
 
-DIFFERS = "{} differs in 1 of 1 rows, first in row 1: 2 became 3"
 TIMES = ("seconds", "lookup_microseconds", "tokens_per_second", "ms_per_token")
 TABLES = [
-    ("a,b\n1,2\n", "a,b\n1,2\n", []),
-    *((f"a,{name}\n1,2\n", f"a,{name}\n1,3\n", []) for name in TIMES),
-    ("a,second_guess\n1,2\n", "a,second_guess\n1,3\n", [DIFFERS.format("second_guess")]),
-    ("a,b\n1,2\n", "a,b\n1,3\n", [DIFFERS.format("b")]),
-    ("a,b\n1,2\n", "a,c\n1,2\n", ["columns a, b became a, c"]),
-    ("a\n1\n", "a\n1\n2\n", ["1 rows became 2"]),
+    ("a,b\n1,2\n", "a,b\n1,2\n", ""),
+    *((f"a,{name}\n1,2\n", f"a,{name}\n1,3\n", "") for name in TIMES),
+    ("a,second_guess\n1,2\n", "a,second_guess\n1,3\n", 'column name="second_guess".*2.*3'),
+    ("a,b\n1,2\n", "a,c\n1,2\n", "columns are different"),
+    ("a\n1\n", "a\n1\n2\n", "shape mismatch"),
 ]
 
 
@@ -53,11 +51,10 @@ def test_tables_are_compared(tmp_path, before, after, found):
     for folder, text in ((one, before), (other, after)):
         folder.mkdir()
         (folder / "00_toy.csv").write_text(text)
-    differences = list(command.table_differences(one, other, "00"))
-    assert differences == [f"00_toy.csv: {each}" for each in found]
+    differences = "".join(command.table_differences(one, other, "00"))
+    assert re.fullmatch(f"00_toy.csv: .*{found}.*" if found else "", differences)
     (other / "00_toy.csv").unlink()
-    missing = list(command.table_differences(one, other, "00"))
-    assert missing == [f"00_toy.csv is only in {one}"]
+    assert [*command.table_differences(one, other, "00")] == [f"00_toy.csv is only in {one}"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +89,7 @@ def notebook(*data: dict, metadata: Mapping = MappingProxyType({})) -> dict:
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_the_text_is_the_same_notebook_and_shorter(path):
     stored = json.loads(path.read_text(encoding="utf-8"))
-    told = storing.format_notebook(stored)
+    told = storing.format_notebook(copy.deepcopy(stored))
     assert json.loads(told) == stored
     nbformat.validate(nbformat.reads(told, as_version=4))
     assert len(told) < 0.9 * len(json.dumps(stored, indent=1, ensure_ascii=False))
@@ -103,15 +100,7 @@ def test_an_output_with_quotes_and_backslashes_stays_what_it_is():
         {PLOTLY: {"x": '"}\\1\\g<0>'}, "text/plain": ["\\1 é"]},
         {"text/html": ['<td class="a">\\1</td>\n', "é"]},
     )
-    assert json.loads(storing.format_notebook(nasty)) == nasty
-
-
-def test_a_notebook_too_large_to_store_is_refused(tmp_path):
-    large = notebook({"text/plain": "x" * storing.LARGEST_BYTES})
-    (tmp_path / "run.ipynb").write_text(json.dumps(large))
-    with pytest.raises(ValueError, match="allowed are 300000"):
-        storing.store_outputs(tmp_path / "run.ipynb", tmp_path / "00_toy.ipynb")
-    assert not (tmp_path / "00_toy.ipynb").exists()
+    assert json.loads(storing.format_notebook(copy.deepcopy(nasty))) == nasty
 
 
 def test_widget_views_are_not_stored():

@@ -6,39 +6,27 @@ their images.
 """
 
 import ast
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, write_together
-from specdec_lib.suite.gallery.describing import Description, comparison, descriptions
+from specdec_lib.core.files import NOTEBOOKS, figures_folder, write_together
+from specdec_lib.suite.gallery.describing import comparison, descriptions
 from specdec_lib.suite.gallery.manifest import Manifest, read_manifest
 from specdec_lib.suite.notebook import read_cells, read_introduction, read_parameters
 
 HERE = Path(__file__).parent
-UNDESCRIBED = Description("", "Not described in specdec_lib/suite/gallery/figures.toml yet.")
+UNDESCRIBED = {"title": "", "see": "Not described in specdec_lib/suite/gallery/figures.toml yet."}
 SCRIPT = "plotly.min.js"
-UNKNOWN = (
-    "by no finished run in this folder: it came with the code or from a run cut short, or was saved"
-    " or edited by hand"
-)
-NEVER_RUN = (
-    "These figures came with the code: none of the notebooks has been run in this folder. make"
-    " figures runs them."
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Lay out a folder's figures; raises ValueError if the folder cannot be used."""
     parser = Parser("gallery", __doc__.partition(": ")[2].partition("\n")[0], writes=None)
     parser.add_common("--out", note="without, the folder SPECDEC_FIGURES names, else figures/")
-    folder = (parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()
-    if folder.exists():
-        check_writable(folder)
-    print(build(folder))
+    print(build((parser.parse_args(arguments).out or figures_folder()).expanduser().resolve()))
 
 
 def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
@@ -50,22 +38,13 @@ def build(folder: Path, *, notebooks: Path = NOTEBOOKS) -> Path:
     """
     if not folder.is_dir():
         raise ValueError(f"there is no figure folder {folder}; make figures makes it")
-    add_script(folder)
-    chapters, runs, figures = [], {}, {}
-    for notebook in chapters_of(notebooks):
-        manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
-        names = figure_files(folder, notebook)
-        made = {name: _made_by(manifest, folder / name) for name in names}
-        cut_short = manifest if manifest and manifest.state == "running" else None
-        chapters.append(_chapter(notebook, folder, names, made, cut_short))
-        if manifest:
-            runs[notebook.stem] = _last_run(manifest)
-            figures |= {name: _facts(run) for name, run in made.items()}
-    known = {"here": _summary(runs, len(chapters)), "notebooks": runs, "figures": figures}
-    text = json.dumps(known, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    # a script that sets one variable, so that it works from a file as well
-    page, told = folder / "index.html", f"window.provenance = {text};\n"
-    write_together({folder / "provenance.js": told.encode(), page: render_page(chapters).encode()})
+    if not (folder / SCRIPT).exists():
+        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
+
+        write_script(folder)
+    chapters = [_chapter(notebook, folder) for notebook in chapters_of(notebooks)]
+    page, known = folder / "index.html", folder / "provenance.js"
+    write_together({path: render(path.name, chapters).encode() for path in (known, page)})
     return page
 
 
@@ -75,16 +54,8 @@ def chapters_of(notebooks: Path) -> list[Path]:
     return sorted(found, key=lambda path: (not path.stem.endswith("_scorecard"), path.name))
 
 
-def add_script(folder: Path) -> None:
-    """Write the plotly script that every figure's page shares, unless it is there."""
-    if not (folder / SCRIPT).exists():
-        from specdec_lib.show.figures.saving import write_script  # late: plotly takes a second
-
-        write_script(folder)
-
-
-def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
-    """The whole of index.html, from page.html, page.css and page.js."""
+def render(name: str, chapters: Sequence[Mapping[str, object]]) -> str:
+    """The whole of index.html (from page.html, page.css and page.js) or of provenance.js."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
@@ -96,10 +67,11 @@ def render_page(chapters: Sequence[Mapping[str, object]]) -> str:
     look = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(autoescape=True, **look)
     environment.filters["marked"] = marked
-    html, style, script = (
-        Markup((HERE / f"page.{kind}").read_text("utf-8")) for kind in ("html", "css", "js")
+    source, style, script = (
+        Markup((HERE / part).read_text("utf-8"))
+        for part in (name.replace("index", "page"), "page.css", "page.js")
     )
-    return environment.from_string(html).render(chapters=chapters, style=style, script=script)
+    return environment.from_string(source).render(chapters=chapters, style=style, script=script)
 
 
 def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
@@ -115,101 +87,53 @@ def figure_files(folder: Path, notebook: Path) -> dict[str, set[str]]:
     return {name: found[name] for name in sorted(found, key=lambda n: (places[n] < 0, places[n]))}
 
 
-def _chapter(
-    notebook: Path,
-    folder: Path,
-    names: Mapping[str, set[str]],
-    made: Mapping[str, Manifest | None],
-    cut_short: Manifest | None,
-) -> dict[str, object]:
-    """A notebook and its figures, as page.html reads them; `link` leads from the page to it.
-
-    cut_short    its last run, if that was interrupted: which figures it wrote is not known
+def _chapter(notebook: Path, folder: Path) -> dict[str, object]:
+    """A notebook, its figures and its last run, as the templates read them; `link` leads from the
+    page to it.
     """
-    declared = read_parameters(notebook)
-    own = "the notebook’s own"
-    if cut_short and cut_short.parameters:
-        given = ", ".join(f"{name} = {value!r}" for name, value in cut_short.parameters.items())
-        own = f"unknown: a run with {given} was cut short"
-    cards = [
-        _card(folder / name, kinds, declared, made[name]) | {"parameters": own}
-        for name, kinds in names.items()
-    ]
+    declared, figures = read_parameters(notebook), figure_files(folder, notebook).items()
+    manifest = read_manifest(folder / "runs" / f"{notebook.stem}.json")
     return {
         "name": notebook.stem,
+        "manifest": manifest,
         "link": Path(os.path.relpath(notebook, folder)).as_posix(),
         "introduction": read_introduction(notebook),
         "parameters": declared,
-        "cards": cards,
+        "cards": [_card(folder / name, kinds, declared, manifest) for name, kinds in figures],
     }
 
 
 def _card(
-    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], made: Manifest | None
+    figure: Path, kinds: set[str], declared: dict[str, dict[str, str]], manifest: Manifest | None
 ) -> dict[str, object]:
-    """A figure; `changed` are parameters that differ from the notebook's own, with the values that
-    made it.
+    """A figure; `made` says that its table or page is what the run left there, `changed` are
+    parameters that differ from the notebook's own, with the values that made it.
     """
     words = descriptions().get(figure.name, UNDESCRIBED)
     defaults = {name: ast.literal_eval(one["default"]) for name, one in declared.items()}
-    given = made.parameters.items() if made else ()
-    changed = {
-        name: repr(value)
-        for name, value in given
-        if name not in defaults or defaults[name] != value
-    }
+    given = manifest.parameters.items() if manifest else ()
+    differ = {name: repr(value) for name, value in given if (name, value) not in defaults.items()}
+    files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
+    made = manifest is not None and any(map(manifest.wrote, files))
+    changed, parameters = differ if made else {}, "the notebook’s own"
+    if given and manifest.state == "running":
+        cut = ", ".join(f"{name} = {value!r}" for name, value in given)
+        parameters = f"unknown: a run with {cut} was cut short"
     return {
         "name": figure.name,
-        "title": words.title or figure.name,
-        "see": words.see,
+        "title": words["title"] or figure.name,
+        "see": words["see"],
         "files": kinds,
         "size": _size(figure.with_suffix(".png")),
         "seed": changed.get("seed") or declared.get("seed", {"default": "none"})["default"],
+        "made": made,
         "changed": changed,
-        "paper": comparison(words, figure.with_suffix(".csv")),
+        "parameters": parameters,
+        "paper": comparison(words.get("paper", {}), figure.with_suffix(".csv")),
     }
-
-
-def _made_by(manifest: Manifest | None, figure: Path) -> Manifest | None:
-    """The run, if the figure's table or page is what it left there."""
-    files = (figure.with_suffix(kind) for kind in (".csv", ".html"))
-    return manifest if manifest and any(map(manifest.wrote, files)) else None
 
 
 def _size(image: Path) -> tuple[int, int]:
     """Width and height of a PNG, from its header; (0, 0) if there is none."""
     head = image.read_bytes()[:24] if image.exists() else b""
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
-
-
-def _last_run(manifest: Manifest) -> dict[str, object]:
-    """A notebook's last run in words."""
-    date, took = manifest.made.date, f"{manifest.seconds:.0f} s, {manifest.made.date}"
-    words = {
-        "finished": f"{manifest.profile}, {took}",
-        "failed": f"failed after {took}",
-        "running": f"interrupted, or still running; begun {date}",
-    }[manifest.state]
-    return {"said": words, "good": manifest.state == "finished", "error": manifest.error}
-
-
-def _facts(run: Manifest | None) -> list[tuple[str, str]]:
-    """What is known of one figure's making, as pairs of a word and a text."""
-    if run is None:
-        return [("made", UNKNOWN)]
-    made = run.made
-    told = (made.date, made.commit, made.machine, made.versions)
-    words = ("made", "commit", "machine", "versions")
-    return [("profile", run.profile), *zip(words, told, strict=True)]
-
-
-def _summary(runs: dict[str, dict[str, object]], notebooks: int) -> str:
-    """What the page says at its top about the runs in this folder."""
-    if not runs:
-        return NEVER_RUN
-    bad = ", ".join(sorted(name for name, run in runs.items() if not run["good"]))
-    unfinished = f" Not finished: {bad}; what stands there is from earlier, or in part."
-    return (
-        f"{len(runs)} of {notebooks} notebooks were run here; “how it was made” has machine,"
-        f" versions and commit of each figure.{unfinished if bad else ''}"
-    )

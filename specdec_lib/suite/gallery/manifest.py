@@ -20,29 +20,22 @@ PACKAGES = ("torch", "transformers", "plotly", "numpy", "pandas", "papermill")
 CHANGES = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!figures")
 
 
-@dataclass(frozen=True)
-class Made:
-    """When a run was made, of which commit, on which machine, with which versions."""
-
-    date: str
-    commit: str
-    machine: str
-    versions: str
-
-    @classmethod
-    def now(cls) -> "Made":
-        """Here, with this commit; files in figures/ may differ."""
-        try:
-            commit = _git("rev-parse", "HEAD")[:12]
-            commit += ", with uncommitted changes" if _git(*CHANGES) else ""
-        except (OSError, subprocess.SubprocessError):
-            commit = "unknown"
-        processors, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS") or "unset"
-        system = f"{platform.system()} {platform.machine()}"
-        machine = f"{processor_name()} × {processors}, {system}, OMP_NUM_THREADS {threads}"
-        versions = {"python": platform.python_version()} | {one: version(one) for one in PACKAGES}
-        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return cls(date, commit, machine, ", ".join(map(" ".join, versions.items())))
+def made_here() -> dict[str, str]:
+    """Now, the commit (whose files in figures/ may differ), this machine and the versions on it."""
+    try:
+        commit = _git("rev-parse", "HEAD")[:12]
+        commit += ", with uncommitted changes" if _git(*CHANGES) else ""
+    except (OSError, subprocess.SubprocessError):
+        commit = "unknown"
+    processors, threads = os.cpu_count(), os.environ.get("OMP_NUM_THREADS") or "unset"
+    system = f"{platform.system()} {platform.machine()}"
+    versions = {"python": platform.python_version()} | {one: version(one) for one in PACKAGES}
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+        "machine": f"{processor_name()} × {processors}, {system}, OMP_NUM_THREADS {threads}",
+        "versions": ", ".join(map(" ".join, versions.items())),
+    }
 
 
 def _git(*words: str) -> str:
@@ -58,6 +51,7 @@ class Manifest:
     parameters     those that differ from the notebook's own
     fingerprint    a digest per thing that the run depends on
     state          "running" means interrupted, if no process runs it any more
+    made           as `made_here` says it
     figures        the digest of each figure file that it wrote
     """
 
@@ -65,7 +59,7 @@ class Manifest:
     parameters: dict[str, object]
     fingerprint: dict[str, str]
     state: Literal["running", "finished", "failed"]
-    made: Made
+    made: dict[str, str]
     seconds: float = 0.0
     figures: dict[str, str] = field(default_factory=dict)
     error: str = ""

@@ -1,11 +1,15 @@
-"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`."""
+"""Any draft as `model.generate(…, custom_generate=Speculative(draft))`. One token after another is
+made as `generate` makes them, however many a round brings: under `look_up` a target's choice is
+asked for exactly once per emitted token, in the order of the text; all that `generate` does at a
+token is done there, and the text ends at the same token.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -13,25 +17,23 @@ from transformers import (
     PreTrainedModel,
     StoppingCriteriaList,
 )
-from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput
+from transformers.generation.streamers import BaseStreamer
 
 from specdec_lib.core.chance import Chance, Sampler
-from specdec_lib.core.context import Context
 from specdec_lib.core.decode import Round, read_prompt, rounds
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import Draft, Verdict
+from specdec_lib.core.tree import TokenTree
+from specdec_lib.core.verify import look_up
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.seq2seq import Seq2SeqModel
 from specdec_lib.suite.hf.options import (
     check_length,
     check_options,
     prompt_of,
-    refusal,
     restore_dropped,
     sampler_of,
 )
-from specdec_lib.suite.hf.settings import HasNetwork
-from specdec_lib.suite.hf.speaking import Speech
 
 SEEDS = 2**62
 LEAST_POSITIONS = 512  # of an encoder-decoder model, which has no limit of its own
@@ -43,19 +45,16 @@ class Speculative:
     """A way of decoding for `generate`: what the model itself would write, in rounds.
 
     draft       any draft; its models share the target's vocabulary
-    target      the model prepared before, such as a ladder's target, instead of a new `CachedModel`
-                in every call; it must hold the very model that `generate` is called on
     on_round    called with each round as soon as it is done, such as `rounds.append`
 
     Greedy text is that of `generate`, token for token. With `do_sample=True` every token has the
     distribution that `generate` draws from, and `torch.manual_seed` fixes the text, which is
-    another one. Processors, stopping criteria, streamers, `output_scores` and `output_logits` are
-    honoured token by token, for a single prompt; what cannot be honoured is refused with a
-    ValueError that names it, before any work.
+    another one. Processors, stopping criteria and streamers are honoured token by token, for a
+    single prompt; what cannot be honoured is refused with a ValueError that names it, before any
+    work.
     """
 
     draft: Draft
-    target: LanguageModel | None = None
     on_round: Callable[[Round], None] | None = None
 
     def __getattr__(self, name: str) -> inspect.Signature:
@@ -78,7 +77,7 @@ class Speculative:
         tokenizer: object = None,
         restored: Mapping[str, object] | None = None,
         **given: object,
-    ) -> Int[Tensor, "1 longer"] | GenerateDecoderOnlyOutput | GenerateEncoderDecoderOutput:
+    ) -> Int[Tensor, "1 longer"]:
         """Decode: what `generate`, and only that, calls after all its preparation.
 
         restored    what it would have dropped: see `restore_dropped`
@@ -87,46 +86,18 @@ class Speculative:
         check_options(model, config, given, restored)
         inputs = input_ids if inputs_tensor is None else inputs_tensor
         prompt = prompt_of(model, input_ids, inputs, given)
-        longest = stopping_criteria.max_length
-        target = self._target(model, config, longest)
-        check_length(longest, input_ids.shape[1], len(prompt), target.max_positions)
-        kept = [
-            () if config.return_dict_in_generate and asked else None
-            for asked in (config.output_scores, config.output_logits)
-        ]
-        streamer, sampled = restored.get("streamer"), bool(config.do_sample)
-        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled, *kept)
-        room = longest - input_ids.shape[1]
-        self._speak(speech, target, prompt, sampler_of(config), room=room)
-        if streamer is not None:
-            streamer.end()
-        if not config.return_dict_in_generate:
-            return speech.tokens
-        two_halves = model.config.is_encoder_decoder
-        kind = GenerateEncoderDecoderOutput if two_halves else GenerateDecoderOnlyOutput
-        return kind(sequences=speech.tokens, scores=speech.scores, logits=speech.raw_logits)
-
-    def _target(
-        self, model: PreTrainedModel, config: GenerationConfig, longest: int | None
-    ) -> LanguageModel:
-        rows = config.prefill_chunk_size
-        if self.target is not None:
-            if not isinstance(self.target, HasNetwork) or self.target.model is not model:
-                wrong = f"the target {self.target.name!r} holds another model than the one"
-                raise ValueError(f"{wrong} that generate is called on")
-            if rows is not None:
-                why = "None: the target that was given reads in pieces of its own"
-                raise refusal("prefill_chunk_size", rows, why)
-            return self.target
+        longest, there = stopping_criteria.max_length, input_ids.shape[1]
         if model.config.is_encoder_decoder:
-            return Seq2SeqModel(model, "target", max_positions=max(LEAST_POSITIONS, longest or 0))
-        return CachedModel(model, "target", **({} if rows is None else {"chunk_rows": rows}))
-
-    def _speak(
-        self, speech: Speech, target: LanguageModel, prompt: Context, sampler: Sampler, *, room: int
-    ) -> None:
-        seed = int(torch.randint(SEEDS, (1,))) if sampler.temperature > 0 else 0
-        chance, options = Chance(seed, sampler), {"max_new_tokens": room, "rule": speech.look_up}
+            most = max(LEAST_POSITIONS, longest or 0)
+            target = Seq2SeqModel(model, "target", max_positions=most)
+        else:
+            target = CachedModel(model, "target")
+        check_length(longest, there, target.max_positions)
+        streamer, sampler = restored.get("streamer"), sampler_of(config)
+        sampled = bool(config.do_sample)
+        speech = Speech(input_ids, logits_processor, stopping_criteria, streamer, sampled)
+        chance = Chance(int(torch.randint(SEEDS, (1,))) if sampled else 0, sampler)
+        options = {"max_new_tokens": longest - there, "rule": speech.look_up}
         loop = rounds(target, self.draft, prompt, chance, **options)
         read_prompt(target, self.draft, prompt)
         for played, _ in loop:
@@ -134,3 +105,66 @@ class Speculative:
                 self.on_round(speech.heard(played))
             if speech.stopped:
                 break
+        if streamer is not None:
+            streamer.end()
+        return speech.tokens
+
+
+@dataclass
+class Speech:
+    """What has been said, and what is done at each new token.
+
+    tokens     the whole text as `generate` knows it, padding included
+    sampled    whether tokens are drawn from the processed distribution
+    said       how many tokens of the current round
+    """
+
+    tokens: Int[Tensor, "1 length"]
+    processors: LogitsProcessorList
+    criteria: StoppingCriteriaList
+    streamer: BaseStreamer | None
+    sampled: bool
+    stopped: bool = False
+    said: int = 0
+
+    def look_up(
+        self, tree: TokenTree, target_logits: Float[Tensor, "nodes vocab"], chance: Chance
+    ) -> Verdict:
+        """The rule `look_up` on processed logits, whose choices are emitted as they are made."""
+        self.said = 0
+        own = Sampler(1.0 if self.sampled else 0.0)  # processors do the rest
+        return look_up(tree, target_logits, Speaking(chance.seed, own, chance.nesting, speech=self))
+
+    def heard(self, played: Round) -> Round:
+        """The round without what lies beyond the end of the text."""
+        emitted, sources = played.emitted[: self.said], played.sources[: self.said]
+        return replace(played, emitted=emitted, sources=sources)
+
+    def processed(self, logits: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+        """What is chosen from, in float32 as in `generate`."""
+        raw = logits[None].to(device=self.tokens.device, dtype=torch.float32, copy=True)
+        return self.processors(self.tokens, raw)[0]
+
+    def say(self, token: int) -> None:
+        """Append a token, tell the streamer, and see whether it was the last."""
+        new = torch.tensor([token], device=self.tokens.device)
+        self.tokens = torch.cat([self.tokens, new[:, None]], dim=-1)
+        self.said += 1
+        self.stopped = bool(self.criteria(self.tokens, None).all())
+        if self.streamer is not None:
+            self.streamer.put(new.cpu())
+
+
+@dataclass(frozen=True)
+class Speaking(Chance):
+    """A `Chance` whose choices are processed before and said after, until the speech stops."""
+
+    speech: Speech = field(kw_only=True)
+
+    def choose(self, logits: Float[Tensor, " vocab"], position: int) -> int:
+        """The token at `position`."""
+        if self.speech.stopped:
+            return super().choose(logits, position)
+        token = super().choose(self.speech.processed(logits), position)
+        self.speech.say(token)
+        return token

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from jaxtyping import Int, Num
+from jaxtyping import Int
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.configuration_utils import GenerationMode
@@ -19,8 +19,9 @@ ALLOWED = {  # values of the generation config, the first of them the way to say
     "use_cache": (True, None),
     "cache_implementation": (None, "dynamic"),
     **dict.fromkeys(("output_attentions", "output_hidden_states"), (False, None)),
+    **dict.fromkeys(("output_scores", "output_logits", "return_dict_in_generate"), (False, None)),
     **dict.fromkeys(("prompt_lookup_num_tokens", "assistant_early_exit"), (None,)),
-    **dict.fromkeys(("penalty_alpha", "dola_layers"), (None,)),
+    **dict.fromkeys(("penalty_alpha", "dola_layers", "prefill_chunk_size"), (None,)),
     **dict.fromkeys(("constraints", "force_words_ids"), (None,)),
     **dict.fromkeys(("use_mtp", "low_memory", "token_healing"), (None, False)),
 }
@@ -28,7 +29,6 @@ PREPARED = (  # what `generate` itself hands over, and what is honoured
     *("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"),
     *("encoder_outputs", "tokenizer", "streamer"),
 )
-GUESSING = ("assistant_model", "assistant_tokenizer", "synced_gpus")
 
 
 def restore_dropped() -> None:
@@ -63,9 +63,7 @@ def check_options(
     restored    see `restore_dropped`; None if a transformers that works otherwise kept it from that
     """
     if restored is None:
-        other = (
-            f"transformers {version('transformers')} calls otherwise than the known 5.17 to 5.23"
-        )
+        other = f"transformers {version('transformers')} is unlike the known 5.17 to 5.23"
         lost = "streamer, synced_gpus and assistant_model would be lost"
         raise ValueError(f"{other}: {lost}; allowed is to be called by `generate` of those")
     for name, allowed in ALLOWED.items():
@@ -75,12 +73,11 @@ def check_options(
         raise refusal("generation mode", mode.value, " or ".join(one.value for one in PLAIN))
     cache = given.get("past_key_values")
     if cache is not None and ("_is_user_defined" in vars(cache) or cache.get_seq_length() > 0):
-        raise refusal("past_key_values", _brief(cache), "None: speculation has its own cache")
+        raise refusal("past_key_values", cache, "None: speculation has its own cache")
     for name, value in {**restored, **given}.items():
         if name not in PREPARED and value is not None and value is not False:
-            only = "only token ids and their mask are read"
-            why = "the guesses come from the draft" if name in GUESSING else only
-            raise refusal(name, _brief(value), f"None: {why}")
+            only = "only token ids and their mask are read, and the guesses come from the draft"
+            raise refusal(name, value, f"None: {only}")
     if model.training:
         remedy = "False: call model.eval(), or dropout makes every pass another"
         raise refusal("model.training", True, remedy)
@@ -93,35 +90,30 @@ def prompt_of(
     given: Mapping[str, object],
 ) -> Context:
     """The prompt (what the decoder has so far), with the source (what `generate` was given) of an
-    encoder-decoder model, without the padding before or after a single text.
+    encoder-decoder model.
 
-    Raises ValueError for a batch, embeddings, positions of one's own or a mask with holes.
+    Raises ValueError for a batch, embeddings, padding or positions of one's own.
     """
     if inputs.is_floating_point() or inputs.ndim != 2:
         allowed = "token ids in two dimensions (no inputs_embeds, no sound, no pictures)"
-        raise refusal("inputs", _brief(inputs), allowed)
+        raise refusal("inputs", inputs, allowed)
     if len(tokens) != 1 or len(inputs) != 1:
         raise refusal("the batch", f"{len(inputs)} prompts", "1 prompt per call")
-    mask = given.get("attention_mask")
+    mask, positions = given.get("attention_mask"), given.get("position_ids")
+    if mask is not None and not bool((mask == 1).all()):
+        raise refusal("attention_mask", mask.tolist(), "1 for every token: no padding")
     if model.config.is_encoder_decoder:
-        if int(inputs.min()) < 0:
-            allowed = "input_ids: the draft reads them too"
-            raise refusal("encoder_outputs", "without input_ids", allowed)
-        return Context.of(tokens[0].tolist(), tuple(_unpadded(inputs, mask, after=True)))
-    found = _unpadded(tokens, mask, after=False)
-    positions = given.get("position_ids")
-    if positions is not None and positions[0].tolist()[-len(found) :] != list(range(len(found))):
-        raise refusal("position_ids", _brief(positions), "None: 0, 1, … along the prompt")
-    return Context.of(found)
+        return Context.of(tokens[0].tolist(), tuple(inputs[0].tolist()))
+    if positions is not None and positions[0].tolist() != list(range(tokens.shape[1])):
+        raise refusal("position_ids", positions, "None: 0, 1, … along the prompt")
+    return Context.of(tokens[0].tolist())
 
 
-def check_length(longest: int | None, given: int, prompt: int, positions: int) -> None:
-    """Raises ValueError unless the longest text, of which `given` are there, padding included,
-    fits.
-    """
+def check_length(longest: int | None, prompt: int, positions: int) -> None:
+    """Raises ValueError unless the longest text, of which `prompt` tokens are there, fits."""
     if longest is None:
         raise refusal("max_length", None, "a number: give max_new_tokens or max_length")
-    new, most = longest - given, positions + 1 - prompt
+    new, most = longest - prompt, positions + 1 - prompt
     if new > most:
         room = f"at most {most} new tokens after a prompt of {prompt}: {positions} positions"
         raise refusal("max_length", f"{longest} ({new} new tokens)", room)
@@ -137,26 +129,8 @@ def sampler_of(config: GenerationConfig) -> Sampler:
 
 def refusal(name: str, value: object, allowed: str) -> ValueError:
     """The error for an option that cannot be honoured."""
-    return ValueError(f"speculative decoding does not do {name}={value}; allowed is {allowed}")
-
-
-def _unpadded(
-    tokens: Int[Tensor, "1 length"], mask: Num[Tensor, "1 length"] | None, *, after: bool
-) -> list[int]:
-    """The tokens that the mask lets through, in one piece; `after` allows padding behind them."""
-    if mask is None:
-        return tokens[0].tolist()
-    seen = mask[0].nonzero().flatten().tolist()
-    one_piece = bool(seen) and seen == list(range(seen[0], seen[-1] + 1))
-    whole = one_piece and mask.shape == tokens.shape and bool((mask[0][seen] == 1).all())
-    if not whole or (not after and seen[-1] != tokens.shape[1] - 1):
-        place = "before or after" if after else "before"
-        rule = f"1 for every token, and 0 {place} the text only"
-        raise refusal("attention_mask", mask.tolist(), rule)
-    return tokens[0, seen].tolist()
-
-
-def _brief(value: object) -> str:
     if isinstance(value, Tensor):
-        return f"a tensor of shape {list(value.shape)} and {value.dtype}"
-    return repr(value) if isinstance(value, int | float | str) else f"a {type(value).__name__}"
+        value = f"a tensor of shape {list(value.shape)} and {value.dtype}"
+    elif not isinstance(value, int | float | str | list | None):
+        value = f"a {type(value).__name__}"
+    return ValueError(f"speculative decoding does not do {name}={value}; allowed is {allowed}")

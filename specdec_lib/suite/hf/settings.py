@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +16,7 @@ from specdec_lib.core.chance import Sampler
 from specdec_lib.core.decode import models_in
 from specdec_lib.core.files import REPOSITORY
 from specdec_lib.core.kinds import checked
-from specdec_lib.core.protocols import Draft, LanguageModel
+from specdec_lib.core.protocols import LanguageModel
 from specdec_lib.core.tree import MatchTable, Shape
 from specdec_lib.core.verify import look_up, reject
 from specdec_lib.drafts.cascade import Relay, Reviewed
@@ -38,9 +37,6 @@ DRAFTS = (
 KINDS = {kind.__name__: kind for kind in (*DRAFTS, MatchTable, Shape, Sampler)}
 RULES = {rule.__name__: rule for rule in (look_up, reject)}
 STRICT = ConfigDict(extra="forbid", strict=True)
-
-Find = Callable[[str, Mapping[str, object]], object]
-"""From a place in the JSON, and what it says of a model or table, to that model or table."""
 
 
 @runtime_checkable
@@ -80,16 +76,33 @@ def export_setting(setting: Setting) -> str:
     if setting.rule not in RULES.values():
         known = ", ".join(RULES)
         raise ValueError(f"the rules that can be exported are {known}, got {setting.rule!r}")
-    data = ExportedSetting(
-        schema=1,
-        library=f"specdec {version('specdec')}",
-        name=setting.name,
-        sampler=_plain(setting.sampler),
-        rule=setting.rule.__name__,
-        draft=_plain(setting.draft),
-        models=model_entries(setting.draft),
-    )
-    return json.dumps(asdict(data), indent=2, allow_nan=False) + "\n"
+    data = {
+        "schema": 1,
+        "library": f"specdec {version('specdec')}",
+        "name": setting.name,
+        "sampler": setting.sampler,
+        "rule": setting.rule.__name__,
+        "draft": setting.draft,
+        "models": {
+            name: asdict(ModelEntry(type(one).__name__, one.vocabulary, _source(one)))
+            for name, one in models_in(setting.draft).items()
+        },
+    }
+    return json.dumps(data, default=_plain, indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    """What JSON can hold, or parts that it asks about in turn."""
+    if type(value) in KINDS.values():
+        shown = {one.name: vars(value)[one.name] for one in fields(value) if one.repr}
+        return {"type": type(value).__name__} | shown
+    if isinstance(value, LanguageModel):
+        return {"model": value.name}
+    if isinstance(value, np.ndarray):
+        return {"bigrams": len(value), "sha256": _digest(value)}
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
+    raise ValueError(f"{type(value).__name__} cannot be exported; the kinds are {', '.join(KINDS)}")
 
 
 def _source(model: LanguageModel) -> str | None:
@@ -97,14 +110,6 @@ def _source(model: LanguageModel) -> str | None:
     source = model.model.config.name_or_path if isinstance(model, HasNetwork) else ""
     inside = Path(source).is_absolute() and Path(source).is_relative_to(REPOSITORY)
     return Path(source).relative_to(REPOSITORY).as_posix() if inside else source or None
-
-
-def model_entries(draft: Draft) -> dict[str, ModelEntry]:
-    """What is said of each model in a draft, by name."""
-    return {
-        name: ModelEntry(type(one).__name__, one.vocabulary, _source(one))
-        for name, one in models_in(draft).items()
-    }
 
 
 @checked
@@ -115,26 +120,31 @@ def import_setting(text: str, models: Ladder | Pair) -> Setting:
     is another, or a model is missing or has another vocabulary.
     """
     data = parse_setting(text)
-    own = (models.target, models.draft)
-    parts = own if isinstance(models, Pair) else (*models.models, models.katz)
-    known = {part.name: part for part in parts if part is not None}
-    there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+    known = models_in(*vars(models).values())
 
-    def find(where: str, named: Mapping[str, object]) -> object:
-        if "model" not in named:
+    def build(value: dict[str, object]) -> object:
+        if value.keys() == {"model"}:
+            name, entry = value["model"], data.models.get(value["model"])
+            if name in known and entry and known[name].vocabulary == entry.vocabulary:
+                return known[name]
+            there = ", ".join(f"{name!r} with {one.vocabulary}" for name, one in known.items())
+            needed = f"a model {name!r} with {entry and entry.vocabulary} tokens"
+            raise ValueError(f"the setting needs {needed}, there are {there}")
+        if value.keys() == {"bigrams", "sha256"}:
             table = models.max_gram.bigrams
-            if table is None or _digest(table) != named["sha256"]:
-                raise ValueError(f"{where}: these models have another table of bigrams, or none")
+            if table is None or _digest(table) != value["sha256"]:
+                raise ValueError("bigrams: these models have another table of bigrams, or none")
             return table
-        name = named["model"]
-        entry = data.models.get(name)
-        if name not in known or entry is None or known[name].vocabulary != entry.vocabulary:
-            size = entry and entry.vocabulary
-            needs = f"a model {name!r} with {size} tokens, there are {there}"
-            raise ValueError(f"{where}: the setting needs {needs}")
-        return known[name]
+        name, given = value.pop("type", None), {key: _tuples(one) for key, one in value.items()}
+        if str(name) not in KINDS:
+            raise ValueError(f"type: one of {', '.join(KINDS)}, got {name!r}")
+        return KINDS[name](**given)
 
-    return build_setting(data, find)
+    try:
+        sampler, draft = json.loads(json.dumps([data.sampler, data.draft]), object_hook=build)
+    except TypeError as error:  # a field that is unknown, missing or no value at all
+        raise ValueError(f"the setting cannot be read: {error}") from error
+    return Setting(data.name, draft, sampler, RULES[data.rule])
 
 
 def parse_setting(text: str) -> ExportedSetting:
@@ -145,47 +155,8 @@ def parse_setting(text: str) -> ExportedSetting:
         raise ValueError(wrong_fields(error, "the setting")) from error
 
 
-def build_setting(data: ExportedSetting, find: Find) -> Setting:
-    """The setting of these fields; raises ValueError as `import_setting` does."""
-    sampler, draft = _build(data.sampler, "sampler", find), _build(data.draft, "draft", find)
-    if not isinstance(sampler, Sampler) or not isinstance(draft, DRAFTS):
-        raise ValueError(f"a setting has a Sampler and a draft, got {sampler!r} and {draft!r}")
-    return Setting(data.name, draft, sampler, RULES[data.rule])
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if type(value) in KINDS.values():
-        shown = {one.name: _plain(vars(value)[one.name]) for one in fields(value) if one.repr}
-        return {"type": type(value).__name__} | shown
-    if isinstance(value, LanguageModel):
-        return {"model": value.name}
-    if isinstance(value, np.ndarray):
-        return {"bigrams": len(value), "sha256": _digest(value)}
-    if isinstance(value, np.integer | np.floating):
-        return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise ValueError(f"{type(value).__name__} cannot be exported; the kinds are {', '.join(KINDS)}")
-
-
-def _build(value: object, where: str, find: Find) -> object:
-    if isinstance(value, list):
-        return tuple(_build(one, f"{where}[{number}]", find) for number, one in enumerate(value))
-    if not isinstance(value, dict):
-        return value
-    if value.keys() in ({"model"}, {"bigrams", "sha256"}):
-        return find(where, value)
-    kind = KINDS.get(str(value.get("type")))
-    if kind is None:
-        raise ValueError(f"{where}.type: one of {', '.join(KINDS)}, got {value.get('type')!r}")
-    made = {name: _build(one, f"{where}.{name}", find) for name, one in value.items()}
-    del made["type"]
-    try:
-        return kind(**made)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {error}") from error
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _digest(table: np.ndarray) -> str:

@@ -4,34 +4,26 @@ import argparse
 import dataclasses
 import functools
 import re
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from specdec_lib.core.commandline import Parser
-from specdec_lib.core.files import (
-    NOTEBOOKS,
-    check_writable,
-    figures_folder,
-    sweep_partial,
-)
+from specdec_lib.core.files import NOTEBOOKS, check_writable, figures_folder, sweep_partial
 from specdec_lib.core.locking import only_process
-from specdec_lib.suite.gallery.building import add_script, build
-from specdec_lib.suite.gallery.manifest import read_manifest
+from specdec_lib.suite.gallery.building import build
 from specdec_lib.suite.notebook import read_parameters
 from specdec_lib.suite.reproduce.plan import PROFILES, NotebookRun, choose_notebooks, plan_runs
-from specdec_lib.suite.reproduce.running import Outcome, run_notebook, say
+from specdec_lib.suite.reproduce.running import run_notebook, say
 
 INTERRUPTED = 130
 TIMED = re.compile(r"seconds|per_second|by_the_clock|(^|_)ms(_|$)")  # in the name of a column
 DESCRIPTION = (
     "Run the notebooks; every figure is made anew, and figures/index.html shows them all. Exit"
-    " status: 0 all went well, 1 a notebook failed or a table differs, 2 refused before anything"
-    " ran, 130 interrupted."
+    " status: 0 all went well, 1 a notebook failed or a table differs, 2 refused, 130 interrupted."
 )
 MODES = {
     "--list": "only show the notebooks and their parameters",
@@ -43,32 +35,32 @@ SEVERAL = {"nargs": "+", "default": [], "action": "extend"}
 
 
 def main(arguments: Sequence[str] | None = None, *, notebooks: Path = NOTEBOOKS) -> int:
-    """Run the notebooks, lay out the figures and print a table; the exit status comes back.
+    """Run the notebooks and lay out the figures; the exit status comes back.
 
     0 if all went well, 1 if a notebook failed or a checked table differs, 130 if interrupted; what
     is finished then stays, and the same command goes on from there.
     Raises ValueError, before anything runs, if the request is wrong.
     """
     asked = parse_options(arguments)
+    folder = asked.out.expanduser().resolve() if asked.out else figures_folder()
     paths = choose_notebooks(notebooks, asked.only)
+    runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.set)
     if asked.list:
         return _list(paths)
-    folder = asked.out.expanduser().resolve() if asked.out else figures_folder()
-    runs = plan_runs(paths, folder, profile=asked.profile, settings=asked.set)
-    if asked.dry_run:
-        return _explain(runs, asked)
     if asked.check:
         return _check(runs, asked)
+    if asked.dry_run:
+        _due(runs, asked)
+        return 0
     for place in (folder, folder / "runs"):
         check_writable(place)
-    if asked.set and not asked.out:
-        say(f"--set: figures in {folder} are written over; --out FOLDER leaves them as they are")
     with only_process(folder / "runs"):
         for place in (folder, folder / "runs", notebooks):
             for name in sweep_partial(place):
                 say(f"removed {place / name}, half-written by a run that was killed")
-        add_script(folder)  # now, so that an interrupted run has little left to do
-        return _run(runs, asked, notebooks)
+        status = _run(_due(runs, asked), asked)
+        say(f"all figures: {build(folder, notebooks=notebooks)}")
+        return status
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -91,61 +83,48 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         raise ValueError(
             "--refresh stores what the defaults give; it goes with neither --set nor --profile full"
         )
-    others = {name: value for name, value in vars(given).items() if name not in ("list", "only")}
-    if given.list and any(value != parser.get_default(name) for name, value in others.items()):
-        raise ValueError("--list runs nothing: it goes with --only, and with no other option")
     return given
 
 
-def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace, notebooks: Path) -> int:
-    folder, outcomes, interrupted = runs[0].figures, [], False
+def _due(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> list[NotebookRun]:
+    """The runs that have to be done; what is done with each, and why, is printed."""
+    due = []
+    for run in runs:
+        why = run.why() or ("asked to run again" if asked.fresh or asked.refresh else "")
+        given = f"; with {run.given}" if run.given else ""
+        print(f"{run.name}: {f'runs, {why}' if why else 'unchanged since its last run'}{given}")
+        due += [run] if why else []
+    return due
+
+
+def _run(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
+    """Execute notebooks and, at the end, print what went wrong; the exit status comes back."""
+    begin, problems = functools.partial(run_notebook, refresh=asked.refresh), []
     try:
-        outcomes.extend(_outcomes(runs, asked))
+        found = map(begin, runs) if asked.jobs == 1 else _in_processes(begin, runs, asked.jobs)
+        problems.extend(filter(None, found))
     except KeyboardInterrupt:
-        interrupted = True
         say("interrupted: what is finished stays, and the same command goes on from here")
-    failed = sum(result.state == "failed" for result in outcomes)
-    done, page = f"{len(outcomes) - failed} of {len(runs)} notebooks done", ""
-    try:
-        page = build(folder, notebooks=notebooks)
-        say(f"{done}; all figures: {page}")
-    except (OSError, ValueError) as problem:
-        say(f"error: {done}, but the page that shows the figures is as it was: {problem}")
-    _report(outcomes)
-    return INTERRUPTED if interrupted else int(bool(failed) or not page)
-
-
-def _outcomes(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> Iterator[Outcome]:
-    """Each outcome as it comes, and a line about it."""
-    begin = functools.partial(run_notebook, resume=not asked.fresh, refresh=asked.refresh)
-    placed = {f"[{number}/{len(runs)}]": run for number, run in enumerate(runs, 1)}
-    if asked.jobs == 1:
-        bar = sys.stderr.isatty()
-        found = (begin(run, place=place, bar=bar) for place, run in placed.items())
-    else:
-        found = _in_processes(begin, placed, asked.jobs)
-    for result in found:
-        said = f"{result.state} after {result.seconds:.1f} s"
-        if result.state == "unchanged":
-            said = "unchanged since its last run, skipped (--fresh runs it again)"
-        say(f"{result.name}: {said}")
-        yield result
+        return INTERRUPTED
+    finally:
+        for problem in problems:
+            say(f"error: {problem}")
+    return int(bool(problems))
 
 
 def _in_processes(
-    begin: Callable[..., Outcome], placed: Mapping[str, NotebookRun], jobs: int
-) -> Iterator[Outcome]:
+    begin: Callable[[NotebookRun], str], runs: Sequence[NotebookRun], jobs: int
+) -> Iterator[str]:
     """Each run in a process of its own, since a working directory belongs to a process."""
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
     try:
-        futures = {pool.submit(begin, run, place=place): run for place, run in placed.items()}
+        futures = {pool.submit(begin, run): run.name for run in runs}
         for future in as_completed(futures):
             try:
                 yield future.result()
             except BrokenProcessPool:
-                name = futures[future].name
                 why = "a process died, perhaps for want of memory; the same command tries again"
-                yield Outcome(name, "failed", 0.0, (), f"{name}.ipynb: {why}")
+                yield f"{futures[future]}.ipynb: {why}"
     except (KeyboardInterrupt, GeneratorExit):
         for process in active_children():  # Ctrl-C reaches them too, a signal to this one does not
             process.terminate()
@@ -154,44 +133,20 @@ def _in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _report(outcomes: Sequence[Outcome]) -> None:
-    """Print the errors, then the table, in the order of the notebooks."""
-    outcomes = sorted(outcomes, key=lambda result: result.name)
-    for result in outcomes:
-        if result.state == "failed":
-            print(f"error: {result.error}", file=sys.stderr)
-    wide = max((len(result.name) for result in outcomes), default=8)
-    print(f"{'notebook':{wide}}  {'state':9}  seconds  figures")
-    for result in outcomes:
-        made = len({Path(name).stem for name in result.figures})
-        print(f"{result.name:{wide}}  {result.state:9}  {result.seconds:7.1f}  {made:7}")
-
-
 def _check(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
     """Run into a temporary folder and compare with the figures that are there."""
-    for run in runs:
-        kept = read_manifest(run.manifest)
-        if kept and dict(kept.parameters) != dict(run.parameters):
-            words = " ".join(f"{name}={value!r}" for name, value in kept.parameters.items())
-            raise ValueError(
-                f"the figures of {run.name} in {run.figures} were made with"
-                f" {words or 'the defaults'}; --check needs the same, by --set or --profile"
-            )
     with tempfile.TemporaryDirectory(prefix="specdec-check-") as place:
         apart = [dataclasses.replace(run, figures=Path(place)) for run in runs]
-        outcomes, found = list(_outcomes(apart, asked)), []
+        status, found = _run(apart, asked), []
         for run in runs:
             found += table_differences(run.figures, Path(place), run.name[:2])
-    _report(outcomes)
-    same = f"the tables are those in {runs[0].figures}, all but columns of seconds"
-    print("\n".join(found) or same)
-    return int(bool(found) or any(result.state == "failed" for result in outcomes))
+    print("\n".join(found) or f"the tables are those in {runs[0].figures}, all but seconds")
+    return status or int(bool(found))
 
 
 def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
-    """A line for each difference between the tables of one notebook in two folders.
-
-    Columns of measured time may differ.
+    """A line for each table of one notebook that differs in two folders, but for columns of
+    measured time.
     """
     import pandas as pd  # late: `--help` needs none
 
@@ -202,24 +157,11 @@ def table_differences(before: Path, after: Path, number: str) -> Iterator[str]:
             continue
         look = {"dtype": str, "keep_default_na": False}
         old, new = (pd.read_csv(one / name, **look) for one in both)
-        if list(old) != list(new):
-            yield f"{name}: columns {', '.join(old)} became {', '.join(new)}"
-        elif len(old) != len(new):
-            yield f"{name}: {len(old)} rows became {len(new)}"
-        else:
-            for column in (column for column in old if not TIMED.search(column)):
-                changed = old[column].compare(new[column])
-                for row, (was, now) in changed[:1].iterrows():
-                    where = f"differs in {len(changed)} of {len(old)} rows, first in row {row + 1}"
-                    yield f"{name}: {column} {where}: {was} became {now}"
-
-
-def _explain(runs: Sequence[NotebookRun], asked: argparse.Namespace) -> int:
-    for run in runs:
-        why = run.why() or ("asked to run again" if asked.fresh or asked.refresh else "")
-        what = f"would run: {why}" if why else "unchanged, would be skipped"
-        print(f"{run.name}: {what}{f'; with {run.given}' if run.given else ''}")
-    return 0
+        timed = [column for column in old if column in new and TIMED.search(column)]
+        try:
+            pd.testing.assert_frame_equal(old.drop(columns=timed), new.drop(columns=timed))
+        except AssertionError as problem:
+            yield f"{name}: {'; '.join(filter(None, str(problem).splitlines()))}"
 
 
 def _list(paths: Sequence[Path]) -> int:

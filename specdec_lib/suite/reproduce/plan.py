@@ -1,16 +1,13 @@
 """Which notebooks run, with which parameters and why: settled before anything runs."""
 
 import ast
-import difflib
 import functools
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from specdec_lib.core.commandline import shorten
 from specdec_lib.core.files import REPOSITORY, file_digest
 from specdec_lib.suite.gallery.manifest import read_manifest
 from specdec_lib.suite.notebook import read_cells, read_parameters
@@ -52,10 +49,9 @@ class NotebookRun:
     @functools.cached_property
     def fingerprint(self) -> dict[str, str]:
         """A hash of each thing that the run depends on, stored outputs not among them."""
-        given = [dict(self.parameters), self.profile]
-        own = {"cells": read_cells(self.notebook), "parameters": given}
-        hashes = {name: _digest(json.dumps(one, sort_keys=True)) for name, one in own.items()}
-        return hashes | _surroundings()
+        given = json.dumps([dict(self.parameters), self.profile], sort_keys=True)
+        own = {"cells": json.dumps(read_cells(self.notebook)), "parameters": given}
+        return {name: _digest(text) for name, text in own.items()} | _surroundings()
 
     def why(self) -> str:
         """Why the notebook has to run; "" if an earlier run with the same fingerprint stands."""
@@ -96,7 +92,7 @@ def choose_notebooks(folder: Path, only: Sequence[str] = ()) -> list[Path]:
     """The numbered notebooks of a folder, in order; with `only`, those of that number or name.
     Raises ValueError if there is none, or one of `only` names none.
     """
-    notebooks = sorted(path for path in folder.glob("*.ipynb") if re.match(r"\d{2}_", path.name))
+    notebooks = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
     if not notebooks:
         raise ValueError(f"there is no notebook called like 00_name.ipynb in {folder}")
     for wanted in only:
@@ -116,26 +112,23 @@ def plan_runs(
     """A run per notebook; a setting goes to each notebook that declares it, over the profile.
 
     settings    "name=value", the value as a Python literal; quotes may be left off a string
-    Raises ValueError for a setting that no notebook declares or that comes twice, a value of
-    another type than declared, or a profile without its file.
+    Raises ValueError for a setting or an entry of the profile that is not declared so, a setting
+    that comes twice, or a profile without its file.
     """
     given = dict(map(_split, settings))
     if len(given) < len(settings):
         raise ValueError(f"--set takes each name once, got {', '.join(settings)}")
     declared = {path: read_parameters(path) for path in notebooks}
-    allowed = sorted({name for known in declared.values() for name in known})
-    for name in given:
-        if name not in allowed:
-            near = difflib.get_close_matches(name, allowed, n=1)
-            meant = f" (is {near[0]!r} meant?)" if near else ""
-            there = f"there are {', '.join(allowed) or 'none'}"
-            raise ValueError(f"no chosen notebook has a parameter {name!r}{meant}; {there}")
+    allowed = {name for known in declared.values() for name in known}
+    if unknown := sorted(given.keys() - allowed):
+        there = f"no chosen notebook has it; there are {', '.join(sorted(allowed)) or 'none'}"
+        raise ValueError(f"--set {', '.join(unknown)}: {there}")
     runs = []
     for path, known in declared.items():
-        annotations = {name: one["inferred_type_name"] for name, one in known.items()}
-        values = _profile_values(path, annotations, profile)
-        for name in (name for name in given if name in known):
-            values[name] = parse_value(name, given[name], annotations[name], path)
+        kinds = {name: one["inferred_type_name"] for name, one in known.items()}
+        own = {name: parse_value(given[name], kinds[name]) for name in given if name in kinds}
+        values = _profile_values(path, profile) | own
+        check_parameters(values, kinds, path)
         runs.append(NotebookRun(path, figures, profile, values))
     return runs
 
@@ -147,63 +140,44 @@ def _split(setting: str) -> tuple[str, str]:
     return name, text
 
 
-def parse_value(name: str, text: str, annotation: str, notebook: Path) -> object:
-    """The value of a setting: a Python literal, or the text itself where a string is declared.
-    Raises ValueError if it is of another type.
-    """
+def parse_value(text: str, annotation: str) -> object:
+    """A Python literal, or the text itself where it is none or a string is declared."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # no literal, or too deep
-        value = text
-    if annotation == "str" and not isinstance(value, str):
-        value = text
-    if annotation.startswith("list") and isinstance(value, tuple):
-        value = list(value)  # 4,8 as well as [4,8]
-    check_value(name, value, annotation, notebook)
-    return value
+        return text
+    return text if annotation == "str" and not isinstance(value, str) else value
 
 
-def _profile_values(
-    notebook: Path, annotations: Mapping[str, str], profile: str
-) -> dict[str, object]:
-    """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full.
-    Raises ValueError for a file that is missing or unreadable, or an entry that the notebook does
-    not declare so.
-    """
+def _profile_values(notebook: Path, profile: str) -> dict[str, object]:
+    """What a profile sets in a notebook: nothing for smoke, what `full/NN.yml` holds for full."""
     import yaml
 
     if profile == "smoke":
         return {}
     source = notebook.parent / profile / f"{notebook.stem[:2]}.yml"
     try:
-        values = yaml.safe_load(source.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as problem:
-        why = f"the profile {profile} of {notebook.stem} cannot be read: {problem}"
-        raise ValueError(why) from problem
-    if not isinstance(values, dict) or not values.keys() <= annotations.keys():
-        known = ", ".join(annotations) or "none"
-        raise ValueError(f"{source} sets parameters of {notebook.stem}, {known}; got {values!r}")
-    for name, value in values.items():
-        check_value(name, value, annotations[name], notebook)
-    return values
+        return dict(yaml.safe_load(source.read_text(encoding="utf-8")) or {})
+    except (OSError, ValueError, TypeError, yaml.YAMLError) as problem:
+        raise ValueError(f"{source} cannot be read: {problem}") from problem
 
 
-def check_value(name: str, value: object, annotation: str, notebook: Path) -> None:
-    """Raises ValueError unless a value fits the annotation that a notebook declares: int, float,
+def check_parameters(
+    values: Mapping[str, object], kinds: Mapping[str, str], notebook: Path
+) -> None:
+    """Raises ValueError unless all values fit the annotations that a notebook declares: int, float,
     str, bool, or list or dict of them; a whole number is a float too.
     """
-    from pydantic import TypeAdapter
+    from pydantic import ConfigDict, ValidationError, create_model
 
-    said = f"{notebook.stem} declares {name}: {annotation}"
+    from specdec_lib.workload.jsonl import wrong_fields  # late: it imports torch
+
     try:
-        if annotation == "None":
-            raise TypeError("no annotation")
-        kind = TypeAdapter(eval(annotation, {"__builtins__": {}}, KINDS))
-    except (NameError, SyntaxError, TypeError, AttributeError) as problem:
-        kinds = "an int, float, str, bool, or a list or dict of them"
-        raise ValueError(f"a parameter is {kinds}; {said}") from problem
-    try:
-        kind.validate_python(value, strict=True)
-        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # as a manifest holds it
-    except (ValueError, TypeError) as problem:  # pydantic's is the first
-        raise ValueError(f"{said}, got {shorten(repr(value))}") from problem
+        fields = {
+            name: (eval(one, {"__builtins__": {}}, KINDS), None) for name, one in kinds.items()
+        }
+        config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+        create_model("Parameters", __config__=config, **fields)(**values)
+    except ValidationError as problem:
+        said = f"{notebook.stem} declares {', '.join(map(': '.join, kinds.items()))}"
+        raise ValueError(f"{wrong_fields(problem, notebook.stem)}; {said}") from problem

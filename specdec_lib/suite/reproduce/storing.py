@@ -1,6 +1,5 @@
 """Stores an executed notebook's outputs and counts in the notebook, nothing of the run itself."""
 
-import copy
 import json
 import re
 import uuid
@@ -8,7 +7,6 @@ from pathlib import Path
 
 from specdec_lib.core.files import write_whole
 
-LARGEST_BYTES = 300_000
 WIDGET = "application/vnd.jupyter.widget-view+json"
 IMAGE, HTML = "image/png", "text/html"
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -16,25 +14,16 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def store_outputs(executed: Path, notebook: Path) -> None:
-    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all.
-    Raises ValueError, and replaces nothing, if it would be larger than 300 KB.
-    """
+    """Replace `notebook` by the `executed` one without traces of its run, whole or not at all."""
     content = format_notebook(without_run(json.loads(executed.read_text(encoding="utf-8"))))
-    if (size := len(content.encode())) > LARGEST_BYTES:
-        raise ValueError(
-            f"{notebook.name} with its outputs is {size} bytes, allowed are {LARGEST_BYTES}: show"
-            " less, or save it as a figure"
-        )
     write_whole(notebook, content.encode())
 
 
 def format_notebook(notebook: dict) -> str:
     """A notebook as text: a line for each line of source, as Jupyter writes it, but one line for
-    each output's data that is JSON itself, and for each table's HTML.
-
-    A figure's numbers and a table's cells would otherwise take a line each, most of it indentation.
+    each figure and each table, whose every number would otherwise take one. `notebook` is used up.
     """
-    notebook, filling = copy.deepcopy(notebook), {}
+    filling = {}
     outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
     for data in (output.get("data", {}) for output in outputs):
         for kind in (kind for kind in data if kind == HTML or isinstance(data[kind], dict)):
@@ -47,11 +36,10 @@ def format_notebook(notebook: dict) -> str:
     return text
 
 
-def without_run(executed: dict) -> dict:
-    """A notebook's JSON without metadata, timings and versions of its run, addresses of objects,
-    and views of widgets that are gone; their images stay.
+def without_run(notebook: dict) -> dict:
+    """The same notebook's JSON without metadata, timings and versions of its run, addresses of
+    objects, and views of widgets that are gone; their images stay.
     """
-    notebook = copy.deepcopy(executed)
     notebook["metadata"] = {"kernelspec": KERNELSPEC, "language_info": {"name": "python"}}
     for cell in notebook["cells"]:
         tags = cell["metadata"].get("tags")
