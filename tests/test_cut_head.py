@@ -51,6 +51,13 @@ def test_the_frequent_tokens_and_the_prompts_are_scored_as_by_the_whole_head():
     assert cut[:, dropped].isneginf().all()
 
 
+def test_the_rows_follow_their_network_to_another_precision():
+    found = network(50)
+    rows = cut_head(found, FREQUENT).rows
+    assert found.bfloat16()(torch.tensor([[3, 4]])).logits.dtype == torch.bfloat16
+    assert torch.equal(found.lm_head.rows, rows.bfloat16())
+
+
 def test_another_prompt_over_the_same_tokens_is_scored_with_its_own_rows():
     """What a model remembers of one prompt never changes what it says for another."""
     short, long = Context.of((7, 1)).extended((4, 3)), Context.of((7, 1, 4, 3))

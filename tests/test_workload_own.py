@@ -17,7 +17,6 @@ from specdec_lib.drafts.combined import NoDraft
 from specdec_lib.drafts.trees.growing import ChainDraft
 from specdec_lib.measure.race import families
 from specdec_lib.measure.sweep import stacks
-from specdec_lib.measure.sweep.running import sweep
 from specdec_lib.models.loading import load_model, load_seq2seq
 from specdec_lib.workload import Prompt, load_ladder, load_pair
 
@@ -55,22 +54,10 @@ def test_a_pair_of_folders_is_a_ladder_without_a_katz_table(own, folders):
     assert own.card["models"]["target"]["parameters"] > 4096 * 64
 
 
-def test_the_match_tables_of_own_models_are_the_default_one(own, folders):
-    with pytest.raises(ValueError, match=r"no match table of n-gram for draft, ranked, .*: draft"):
-        stacks.scout(own, Sampler(1.0))
+def test_the_match_tables_of_own_models_are_the_default_one(folders):
     three = load_ladder(**folders, device="cpu")
     assert [model.name for model in three.models] == ["target", "middle", "draft"]
     assert three.match("draft", Sampler(1.0), obeyed="middle", siblings="iid").name == "default"
-
-
-def test_the_staged_notebooks_grid_leaves_out_what_an_own_pair_lacks(own):
-    grid = stacks.staged_settings(own)
-    names = {setting.name for setting in grid}
-    assert {"target", "chain of 5, none", "tree of 16, none", "tree of 16, Max-Gram"} <= names
-    assert not any("n-gram" in name for name in names)
-    prompt = Prompt("one", TEXT, "own", "held-out", "here")
-    table = sweep(grid, [prompt], own, max_new_tokens=8, progress=False)
-    assert len(table) == len(grid) and table.groupby("temperature").tokens.nunique().max() == 1
 
 
 @pytest.mark.parametrize("rows,tied", [(4200, False), (4200, True), (4096, True)])

@@ -61,8 +61,7 @@ def relay_speed_up(
         raise ValueError(f"a rate, a cost and a length of 0 or more per drafter, got {got}")
     turns = [drafter for drafter, length in enumerate(lengths) for _ in range(int(length))]
     tokens = 1 + math.fsum(accumulate((float(rates[drafter]) for drafter in turns), mul))
-    drafting = math.fsum(costs[drafter] for drafter in turns)
-    return speed_up(tokens, draft_passes=1, draft_cost=drafting)
+    return speed_up(tokens, draft_passes=1, draft_cost=math.fsum(costs[one] for one in turns))
 
 
 @checked

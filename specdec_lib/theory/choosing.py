@@ -56,15 +56,9 @@ def smoothed(tallies: Sequence[Tally], rounds: float = PRIOR) -> list[Tally]:
     if not total.rounds > 0:
         raise ValueError(f"tallies need a round in some situation, got {list(tallies)}")
 
-    def mean(its: float, every: float, own: float) -> float:
-        return (its + rounds * (every / total.rounds)) / (own + rounds)
-
+    mean = [value / total.rounds for value in total]
     return [
-        Tally(
-            1.0,
-            mean(one.tokens, total.tokens, one.rounds),
-            mean(one.seconds, total.seconds, one.rounds),
-        )
+        Tally(1.0, *((one[at] + rounds * mean[at]) / (one.rounds + rounds) for at in (1, 2)))
         for one in tallies
     ]
 

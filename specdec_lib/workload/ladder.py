@@ -83,12 +83,15 @@ class Ladder:
         self, guesser: str, sampler: Sampler, *, obeyed: str = "target", siblings: str = "ranked"
     ) -> MatchTable:
         """The match table of a guesser for the model that accepts its guesses, of the sampler
-        nearest in temperature, then with the same top-k.  Raises ValueError if none was measured.
+        nearest in temperature, then with the same top-k; the default one if none was measured at
+        all, ValueError if none for this pair.
         """
         wanted = f"{guesser} for {obeyed}, {siblings}"
+        if not self.measured:
+            return MatchTable()
         fitting = [one for one in self.measured if str(one) == wanted]
         if not fitting:
-            known = "; ".join(sorted({*map(str, self.measured)})) or "none"
+            known = "; ".join(sorted({*map(str, self.measured)}))
             raise ValueError(f"no match table of {wanted}, was measured; there are: {known}")
         return min(fitting, key=lambda one: one.distance(sampler)).table
 

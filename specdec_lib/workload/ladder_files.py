@@ -1,14 +1,11 @@
 """Reads a ladder from its files: the embedded one, or one of your own models."""
 
 import json
-from itertools import combinations, product
 from pathlib import Path
 
-from specdec_lib.core.chance import Sampler
 from specdec_lib.core.files import DATA, PREPARED, checked_card, prepared_folder
 from specdec_lib.core.kinds import checked
 from specdec_lib.core.protocols import LanguageModel
-from specdec_lib.core.tree import MatchTable
 from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.models.cut_head import cut_head
 from specdec_lib.models.hub import Source
@@ -19,7 +16,6 @@ from specdec_lib.models.tokenizers import load_tokenizer, shared_tokenizer, stop
 from specdec_lib.workload.ladder import MATCH, Ladder, Measured
 
 HEAD = "head.json"  # the token ids that the drafts score
-SIBLINGS = ("ranked", "iid", "distinct")
 
 
 @checked
@@ -68,7 +64,6 @@ def load_ladder(
         tokenizer=own,
         stop_tokens=stop_tokens(models["target"].model.generation_config, own),
         card=sources_card(sources, models),
-        measured=_unmeasured(tuple(models)),
     )
 
 
@@ -103,11 +98,3 @@ def target_folder() -> Path:
             " (98 MB) and converts it (538 MB); or name models of your own: target=…, draft=…"
         )
     return folder
-
-
-def _unmeasured(names: tuple[str, ...]) -> tuple[Measured, ...]:
-    """The default match table for every two models of the ladder, the smaller one guessing."""
-    return tuple(
-        Measured(guesser, obeyed, siblings, Sampler(), 0, MatchTable())
-        for (obeyed, guesser), siblings in product(combinations(names, 2), SIBLINGS)
-    )
