@@ -116,20 +116,23 @@ def test_what_is_left_is_a_distribution_without_what_was_offered():
         assert {row["token"]: row["left"] for row in rows} == pytest.approx(left, abs=1e-6)
 
 
-def test_the_steps_come_in_order_and_the_tree_grows_by_levels():
-    tree, steps = told(look_up, "ranked", Chance(1, Sampler(0.0)))
+DRAFTS = {
+    "tree": TreeDraft(DRAFT, budget=6, depth=3),
+    "chain": ChainDraft(DRAFT, 3),
+    "staged": StagedTree(TreeDraft(DRAFT, widths=(2, 1)), ChainDraft(DRAFT, 2)),
+    "none": NoDraft(),
+}
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_the_steps_come_in_order_and_the_tree_grows_by_levels(name):
+    tree, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), DRAFTS[name])
     kinds, depth = [one.kind for one in steps], max(tree.depths)
     assert kinds[: depth + 2] == ["context", *["propose"] * depth, "score"] and kinds[-1] == "emit"
     assert [max(one.tree.depths) for one in steps[: depth + 1]] == list(range(depth + 1))
     assert steps[depth].tree.guesses == tree.guesses == len(numbers(steps, "propose"))
-
-
-def test_drafts_of_other_kinds_are_told_too():
-    staged = StagedTree(TreeDraft(DRAFT, widths=(2, 1)), ChainDraft(DRAFT, 2))
-    for draft in (ChainDraft(DRAFT, 3), staged, NoDraft()):
-        tree, steps = told(look_up, "ranked", Chance(2, Sampler(1.0)), draft)
-        verdict = look_up(tree, TARGET.score(CONTEXT, tree), Chance(2, Sampler(1.0)))
-        assert (steps[-1].path, steps[-1].numbers[-1]["token"]) == (verdict.path, verdict.bonus)
+    verdict = look_up(tree, TARGET.score(CONTEXT, tree), Chance(2, Sampler(1.0)))
+    assert (steps[-1].path, steps[-1].numbers[-1]["token"]) == (verdict.path, verdict.bonus)
 
 
 @dataclass(frozen=True)

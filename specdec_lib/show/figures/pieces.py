@@ -87,7 +87,7 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
     table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))
     table = table.assign(look=["this one", *[""] * (len(table) - 1)])
     chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
-    plain, prices, base = [], [], 0.0
+    plain, base = [], 0.0
     for column in filter(None, PANELS):
         ends = "low swi high" if column == "swi" else ""
         found = marks(table, column, rows, ends=ends, text=column).assign(panel=PANELS[column])
