@@ -31,9 +31,6 @@ SWEPT = stored("05_sweeps").query("temperature == 0")
 SWEPT = SWEPT.assign(sweep="domain", value=SWEPT.domain)
 TWO = {"chain": Shape.chain(3), "wide": Shape.of_widths((1, 3))}
 SHAPES = figures.slots(TWO, [[0.6, 0.2, 0.1]])
-# with an interval, which the stored table of four texts lacks
-FOUR = stored("04_rivals")
-RIVALS = FOUR.assign(texts=10, low=0.9 * FOUR.swi, high=1.1 * FOUR.swi)
 ROOF = {"bytes_per_second": 10**12, "flops_per_second": 5e13, "name": "a <machine>"}
 MACHINE = partial(figures.roofline, **ROOF)
 DEPTH, MATRIX = {"x": "depth", "x_title": "<d>"}, {"best": (2, 1), "across": "a", "down": "b"}
@@ -67,7 +64,7 @@ CASES = {
     "lenience": ("04_lenience", {}),
     "free_drafts": ("04_free", {}),
     "surface": ("04_surface", MATRIX),
-    "rivals": (RIVALS, {"title": ""}),
+    "rivals": ("04_rivals", {"title": ""}),
     "latency": ("05_latency", {}),
     "pass_at": (CURVE, {"line": LINE, "rows": 2, "title": ""}),
     "round_ledger": (stored("05_ledger").query("runtime == 'fast'"), {}),
@@ -149,11 +146,6 @@ def test_what_is_predicted_is_hatched_and_hollow_and_named_and_nothing_else_is()
         found, styles = found_by(way, rows, looks)
         assert found["series"].tolist() == [name := f"ours, {way}"]
         assert (styles[name].hatch, styles[name].symbol) == (hatch, symbol)
-
-
-def test_few_prompts_give_no_interval():
-    assert not figures.rivals(FOUR, title="").data[0].error_x.visible
-    assert figures.rivals(RIVALS, title="").data[0].error_x.visible is None
 
 
 def test_the_probabilities_of_slots_add_up_to_the_expected_tokens():

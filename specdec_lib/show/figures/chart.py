@@ -145,8 +145,8 @@ def _from_prompts(counts: set[int]) -> str:
     if not counts:
         return ""
     least, most = min(counts), max(counts)
-    said = f"From {least}" + (f" to {most}" if most > least else "")
-    said += f" prompt{'s' if most > 1 else ''}"
+    counted = f"{least} to {most}" if most > least else f"{least}"
+    said = f"From {counted} prompt{'s' if most > 1 else ''}"
     if most < LEAST_PROMPTS:
         return f"{said}, too few for intervals"
     fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""

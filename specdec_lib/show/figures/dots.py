@@ -72,9 +72,9 @@ def predicted_tokens(table: pd.DataFrame) -> go.Figure:
     dot per `name`, a panel per `sampling`; in the band they agree to 5 %.
     """
     rows = _predictions(table)
-    ends = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     x, y = (f"{how} tokens per round" for how in ("predicted", "counted"))
     chart = Chart(rows["panel"], wide=450, high=490, x=x, y=y)
+    ends = span_of(rows[["x", "y", "low", "high"]], 0.08, 0.08)
     add_diagonal(chart, ends, name="as predicted", near=0.05)
     add_dots(chart, rows)
     return chart.titled("Counted against predicted tokens per round: on the line they agree")
