@@ -49,8 +49,7 @@ def add_dots(
 
     looks     by series; without them each has one of the theme's
     lying     whether the value lies along x
-    joined    width of the line that joins them along x; 0 for none
-    size      pixels across a dot; 0 for none
+    joined    width of the line that joins them along x, as `size` that of a dot; 0 for none
     bands     whether intervals are bands behind all lines
     by        how the numbers were found, as of `found_by`
     """
@@ -64,14 +63,11 @@ def add_dots(
         band = own.dropna(subset=["low", "high"])
         xs, ys = [*band["x"], *band["x"][::-1]], [*band["low"], *band["high"][::-1]]
         _add_veil(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
+    mode = "+".join(["lines"] * bool(joined) + ["markers"] * bool(size))
     for (panel, name), own in pieces:
-        dots = go.Scatter(
-            **_given(own, value, name, at=bool(joined)),
-            mode="+".join(["lines"] * bool(joined) + ["markers"] * bool(size)),
-            line=looks[name].line(joined),
-            marker=looks[name].marker(size),
-            cliponaxis=False,
-        )
+        look = {"line": looks[name].line(joined), "marker": looks[name].marker(size)}
+        given = _given(own, value, name, at=bool(joined))
+        dots = go.Scatter(**given, **look, mode=mode, cliponaxis=False)
         if not bands:
             dots[f"error_{value}"] = _error_bars(own, value, looks[name].colour)
         if "size" in own:
