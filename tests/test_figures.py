@@ -1,17 +1,15 @@
-"""The transforms from tables to marks, the layout of trees and text, and what figures share."""
+"""What stands where in figures: marks, lanes, pieces, ranks, the boxes of trees and text."""
 
 from math import nan
 
 import pandas as pd
 import pytest
 
-from specdec_lib.core.tree import MatchTable, TokenTree
+from specdec_lib.core.tree import TokenTree
 from specdec_lib.show import figures
-from specdec_lib.show.figures import dots, lines, pieces, theme, trees
-from specdec_lib.show.figures.cells import share_of_roof
+from specdec_lib.show.figures import theme, trees
 from specdec_lib.show.figures.marks import lanes, marks
 from specdec_lib.show.figures.pictures import _lay_out
-from specdec_lib.show.figures.rows import _swi_marks
 
 LABELS = ["def", " f", " g", "\n"]
 SMALL = (  # a root with children 1 and 2, and 3 below 1
@@ -34,11 +32,15 @@ def test_looks_keep_the_colour_of_a_meaning_and_differ_by_more_than_colour():
         assert len({vars(look)[quality] for look in looks.values()}) == 4
 
 
-def test_white_space_is_visible_and_markup_and_long_labels_are_kept_out():
+def test_words_and_numbers_are_shown_as_they_stand():
     assert theme.visible(" a\n\t") == "␣a⏎⇥" and theme.visible("") == "∅"
     assert theme.visible("internal_function", 12) == "internal_fu…"
     assert theme.escape("$<b>&") == "&#36;&lt;b&gt;&amp;"
     assert theme.wrap("a<b c", 4) == "a&lt;b<br>c"
+    said = {nan: "", 0.0: "0.00", 0.012: "0.012", -1.234: "−1.23", 12.3: "12.3", 1234: "1,234"}
+    assert [theme.short(number) for number in said] == list(said.values())
+    assert [theme.short(value, signed=True) for value in (-3.0, 0.5)] == ["−3.0", "+0.5"]
+    assert theme.with_prefix(3.35e12, "B/s") == "3.35 TB/s"
 
 
 def test_no_two_boxes_of_a_crowded_tree_overlap():
@@ -92,62 +94,41 @@ def test_lanes_stand_beside_the_place_of_their_name():
     assert turned.tolist() == pytest.approx([0.1, -0.1, 0.9])
 
 
-def test_ewif_has_a_third_mark_only_where_another_k_is_better():
-    table = rows(
-        "data drafters lengths paper ours best best_lengths",
-        ("CNNDM", "SMALL", "9", 2.65, 2.654, 2.654, "9"),
-        ("CNNDM", "BASE + SMALL", "5, 3", 3.03, 3.027, 3.044, "5, 5"),
-    )
-    found = dots._ewif_marks(table)
-    assert found["y"].tolist() == [2.65, 3.03, 2.654, 3.027, 3.044]
-    assert found["text"].iloc[-1] == "3.044<br>k = 5, 5"
-
-
 def test_swi_has_a_mark_of_ours_and_one_of_the_papers_in_rows_of_known_order():
     table = rows(
         "data prices method drafters paper ours ours_low ours_high",
         ("code", "parameters", "cascade", "middle + Max-Gram", nan, 2.0, 1.9, 2.2),
         ("GSM8K", "parameters", "speculative", "middle", 3.38, nan, nan, nan),
     )
-    found = _swi_marks(table)
-    assert found["set"].tolist() == ["middle, speculative", "middle + Max-Gram, cascade"]
-    papers = found[found["series"] == "paper, GSM8K"]
-    assert papers["x"].tolist() == [3.38] and papers["low"].isna().all()
+    figure = figures.swi_by_drafters(table)
+    names = [name.replace("<br>", " ") for name in figure.layout.yaxis.ticktext]
+    assert names == ["middle, speculative", "middle + Max-Gram, cascade"]
+    found = {dots.name: dots for dots in figure.data if dots.mode == "markers"}
+    assert found["paper, GSM8K"].x == (3.38,) and not found["paper, GSM8K"].error_x.visible
+    assert found["code"].x == (2.0,) and found["code"].error_x.array == pytest.approx([0.2])
 
 
-def test_pieces_of_a_bar_follow_each_other():
+def test_pieces_of_a_bar_follow_each_other_and_have_their_share_in_them():
     table = rows(
         "draft sampling part model round_seconds share",
-        ("plain", "greedy", "verify", "target", 0.01, 0.9),
         ("plain", "greedy", "host", "", 0.001, 0.1),
+        ("plain", "greedy", "verify", "target", 0.01, 0.9),
     )
-    found = pieces._round_marks(table)
-    assert found["base"].tolist() == [0.0, 10.0] and found["inside"].tolist() == ["90%", "10%"]
-    prices = rows("target_passes target_price draft_passes draft_price", (1.0, 1.0, 2.0, 0.5))
-    assert pieces._price_marks(prices)["base"].tolist() == [0.0, 1.0]
+    found = [(bar.base, bar.x, bar.text) for bar in figures.round_ledger(table).data]
+    assert found == [((0.0,), (10.0,), ("90%",)), ((10.0,), (1.0,), ("10%",))]
 
 
-@pytest.mark.parametrize("method, order", [("staged", ["b", "c", "a"]), ("tree", ["a", "b", "c"])])
-def test_prompts_are_ranked_by_the_leading_method(method, order):
-    table = rows("prompt relative", ("a", 3.0), ("b", 1.0), ("c", 2.0)).assign(method=method)
+def test_prompts_are_ranked_by_the_staged_method():
+    table = rows("prompt relative", ("a", 3.0), ("b", 1.0), ("c", 2.0)).assign(method="staged")
     other = table.assign(method="speculative", relative=[0.5, 1.5, 2.5])
-    found = lines._rank(pd.concat([table, other]), "greedy").drop_duplicates("prompt")
-    assert found.sort_values("rank")["prompt"].tolist() == order
+    both = pd.concat([other, table]).assign(sampling="greedy", by="bytes")
+    for line in figures.relative_performance(both, title="").data:
+        assert line.hovertext == ("b", "c", "a") and line.x == (1, 2, 3)
 
 
 def test_the_share_of_the_roof_is_of_the_lower_limit():
     points = pd.DataFrame({"intensity": [1.0, 100.0], "flops_per_second": [5.0, 5.0]})
-    assert share_of_roof(points, bandwidth=10.0, roof=50.0).tolist() == [0.5, 0.1]
-
-
-def test_numbers_are_short_changes_signed_and_quantities_prefixed():
-    said = {nan: "", 0.0: "0.00", 0.012: "0.012", -1.234: "−1.23", 12.3: "12.3", 1234: "1,234"}
-    assert [theme.short(number) for number in said] == list(said.values())
-    assert [theme.short(value, signed=True) for value in (-3.0, 0.5)] == ["−3.0", "+0.5"]
-    assert theme.with_prefix(3.35e12, "B/s") == "3.35 TB/s"
-
-
-def test_a_gap_table_has_a_row_per_bin_and_rank():
-    table = figures.gap_table(MatchTable((0.6, 0.2), "two", (1.0,), ((0.4, 0.3), (0.9, 0.1))))
-    assert table["gap"].tolist() == ["0–1", "0–1", "1 and more", "1 and more"]
-    assert table["rate"].tolist() == [0.4, 0.3, 0.9, 0.1]
+    machine = {"bytes_per_second": 10.0, "flops_per_second": 50.0, "name": ""}
+    figure = figures.roofline(points.assign(point="p", kind="ours"), **machine)
+    said = "p, 50 % of the bandwidth line", "p, 10 % of the compute roof"
+    assert [trace.text for trace in figure.data if trace.text] == [said]

@@ -106,12 +106,6 @@ def test_a_stored_image_loses_bytes_and_at_most_shades(most, error):
     assert abs(decoded.astype(int) - pixels[:, :, :3]).max() <= error
 
 
-def test_what_is_of_another_kind_stays_as_it_is():
-    pixels = np.zeros((40, 60, 4), np.uint8)
-    image = png(pixels, [3] * 40)
-    assert smaller(image) == image
-
-
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     def stop(*_):
         raise OSError("disk full")

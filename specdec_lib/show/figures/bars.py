@@ -16,10 +16,10 @@ LENGTH_LOOKS = PAYS | {f"{name}, chosen": replace(one, full=True) for name, one 
 
 
 def distributions(table: pd.DataFrame) -> go.Figure:
-    """The probabilities of the same tokens under several distributions, side by side.
-
-    table    `token` (its text), `distribution`, `probability`, in the order in which they are shown
+    """The `probability` of the same `token`s, their texts, under several `distribution`s, side by
+    side in the table's order.
     """
+    check(table, "", "token distribution probability")
     place = lanes(table, "token", "distribution", 0.8)
     rows = marks(table, place, "probability", series="distribution")
     values = [f"{value:.2f}".removeprefix("0") if value else "0" for value in rows["y"]]
@@ -35,15 +35,12 @@ def distributions(table: pd.DataFrame) -> go.Figure:
 
 
 def chain_lengths(table: pd.DataFrame, *, length: int, title: str) -> go.Figure:
-    """Predicted speed-up by a chain's `length`, cross-hatched below plain decoding; the chosen one
-    is in full colour.
-
-    table    `length` from 1, `speed_up`, `tokens_per_round`
+    """Predicted `speed_up` by a chain's `length` from 1, cross-hatched below plain decoding, with
+    its `tokens_per_round`; the chosen `length` is in full colour.
     """
-    by = {"text": "speed_up", "once": "length"}
-    rows = marks(table, "length", "speed_up", note="{tokens_per_round:.2f} tokens per round", **by)
-    if length not in set(table["length"]):
-        raise ValueError(f"the chosen length is one of {sorted(table['length'])}, got {length}")
+    check(table, "length", "speed_up tokens_per_round")
+    note = "{tokens_per_round:.2f} tokens per round"
+    rows = marks(table, "length", "speed_up", text="speed_up", note=note)
     verdict = pd.Series(np.where(rows["y"] > 1, "faster", "slower"), rows.index)
     rows = rows.assign(look=verdict + np.where(rows["x"] == length, ", chosen", ""))
     chart = Chart(high=226, x="guesses per round", y="predicted ÷ plain decoding's speed (dotted)")
@@ -62,12 +59,10 @@ def paper_and_ours(
     paper_by: str = "",
     lower_is_better: bool = False,
 ) -> go.Figure:
-    """Two bars per method, the paper's and ours, with their values on them; a panel per sampling.
+    """Two bars per `method`, the `paper`'s and `ours`, with their values on them; a panel per
+    `sampling`. NaN leaves a bar out; ours may have an interval `ours_low` to `ours_high`.
 
     by, paper_by    how ours and the paper's were found, as of `found_by`; "" where it does not say
-
-    table    `sampling`, `method`, `paper`, `ours` (NaN leaves a bar out), optionally `ours_low` and
-             `ours_high` (an interval)
     """
     check(table, "sampling method", "paper ours")
     place, methods = lanes(table, "method"), names_of(table["method"])
@@ -86,19 +81,15 @@ def paper_and_ours(
 
 
 def walltime(table: pd.DataFrame) -> go.Figure:
-    """Speed against autoregressive decoding: a bar per method and domain, tokens per second in it,
-    the paper's ratios as hollow diamonds.
-
-    table    `domain`, `method`, `ours`, `ours_low`, `ours_high`, `paper` (tokens per second), and
-             `ratio`, `ratio_low`, `ratio_high`, `paper_ratio`; NaN where there is none
+    """Speed against autoregressive decoding, `ratio`: a bar per `method` and `domain`, in it `ours`
+    in tokens per second, the paper's ratios, `paper_ratio` or NaN, as hollow diamonds.
     """
     ends = "ratio_low ratio ratio_high"
-    check(table, "domain method", f"ours ours_low ours_high paper paper_ratio {ends}")
+    check(table, "domain method", f"ours paper_ratio {ends}")
     styles = {name: replace(one, hatch="") for name, one in looks(table["domain"]).items()}
     place, lane = lanes(table, "method", "domain", 0.84), 0.84 / len(styles)
-    note = "{ours:.4g} tokens per second"
-    by = {"series": "domain", "ends": ends, "text": "ratio", "note": note}
-    ours = marks(table, place - 0.1 * lane, "ratio", **by)
+    by = {"series": "domain", "text": "ratio", "note": "{ours:.4g} tokens per second"}
+    ours = marks(table, place - 0.1 * lane, "ratio", ends=ends, **by)
     theirs = marks(table, place + 0.33 * lane, "paper_ratio", text="paper_ratio")
     theirs = theirs[theirs["method"] != "autoregressive"]  # 1 by definition
     y = "speed ÷ autoregressive decoding's (in the bars: tokens per second)"

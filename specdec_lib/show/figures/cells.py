@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.forms import MEASURED, PREDICTED, TWO_SIDED, add_cells, add_dots
-from specdec_lib.show.figures.marks import check, check_among, check_grid, marks, names_of
+from specdec_lib.show.figures.forms import TWO_SIDED, add_cells, add_dots
+from specdec_lib.show.figures.marks import check, marks, names_of
 from specdec_lib.show.figures.theme import DARK, GAIN, INK, LOSS, Look, escape, tint, wrap
 
 OPAQUE = "rgba(255,255,255,0.94)"  # behind a name on the map, that no line runs through it
@@ -20,9 +20,8 @@ MAP_LOOKS = {PAIR: Look(DARK, symbol="diamond"), HERE: Look("#E69F00", symbol="s
 
 
 def match_rates(table: pd.DataFrame) -> go.Figure:
-    """P(match | rank, gap) as cells with the numbers in them.
-
-    table    `gap` (the bin's name, in order), `rank` from 0, `rate`; a missing cell stays empty
+    """P(match | rank, gap), `rate`, as cells with the numbers in them, over the bins, `gap`, in
+    their order, and the `rank` from 0; a missing cell stays empty.
     """
     check(table, "gap rank", "rate")
     grid = table.pivot(index="rank", columns="gap", values="rate")[names_of(table["gap"])]
@@ -37,20 +36,17 @@ def match_rates(table: pd.DataFrame) -> go.Figure:
 def surface(
     table: pd.DataFrame, *, best: Sequence[int], across: str, down: str, prompts: int = 0
 ) -> go.Figure:
-    """SWI over two entries of the K matrix, a cell per pair; a frame marks the optimum.
+    """`swi` over two entries of the K matrix, `k1` and `k2`, a cell per pair; a frame marks the
+    optimum.
 
-    table           the full grid: `k1`, `k2`, `swi` (NaN: an empty cell)
     best            the optimum's k1 and k2; ValueError if it is no cell with a value
     across, down    what k1 and k2 count, for the axes
     prompts         that it is counted on, for the headline; 0 where it does not say
     """
-    check_grid(table, "k1 k2", "swi")
+    check(table, "k1 k2", "swi")
     values = table.set_index(["k1", "k2"])["swi"].astype(float)
     if np.isnan(value := values.get(tuple(best), np.nan)):
-        raise ValueError(
-            f"the optimum must be a cell of the surface with a value, got k1 = {best[0]}, k2 ="
-            f" {best[1]}"
-        )
+        raise ValueError(f"the optimum is a cell with a value, got k1 and k2 {tuple(best)}")
     grid = values.unstack("k1")
     wide, high = 70 + 42 * max(8, grid.shape[1]), 106 + 30 * max(5, grid.shape[0])
     chart = Chart(wide=min(780, wide), high=high, x=across, y=down)
@@ -60,16 +56,14 @@ def surface(
 
 
 def speed_surface(table: pd.DataFrame) -> go.Figure:
-    """Predicted speed-up over budget and deepest guess, a panel per width; a frame marks the best.
-
-    table    the full grid: `budget` (nodes without the root), `depth` (the deepest guess allowed),
-             `width` (children per node, at most), `speed_up`
+    """Predicted `speed_up` over `budget`, in nodes without the root, and `depth`, the deepest guess
+    allowed, a panel per `width`, children per node at most; a frame marks the best.
     """
-    check_grid(table, "budget depth width", "speed_up")
+    check(table, "budget depth width", "speed_up")
     panels = {one: f"width ≤ {one}" if one > 1 else "width 1" for one in sorted({*table["width"]})}
     high = 94 + 34 * table["budget"].nunique()
-    x, y, columns = "deepest guess", "budget, in nodes", len(panels)
-    chart = Chart(panels.values(), wide=260, high=high, x=x, y=y, columns=columns, gap=0.03)
+    look = {"wide": 260, "high": high, "columns": len(panels), "gap": 0.03}
+    chart = Chart(panels.values(), **look, x="deepest guess", y="budget, in nodes")
     most = float((table["speed_up"] - 1).abs().max()) or 1.0
     look = {"name": "predicted speed-up", "ends": (1 - most, 1 + most), "shades": TWO_SIDED}
     best = table.loc[table["speed_up"].idxmax()]
@@ -86,48 +80,40 @@ def speed_surface(table: pd.DataFrame) -> go.Figure:
 def break_even(
     table: pd.DataFrame, points: pd.DataFrame, *, title: str, here: Sequence[float] = ()
 ) -> go.Figure:
-    """Predicted speed-up over acceptance rate and what a draft pass costs, as levels; the thick
-    line is where speculation stops paying.
+    """Predicted `speed_up` over `acceptance_rate` and what a draft pass costs, `cost`, in target
+    passes, as levels every quarter; the thick line, at 1, is where speculation stops paying.
 
-    table     the full grid: `acceptance_rate`, `cost` (a draft pass ÷ a target pass), `speed_up`
     points    our pairs on the map: `pair` (its name), `acceptance_rate`, `cost`
     here      an acceptance rate and a cost that a star marks
     """
-    x, y = "acceptance_rate", "cost"
-    check_grid(table, f"{x} {y}", "speed_up")
-    dots = marks(points, x, y, note="{pair}").assign(series=PAIR)
-    grid = table.pivot(index=y, columns=x, values="speed_up").astype(float)
-    names = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"
-    chart = Chart(high=464, x=names[0], y=names[1])
-    _add_levels(chart, grid)
-    add_dots(chart, dots, MAP_LOOKS, size=11)
-    if here:
-        star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
-        add_dots(chart, star, MAP_LOOKS, size=19)
-    look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
-    for spot in dots.itertuples():
-        beside = {"yanchor": "bottom", "yshift": 8, "borderpad": 1}
-        chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look, **beside)
-    chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
-    chart.axis("y", range=[grid.index.min(), grid.index.max()], showgrid=False)
-    return chart.titled(title)
-
-
-def _add_levels(chart: Chart, grid: pd.DataFrame) -> None:
-    """The map alone: thin lines every quarter from 1 on, and the thick one at 1."""
-    most = max(1.25, float(np.nanmax(grid.to_numpy())))
+    check(table, (axes := "acceptance_rate cost"), "speed_up")
+    check(points, "", f"pair {axes}")
+    grid = table.pivot(index="cost", columns="acceptance_rate", values="speed_up").astype(float)
+    x, y = "acceptance rate of a guess", "seconds of a draft pass ÷ of a target pass"
+    chart, most = Chart(high=464, x=x, y=y), max(1.25, float(np.nanmax(grid.to_numpy())))
+    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
     font = {"size": 11, "color": DARK}
     levels = {"start": 1.0, "end": most, "size": 0.25, "showlabels": True, "labelfont": font}
-    place = {"x": list(grid.columns), "y": list(grid.index), "z": grid.to_numpy()}
     look = {"zmin": 1.0, "zmax": most, "line": {"width": 0.7, "color": INK}, "contours": levels}
     look["colorscale"] = [[0, tint(LOSS)], [0.001, "#F4F9FC"], [1, GAIN]]
     look["colorbar"] = {"title": {"text": "predicted speed-up", "side": "top"}, "thickness": 14}
     said = "rate %{x:.2f}, cost %{y:.2f}: %{z:.2f} times as fast<extra></extra>"
     chart.add(go.Contour(**place, **look, hovertemplate=said))
     even = {"type": "constraint", "operation": "=", "value": 1.0, "showlabels": False}
-    line = {"width": 3.5, "color": LOSS}
     look = {"showscale": False, "name": "break-even, predicted", "hoverinfo": "skip"}
-    chart.add(go.Contour(**place, contours=even, line=line, **look))
+    chart.add(go.Contour(**place, contours=even, line={"width": 3.5, "color": LOSS}, **look))
+    dots = marks(points, "acceptance_rate", "cost", note="{pair}").assign(series=PAIR)
+    add_dots(chart, dots, MAP_LOOKS, size=11)
+    if here:
+        star = pd.DataFrame([here], columns=["x", "y"]).assign(series=HERE, panel="")
+        add_dots(chart, star, MAP_LOOKS, size=19)
+    look = {"showarrow": False, "font": {"size": 12, "color": DARK}, "bgcolor": OPAQUE}
+    look |= {"yanchor": "bottom", "yshift": 8, "borderpad": 1}
+    for spot in dots.itertuples():
+        chart.figure.add_annotation(x=spot.x, y=spot.y, text=wrap(spot.pair, 24), **look)
+    chart.axis("x", range=[grid.columns.min(), grid.columns.max()], showgrid=False)
+    chart.axis("y", range=[grid.index.min(), grid.index.max()], showgrid=False)
+    return chart.titled(title)
 
 
 def roofline(
@@ -146,39 +132,30 @@ def roofline(
     bandwidth, roof = float(bytes_per_second), float(flops_per_second)
     numbers = table[["flops_per_second", "intensity"]]
     (slowest, least), (fastest, most) = numbers.min(), numbers.max()
-    if not min(bandwidth, roof, slowest, least) > 0:
-        raise ValueError(
-            "bytes and FLOP per second, of machine and points, and intensities are above 0, got"
-            f" down to {min(bandwidth, roof, slowest, least)}"
-        )
-    check_among("a point's kind", table["kind"], KINDS)
+    if not min(slowest, least) > 0:
+        raise ValueError(f"FLOP per second and intensities are above 0, got {min(slowest, least)}")
     ridge = roof / bandwidth
     xs = 0.4 * min(ridge, least), 20 * max(ridge, most)
     ys = 0.4 * min(bandwidth * xs[0], slowest), 2.5 * max(roof, fastest)
-    names = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
-    chart = Chart(high=416, x=names[0], y=names[1])
+    x, y = "operations per byte, in FLOP/byte", "operations per second, in FLOP/s"
+    chart = Chart(high=416, x=x, y=y)
     _draw_roof(chart.figure, bandwidth, roof, xs, ys[0])
+    shares = table["flops_per_second"] / (bandwidth * table["intensity"]).clip(upper=roof)
     texts = []
-    for row, share in zip(table.itertuples(), share_of_roof(table, bandwidth, roof), strict=True):
+    for row, share in zip(table.itertuples(), shares, strict=True):
         limit = "bandwidth line" if row.intensity < ridge else "compute roof"
         digits = 0 if share >= 0.01 else 2
         texts.append(f"{escape(row.point)}, {100 * share:.{digits}f} % of the {limit}")
     rows = marks(table, "intensity", "flops_per_second", series="kind").assign(text=texts)
-    for kind, way in ("paper", MEASURED), ("ours", PREDICTED):
+    for kind, way in ("paper", "measured"), ("ours", "predicted"):
         add_dots(chart, rows[rows["series"] == kind], {kind: KINDS[kind]}, size=11, by=way)
     chart.figure.update_traces(textposition="bottom right", selector={"mode": "markers+text"})
     for axis, ends in (("x", xs), ("y", ys)):
         low, high = map(math.log10, ends)
         ticks = [10.0**power for power in range(math.ceil(low), math.floor(high) + 1)]
-        words = [theme.with_prefix(tick, "").strip() for tick in ticks]
-        chart.axis(axis, type="log", range=[low, high], tickvals=ticks, ticktext=words)
+        chart.count_in_factors(axis, *ends, ticks)
+        chart.axis(axis, ticktext=[theme.with_prefix(tick, "").strip() for tick in ticks])
     return chart.titled(f"{name}: how far below the machine's roof, measured and predicted")
-
-
-def share_of_roof(table: pd.DataFrame, bandwidth: float, roof: float) -> pd.Series:
-    """Each point's operations per second, as a share of what the machine allows at its place."""
-    allowed = (bandwidth * table["intensity"]).clip(upper=roof)
-    return table["flops_per_second"] / allowed
 
 
 def _draw_roof(

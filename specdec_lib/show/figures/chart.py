@@ -1,5 +1,6 @@
 """A chart in the making: its panels with their axes, its legend and its headline."""
 
+import math
 import textwrap
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from specdec_lib.show.figures.marks import ends_of, names_of
 from specdec_lib.show.figures.theme import INK, SCREEN, escape, wrap
 
 PLAIN = {"line": {"dash": "dot", "width": 1.5, "color": INK}, "layer": "below"}  # plain decoding
+THIN = {"width": 1, "color": "rgba(128,128,128,0.35)"}
 WIDEST = 1160  # pixels of a figure: it fits a page
 LETTER, KEY, LEGEND_ROW = 6.8, 46, 24  # pixels: of a letter, of a legend's mark, of its line
 HEADLINE, HEADLINE_LETTER = 21, 8.0  # pixels
@@ -39,7 +41,7 @@ class Chart:
         shared_y: bool = True,
         gap: float = 0.05,
     ) -> None:
-        names = list(dict.fromkeys(panels))
+        names = names_of(panels)
         across = columns or (2 if len(names) == 4 else min(3, len(names)))
         down = -(-len(names) // across)
         width, height = min(WIDEST, round(120 + wide * across)), round(high * down)
@@ -64,38 +66,32 @@ class Chart:
         trace.legendgroup = trace.name
         self.figure.add_trace(trace, **self.panels[panel])
 
-    def count_prompts(self, rows: pd.DataFrame) -> None:
-        """Remember, for the headline, from how many prompts marks with intervals come, if the table
-        has a column `prompts`.
-        """
+    def counted(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The same marks; the headline will say from how many `prompts` their intervals come."""
         if {"low", "prompts"} <= set(rows):
             self.prompts |= set(rows["prompts"].dropna().astype(int))
+        return rows
 
-    def axis(self, name: str, panel: str | None = None, **look: object) -> None:
+    def axis(self, name: str, panel: str = "", **look: object) -> None:
         """Change the x or y axis of a panel, or of all."""
         update = {"x": self.figure.update_xaxes, "y": self.figure.update_yaxes}[name]
-        update(look, **{} if panel is None else self.panels[panel])
+        update(look, **self.panels[panel] if panel else {})
 
     def name_places(self, axis: str, names: Iterable[object], *, longest: int = 24) -> None:
         """The names, each once, at 0, 1, 2, … along an axis: from the left, or from the top."""
-        names = names_of(names)
-        ends = [-0.5, len(names) - 0.5]
-        ticks = {"tickvals": list(range(len(names))), "tickangle": 0}
-        ticks["ticktext"] = [wrap(name, longest) for name in names]
-        self.axis(axis, **ticks, range=ends[:: 1 if axis == "x" else -1])
-        self.axis(axis, showgrid=False, showline=True)
+        words = [wrap(name, longest) for name in names_of(names)]
+        ends = [-0.5, len(words) - 0.5][:: 1 if axis == "x" else -1]
+        ticks = {"tickvals": list(range(len(words))), "ticktext": words, "tickangle": 0}
+        self.axis(axis, **ticks, range=ends, showgrid=False, showline=True)
 
     def start_at_zero(
-        self, axis: str, rows: pd.DataFrame, room: float, *, least: float = 0.0
+        self, axis: str, rows: pd.DataFrame, room: float, least: float = 0.0, panel: str = ""
     ) -> None:
-        """An axis from 0 to `room` times the marks' greatest upper end, or `least`."""
-        self.axis(axis, range=[0, room * (max(least, float(ends_of(rows, axis).max())) or 1.0)])
-
-    def hold_one(self, axis: str, rows: pd.DataFrame) -> None:
-        """An axis that holds 1 and the marks with their intervals, where they have some."""
-        values = rows[[axis, "low", "high"]].astype(float)
-        least, most = min(1.0, values.min().min()), max(1.0, values.max().max())
-        self.axis(axis, range=[0.9 * least, 1.05 * most])
+        """An axis, of one panel or of all, from 0 to `room` times the marks' greatest upper end, or
+        `least`.
+        """
+        most = max(least, float(ends_of(rows, axis).max())) or 1.0
+        self.axis(axis, panel, range=[0, room * most])
 
     def show_rates(self, rows: pd.DataFrame) -> None:
         """A y axis from 0 to 1, or less far where no interval comes near."""
@@ -106,6 +102,16 @@ class Chart:
         least, most = min(values), max(values)
         ticks = [2**power for power in range(64) if least <= 2**power <= most]
         self.axis("x", type="log", tickvals=ticks, ticktext=list(map(str, ticks)))
+
+    def count_in_factors(self, axis: str, least: float, most: float, ticks: list[float]) -> None:
+        """A logarithmic axis between two ends; plotly wants their exponents."""
+        span, words = [math.log10(least), math.log10(most)], [f"{tick:g}" for tick in ticks]
+        self.axis(axis, type="log", range=span, tickvals=ticks, ticktext=words)
+
+    def part_rows(self, edges: Iterable[int]) -> None:
+        """Thin lines between the rows of a lying chart, below so many of them."""
+        for edge in edges:
+            self.figure.add_hline(y=edge - 0.5, line=THIN, layer="below")
 
     def titled(self, text: str, *, plain: str = "") -> go.Figure:
         """The figure under a headline, whose last line counts the prompts behind the intervals; it
@@ -139,8 +145,8 @@ def _from_prompts(counts: set[int]) -> str:
     if not counts:
         return ""
     least, most = min(counts), max(counts)
-    said = f"From {least}" + (f" to {most}" if most > least else "")
-    said += f" prompt{'s' if most > 1 else ''}"
+    counted = f"{least} to {most}" if most > least else f"{least}"
+    said = f"From {counted} prompt{'s' if most > 1 else ''}"
     if most < LEAST_PROMPTS:
         return f"{said}, too few for intervals"
     fewer = f" where {LEAST_PROMPTS} or more" if least < LEAST_PROMPTS else ""

@@ -8,29 +8,30 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import Chart
-from specdec_lib.show.figures.marks import check_among, ends_of
+from specdec_lib.show.figures.marks import ends_of
 from specdec_lib.show.figures.theme import DARK, INK, Look, escape, faint
 
 SHADES = [[0, "#EAF4FA"], [1, "#5BA6D1"]]  # dark numbers are legible on all of them
 TWO_SIDED = [[0, "#EA8A45"], [0.5, "#FFFFFF"], SHADES[1]]  # slower and faster
 MOST_WITH_NUMBERS = 16  # columns of cells that still have room for their numbers
-MEASURED, COUNTED, PREDICTED = WAYS = "measured", "counted", "predicted"
 Looks = Mapping[str, Look]
 
 
-def found_by(way: str, marks: pd.DataFrame, looks: Looks | None) -> tuple[pd.DataFrame, Looks]:
-    """Marks and looks of numbers that were found in one way: measured by the clock, counted from
-    passes, or predicted by a formula. The legend says which; of these bars the predicted ones are
-    hatched, of these dots hollow.
+def found_by(
+    way: str, marks: pd.DataFrame, looks: Looks | None = None
+) -> tuple[pd.DataFrame, Looks]:
+    """Marks and looks, by default the theme's, of numbers that were found in one way: measured by
+    the clock, counted from passes, or predicted by a formula ("": not said). The legend says which;
+    of these bars the predicted ones are hatched, of these dots hollow.
     """
-    check_among("a way to a number", [way], WAYS)
     looks, found = looks or theme.looks(marks["series"]), {}
-    said = {name: f"{name}, {way}" for name in looks}
+    if not way:
+        return marks, looks
     for name, look in looks.items():
         hollow = {"hatch": "/", "symbol": look.symbol.removesuffix("-open") + "-open"}
-        changed = hollow | {"full": False} if way == PREDICTED else {"hatch": ""}
-        found[said[name]] = replace(look, **changed)
-    return marks.assign(series=marks["series"].map(said)), found
+        changed = hollow | {"full": False} if way == "predicted" else {"hatch": ""}
+        found[f"{name}, {way}"] = replace(look, **changed)
+    return marks.assign(series=marks["series"] + f", {way}"), found
 
 
 def add_dots(
@@ -48,15 +49,12 @@ def add_dots(
 
     looks     by series; without them each has one of the theme's
     lying     whether the value lies along x
-    joined    width of the line that joins them along x; 0 for none
-    size      pixels across a dot; 0 for none
+    joined    width of the line that joins them along x, as `size` that of a dot; 0 for none
     bands     whether intervals are bands behind all lines
     by        how the numbers were found, as of `found_by`
     """
-    marks, looks = found_by(by, marks, looks) if by else (marks, looks)
-    value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
-    marks = marks.dropna(subset=[value])
-    chart.count_prompts(marks)
+    (marks, looks), value = found_by(by, marks, looks), "x" if lying else "y"
+    marks = chart.counted(marks.dropna(subset=[value]))
     pieces = [
         (key, own.sort_values("x", kind="stable") if joined else own)
         for key, own in marks.groupby(["panel", "series"], sort=False)
@@ -65,14 +63,11 @@ def add_dots(
         band = own.dropna(subset=["low", "high"])
         xs, ys = [*band["x"], *band["x"][::-1]], [*band["low"], *band["high"][::-1]]
         _add_veil(chart, xs, ys, looks[name].colour, panel, escape(name), key=False)
+    mode = "+".join(["lines"] * bool(joined) + ["markers"] * bool(size))
     for (panel, name), own in pieces:
-        dots = go.Scatter(
-            **_given(own, value, name, at=bool(joined)),
-            mode="+".join(["lines"] * bool(joined) + ["markers"] * bool(size)),
-            line=looks[name].line(joined),
-            marker=looks[name].marker(size),
-            cliponaxis=False,
-        )
+        look = {"line": looks[name].line(joined), "marker": looks[name].marker(size)}
+        given = _given(own, value, name, at=bool(joined))
+        dots = go.Scatter(**given, **look, mode=mode, cliponaxis=False)
         if not bands:
             dots[f"error_{value}"] = _error_bars(own, value, looks[name].colour)
         if "size" in own:
@@ -86,8 +81,8 @@ def _add_veil(
 ) -> None:
     """Add a veil in the outline of these points, with an entry of the legend if `key`."""
     look = {"mode": "lines", "line": {"width": 0}, "fill": "toself", "fillcolor": faint(colour)}
-    veil = go.Scatter(x=xs, y=ys, **look, name=name, showlegend=None if key else False)
-    chart.add(veil.update(hoverinfo="skip"), panel)
+    shown = {"name": name, "showlegend": None if key else False, "hoverinfo": "skip"}
+    chart.add(go.Scatter(x=xs, y=ys, **look, **shown), panel)
 
 
 def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: float = 0) -> None:
@@ -100,9 +95,8 @@ def add_diagonal(chart: Chart, ends: tuple[float, float], *, name: str, near: fl
             edges = [(1 - near) * low, (1 - near) * high, (1 + near) * high, (1 + near) * low]
             xs, said = [low, high, high, low], f"within {100 * near:.0f} %"
             _add_veil(chart, xs, edges, INK, panel, said, key=True)
-        dotted = {"dash": "dot", "color": INK, "width": 1.5}
-        line = go.Scatter(x=ends, y=ends, mode="lines", line=dotted, name=name)
-        chart.add(line.update(hoverinfo="skip"), panel)
+        dotted = {"mode": "lines", "line": {"dash": "dot", "color": INK, "width": 1.5}}
+        chart.add(go.Scatter(x=ends, y=ends, name=name, hoverinfo="skip", **dotted), panel)
     chart.axis("x", range=ends)
     chart.axis("y", range=ends)
 
@@ -121,10 +115,9 @@ def add_bars(
     A column `look` names the look of each bar where it is not that of its series, a column `base`
     says where it starts, a column `inside` what stands in it; `by` is as in `add_dots`.
     """
-    marks, looks = found_by(by, marks, looks) if by else (marks, looks)
-    value, looks = "x" if lying else "y", looks or theme.looks(marks["series"])
-    marks = marks.assign(look=marks.get("look", marks["series"])).dropna(subset=[value])
-    chart.count_prompts(marks)
+    (marks, looks), value = found_by(by, marks, looks), "x" if lying else "y"
+    marks = marks.assign(look=marks.get("look", marks["series"]))
+    marks = chart.counted(marks.dropna(subset=[value]))
     for (panel, name, look), own in marks.groupby(["panel", "series", "look"], sort=False):
         bars = go.Bar(
             **_given(own, value, name, at=False),
@@ -167,8 +160,8 @@ def add_cells(
     if grid.shape[1] <= MOST_WITH_NUMBERS:
         cells.update(texttemplate="%{z:.2f}", textfont={"size": 11, "color": DARK})
     chart.add(cells, panel)
-    chart.axis("x", type="category", showgrid=False)
-    chart.axis("y", type="category", showgrid=False)
+    for axis in "xy":
+        chart.axis(axis, type="category", showgrid=False)
     if framed:
         x, y = list(grid.columns).index(framed[0]), list(grid.index).index(framed[1])
         box = {"x0": x - 0.5, "x1": x + 0.5, "y0": y - 0.5, "y1": y + 0.5}
@@ -183,12 +176,12 @@ def words_beside(chart: Chart, rows: pd.DataFrame, *, lying: bool, away: float =
     """
     if "text" not in rows:
         return
-    far, texts, sides = ends_of(rows, "x" if lying else "y"), list(rows["text"]), "top center"
+    place, texts, sides = {"x": rows["x"], "y": rows["y"]}, list(rows["text"]), "top center"
+    place["x" if lying else "y"] = ends_of(rows, "x" if lying else "y")
     if lying:
         left = list(rows["x"] < 0)
         texts = [f"{text} " if at else f" {text}" for text, at in zip(texts, left, strict=True)]
         sides = [f"middle {'left' if at else 'right'}" for at in left]
-    place = {"x": list(far), "y": list(rows["y"])} if lying else {"x": list(rows["x"]), "y": far}
     clear = {"opacity": 0, "size": 1.6 * away}  # the words stand clear of it
     look = {"mode": "markers+text", "marker": clear, "textfont": {"size": 11}, "hoverinfo": "skip"}
     name = {"name": escape(rows["series"].iloc[0]), "showlegend": False, "cliponaxis": False}

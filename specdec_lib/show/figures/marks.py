@@ -4,9 +4,7 @@ A mark has a `panel`, a `series`, `x` and `y`; where there is an interval also `
 and, where the figure has more to say, a `text` beside it and a `note` when hovered over.
 """
 
-import math
 from collections.abc import Iterable, Sequence
-from string import Formatter
 
 import numpy as np
 import pandas as pd
@@ -35,22 +33,6 @@ def check(table: pd.DataFrame, keys: str, values: str) -> None:
         )
 
 
-def check_grid(table: pd.DataFrame, keys: str, values: str) -> None:
-    """Raises ValueError as `check` does, and unless every combination of keys has its row."""
-    check(table, keys, values)
-    size = math.prod(table[key].nunique() for key in keys.split())
-    if size != len(table):
-        raise ValueError(
-            f"this figure needs a cell for every {keys}: {size}, got {len(table)} rows"
-        )
-
-
-def check_among(name: str, values: Iterable[object], allowed: Iterable[str]) -> None:
-    """Raises ValueError if a value is none of the allowed ones."""
-    if strangers := sorted({str(value) for value in values} - {*allowed}):
-        raise ValueError(f"{name} is one of {', '.join(allowed)}, got {', '.join(strangers)}")
-
-
 def lanes(
     table: pd.DataFrame, names: str, lane: str = "", room: float = 0.7, order: Sequence[str] = ()
 ) -> pd.Series:
@@ -61,7 +43,6 @@ def lanes(
     room     of the distance between two names that all lanes of one take
     order    of the lanes, where it is another than that of first appearance
     """
-    check(table, "", f"{names} {lane}")
     at = table[names].map(str).map(names_of(table[names]).index).astype(float)
     if not lane:
         return at
@@ -75,7 +56,6 @@ def marks(
     x: Numbers,
     y: Numbers,
     *,
-    once: str = "",
     series: str = "",
     panel: str = "",
     ends: str = "",
@@ -85,16 +65,12 @@ def marks(
     """The table with the columns of marks besides its own.
 
     x, y     a column, or numbers: one, or one per row
-    once     columns in all of which no two rows may agree
     ends     three columns: an interval's low end, the value and the high end; without them the
              marks have no interval, even if the table has columns `low` and `high`
     text     the column whose numbers stand beside the marks
     note     what a mark says when hovered over, with columns in it: "{rounds:,} rounds"
-    Raises ValueError as `check` does, and if an interval does not hold its value.
+    Raises ValueError if an interval does not hold its value.
     """
-    said = [name for _, name, *_ in Formatter().parse(note) if name]
-    names = [axis for axis in (x, y, series, panel, text) if isinstance(axis, str)]
-    check(table, once, " ".join([*names, *said, ends]))
     found = table.drop(columns=["low", "high"], errors="ignore").assign(
         x=table[x] if isinstance(x, str) else x,
         y=table[y] if isinstance(y, str) else y,

@@ -28,19 +28,15 @@ INSET = 8.0  # pixels left of the text
 
 
 def shapes(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """Shapes of trees from left to right, each under its name and its expected tokens per round;
-    the shade of a node, and the number in it, is the probability that its whole path is accepted.
-
-    table    a row per node: `shape` (its name), `node` (from 0, the root), `parent`, `probability`
-             (of the path down to it), as `slots` makes it
+    """Each `shape` of a tree, from left to right, under its name and its expected tokens per round;
+    the shade of a `node`, and the number in it, is the `probability` that its whole path is
+    accepted; as `slots` has them.
     """
     check(table, "shape node", "parent probability")
     heads, names, edges, places, values, hover = [], [], [], [], [], []
     left, top, below, right = 4.0, 4.0, 0.0, 0.0
     table = table.sort_values("node", kind="stable")
     for name, rows in table.groupby("shape", sort=False):
-        if (counted := rows["node"].tolist()) != list(range(len(rows))):
-            raise ValueError(f"nodes count from 0, the root, without a gap; {name} has {counted}")
         shape, own = Shape(tuple(rows["parent"].tolist())), rows["probability"].tolist()
         wide = max(7.6 * len(f"{name}  2.00 tokens"), STEP * (shape.depth + 1))
         if heads and left + wide > PAGE:
@@ -77,11 +73,9 @@ def _nodes(places: list[Spot], values: list[float], hover: list[str]) -> go.Scat
 
 
 def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
-    """The emitted text stands in boxes coloured by the source of each token; a bar marks where a
-    round starts, the legend says each source's share.
-
-    table    a row per token in order: `token` (its text), `source`, `round`
-    title    what stands above it; without it, how many tokens a round has
+    """The emitted text, a `token` after the other, in boxes coloured by the `source` of each; a bar
+    marks where a `round` starts, the legend says each source's share. Without a title, it is how
+    many tokens a round has.
     """
     check(table, "", "token source round")
     pieces, traces = _lay_out(table), []
@@ -91,10 +85,8 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
         share = f"{escape(source)} {count / len(table):.0%} ({count})"
         traces.append(boxes_trace(own.itertuples(index=False), look.colour, name=share))
     first = pieces[pieces["round"] != pieces["round"].shift()]
-    starts = [
-        [(one.left - 0.6, one.top - 3), (one.left - 0.6, one.bottom + 3)]
-        for one in first.itertuples()
-    ]
+    bars = zip(first["left"] - 0.6, first["top"] - 3, first["bottom"] + 3, strict=True)
+    starts = [[(left, top), (left, bottom)] for left, top, bottom in bars]
     traces.append(path_trace(starts, {"color": INK, "width": 2.2}, name="start of a round"))
     hover = [
         f"{escape(visible(str(one.token)))}<br>{escape(one.source)}, round {one.round}"
@@ -109,8 +101,8 @@ def origins(table: pd.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _lay_out(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per piece of a token that stands on one line: its text, its box in pixels, the middle
-    of its letters, and the token's own columns.  A newline is shown, then breaks the line.
+    """The tokens in pieces of one line each: text, box and middle of the letters, in pixels. A
+    newline is shown, then breaks the line.
     """
     pieces: list[dict[str, object]] = []
     line = column = 0
@@ -147,11 +139,11 @@ def boxes_trace(boxes: Iterable[Box], colour: str, *, name: str = "") -> go.Scat
     """Boxes as one trace, filled with the colour's tint if it has a name."""
     fill = {"fill": "toself", "fillcolor": tint(colour)} if name else {}
     line = {"color": colour, "width": 1.3 if name else 3.2}
-    outlines = [
+    corners = [
         [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
         for left, top, right, bottom in boxes
     ]
-    return path_trace(outlines, line, name=name).update(fill)
+    return path_trace(corners, line, name=name).update(fill)
 
 
 def path_trace(
@@ -179,26 +171,17 @@ def words_trace(
     return go.Scatter(mode="text", text=list(texts), textfont=font, **place, **said)
 
 
-def edge(parent: Box, child: Box) -> list[Spot]:
-    """A line from one box's right side to another's left that ends level, so that a score can sit
-    on its end.
-    """
-    (_, top, start, bottom), (end, upper, _, lower) = parent, child
-    y, level = (top + bottom) / 2, (upper + lower) / 2
-    return [(start, y), (end - 38, level), (end, level)]
-
-
 def leaf_rows(parents: Sequence[int]) -> list[float]:
     """A row per node: leaves one below the other, siblings in the order of their numbers, a parent
     midway between its first child and its last.
     """
-    children, order, stack = children_of(parents), [], [0]
+    children, rows, leaves, stack = children_of(parents), [0.0] * len(parents), 0, [0]
     while stack:
-        order.append(stack.pop())
-        stack.extend(reversed(children[order[-1]]))
-    leaves = [node for node in order if not children[node]]
-    rows = {node: float(row) for row, node in enumerate(leaves)}
-    for node in reversed(order):
+        if below := children[node := stack.pop()]:
+            stack.extend(reversed(below))
+        else:
+            rows[node], leaves = float(leaves), leaves + 1
+    for node in reversed(range(len(parents))):
         if below := children[node]:
             rows[node] = (rows[below[0]] + rows[below[-1]]) / 2
-    return [rows[node] for node in range(len(parents))]
+    return rows

@@ -5,52 +5,36 @@ import plotly.graph_objects as go
 
 from specdec_lib.show.figures import theme
 from specdec_lib.show.figures.chart import PLAIN, Chart
-from specdec_lib.show.figures.forms import MEASURED, add_bars, add_dots, words_beside
-from specdec_lib.show.figures.marks import check, check_among, ends_of, lanes, marks, span_of
-from specdec_lib.show.figures.theme import (
-    HATCHES,
-    INK,
-    METHODS,
-    PAPERS,
-    SOURCES,
-    Look,
-    looks,
-    short,
-)
+from specdec_lib.show.figures.forms import add_bars, add_dots, words_beside
+from specdec_lib.show.figures.marks import check, ends_of, lanes, marks, span_of
+from specdec_lib.show.figures.theme import HATCHES, INK, PAPERS, SOURCES, Look, looks, short
 
 GUESSED, OWN = "accepted guesses", "the target's own token"
 YIELDS = {GUESSED: Look(SOURCES["draft"]), OWN: Look(SOURCES["target"], hatch="/"), "": Look(INK)}
 SWI, PRICE = "SWI, counted: yield ÷ price", "round, in target passes"
 RATE = "acceptance rate"
 PANELS = {"swi": SWI, "tokens_per_round": "tokens per round", "": PRICE, "acceptance_rate": RATE}
-RIVALS = {"": Look(SOURCES["context"]), "this one": Look(METHODS["cascade"], full=True)}
-PRICE_HATCHES = {"target": "", "middle": "/", "one-layer draft": "."}
+RIVALS = {"": Look(SOURCES["context"]), "this one": Look(theme.METHODS["cascade"], full=True)}
+PRICE_HATCHES = {"target": "", "middle": "/", "draft": "."}
 PARTS = {
-    "verify": SOURCES["target"],
-    "draft passes": SOURCES["draft"],
-    "choice and noise": SOURCES["bigram"],
-    "KV moves": SOURCES["prompt"],
-    "tree": SOURCES["n-gram"],
-    "n-gram": SOURCES["generation"],
-    "host": SOURCES["context"],
-}
-PART_LOOKS = {
-    part: Look(colour, hatch=hatch)
-    for (part, colour), hatch in zip(PARTS.items(), HATCHES, strict=True)
-}
+    "verify": "target",
+    "draft passes": "draft",
+    "choice and noise": "bigram",
+    "KV moves": "prompt",
+    "tree": "n-gram",
+    "n-gram": "generation",
+    "host": "context",
+}  # of a round, and the sources whose colours they have
 CHANGES = {
     "SWI, counted": Look(SOURCES["middle"]),
     "speed, measured": Look(SOURCES["draft"], full=True),
 }
-NOTE = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
 WRITTEN = 0.07  # of the longest bar: a shorter piece has no room for its number
 
 
 def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
-    """Tokens per round: a lying bar per series of the token that the target adds to every round,
-    hatched, unless `bonus` is False, and behind it the accepted guesses.
-
-    table    as of `acceptance.tokens`
+    """Tokens per round: a lying bar per `series` of the token that the target adds to every round,
+    hatched, unless `bonus` is False, and behind it the accepted guesses; as of `acceptance.tokens`.
     """
     both = ("tokens_per_round", "accepted_per_round")
     ends = [f"{name}_low {name} {name}_high" for name in both]
@@ -72,26 +56,20 @@ def yields(table: pd.DataFrame, *, bonus: bool = True) -> go.Figure:
 
 
 def cascade_ablation(table: pd.DataFrame) -> go.Figure:
-    """What leaving each part out changes, by SWI beside by the clock: a panel per domain, a bar per
-    part and way; the paper's hollow.
-
-    table    `domain`, `variant`, `by` ("SWI, counted", "speed, measured"), `change_percent` of the
-             full cascade, `low`, `high`, `paper` (percent, or NaN)
+    """What leaving each part out, `variant`, changes, `change_percent` of the full cascade, by SWI
+    beside by the clock, `by`: a panel per `domain`, a bar per part and way; the `paper`'s hollow.
     """
     ends = "low change_percent high"
     check(table, "domain variant by", f"{ends} paper")
-    check_among("a way to a change", table["by"], CHANGES)
-    domains, count = table["domain"].map(str).unique(), table["variant"].nunique()
-    place = lanes(table, "variant", "by", 0.62, list(CHANGES))
+    place, count = lanes(table, "variant", "by", 0.62, list(CHANGES)), table["variant"].nunique()
     x, y = "change against full, in %", "what is left out"
-    chart = Chart(domains, wide=350, high=85 + 56 * count, x=x, y=y)
+    chart = Chart(table["domain"], wide=350, high=85 + 56 * count, x=x, y=y)
     words = table[["change_percent", "paper"]].map(short, signed=True)
     ours = marks(table, "change_percent", place, series="by", panel="domain", ends=ends)
     add_bars(chart, ours.assign(text=words["change_percent"]), CHANGES, lying=True, width=0.27)
     theirs = marks(table, "paper", lanes(table, "variant") + 0.42, panel="domain")
-    theirs = theirs.assign(series="paper", text=words["paper"]).dropna(subset=["x"])
-    if len(theirs):
-        add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by=MEASURED)
+    theirs = theirs.assign(series="paper", text=words["paper"])
+    add_dots(chart, theirs, {"paper": PAPERS[0]}, lying=True, by="measured")
     everything = table[["change_percent", "low", "high", "paper"]].assign(full=0.0)
     chart.figure.add_vline(x=0, line={"width": 1.5, "color": INK})
     chart.axis("x", range=span_of(everything, 0.24, 0.22), tick0=0, dtick=100)
@@ -101,26 +79,33 @@ def cascade_ablation(table: pd.DataFrame) -> go.Figure:
 
 
 def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
-    """A lying bar per setting, the first one's darker, in four panels: SWI with its interval,
-    tokens and price per round, acceptance rate.
-
-    table    as of `Replays.beside`
+    """A lying bar per `setting`, the first one's darker, in four panels: SWI with its interval,
+    tokens and price per round, acceptance rate; as of `Replays.beside`.
     """
-    values = "swi low high tokens_per_round acceptance_rate target_passes target_price"
-    check(table, "setting", values + " texts")
-    table = table.rename(columns={"texts": "prompts"})
+    values = "swi low high tokens_per_round acceptance_rate target_passes target_price texts"
+    check(table, "setting", values)
+    table, rows = table.rename(columns={"texts": "prompts"}), range(len(table))
+    table = table.assign(look=["this one", *[""] * (len(table) - 1)])
     chart = Chart(PANELS.values(), wide=195, high=66 + 44 * len(table), columns=4, gap=0.055)
-    plain, prices = _rival_marks(table), _price_marks(table)
-    add_bars(chart, plain, RIVALS, lying=True)
-    styles = {
-        model: Look(look.colour, hatch=PRICE_HATCHES.get(model, "x"))
-        for model, look in looks(prices["series"]).items()
-    }
-    add_bars(chart, prices, styles, lying=True)
-    sums = prices.groupby("y", sort=False)["x"].sum().reset_index()
-    sums = sums.assign(text=sums["x"].map(short), panel=PRICE, series="")
+    plain, base = [], 0.0
+    for column in filter(None, PANELS):
+        ends = "low swi high" if column == "swi" else ""
+        found = marks(table, column, rows, ends=ends, text=column).assign(panel=PANELS[column])
+        plain.append(found)
+        add_bars(chart, found, RIVALS, lying=True)
+    for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
+        called, note = (
+            theme.MODEL_NAMES.get(model, model),
+            f"{{{model}_passes:.2f}} passes per round",
+        )
+        found = marks(table.drop(columns="look"), f"{model}_price", rows, note=note)
+        found = found.assign(panel=PRICE, series=called, base=base)
+        look = Look(looks([called])[called].colour, hatch=PRICE_HATCHES.get(model, "x"))
+        add_bars(chart, found, {called: look}, lying=True)
+        base = base + found["x"]
+    sums = marks(table.assign(sum=base), "sum", rows, text="sum").assign(panel=PRICE)
     words_beside(chart, sums, lying=True)
-    for panel, own in pd.concat([plain, sums]).groupby("panel", sort=False):
+    for panel, own in pd.concat([*plain, sums]).groupby("panel", sort=False):
         most = 1.0 if panel == RATE else float(ends_of(own, "x").max())
         chart.axis("x", panel, range=[0, 1.32 * most], nticks=4)
     chart.name_places("y", table["setting"], longest=22)
@@ -128,60 +113,34 @@ def rivals(table: pd.DataFrame, *, title: str) -> go.Figure:
     return chart.titled(title)
 
 
-def _rival_marks(table: pd.DataFrame) -> pd.DataFrame:
-    """A bar per setting and quantity; only SWI has an interval."""
-    table = table.assign(look=["this one", *[""] * (len(table) - 1)])
-    found = []
-    for column in filter(None, PANELS):
-        ends = "low swi high" if column == "swi" else ""
-        rows = marks(table, column, range(len(table)), ends=ends, text=column)
-        found.append(rows.assign(panel=PANELS[column]))
-    return pd.concat(found, ignore_index=True)
-
-
-def _price_marks(table: pd.DataFrame) -> pd.DataFrame:
-    """A piece per setting and model: what its passes of a round cost, one after the other."""
-    found, base = [], 0.0
-    for model in (name.removesuffix("_price") for name in table if name.endswith("_price")):
-        note = f"{{{model}_passes:.2f}} passes per round"
-        rows = marks(table, f"{model}_price", range(len(table)), note=note)
-        called = theme.MODEL_NAMES.get(model, model)
-        found.append(rows.assign(panel=PRICE, series=called, base=base))
-        base = base + rows["x"]
-    return pd.concat(found, ignore_index=True)
-
-
 def round_ledger(table: pd.DataFrame) -> go.Figure:
-    """Where the milliseconds of a round go: a lying bar per draft, a piece per part, a panel per
-    sampling; the share of the longer pieces in them. Hovering tells the model of a piece.
-
-    table    `draft`, `sampling`, `part`, `model` ("" where it is no model's), `round_seconds`,
-             `share` of the wall time
+    """Where the `round_seconds` of a round go: a lying bar per `draft`, a piece per `part`, in the
+    longer ones its `share` of the wall time, a panel per `sampling`; hovering tells the `model`, if
+    it is one's.
     """
-    keys, values = "draft sampling part model", "round_seconds share"
-    check(table, "", f"{keys} {values}")
-    table = table.fillna({"model": ""})
-    check(table, keys, values)
-    check_among("a part of a round", table["part"], PARTS)
-    rows = _round_marks(table)
-    panels = table["sampling"].map(str)  # in the table's order, which is not that of the parts
+    check(table, "draft sampling part model", "round_seconds share")
+    table = table.assign(
+        place=lanes(table, "draft"),
+        milliseconds=1e3 * table["round_seconds"],
+        who=table["model"].replace("", None).fillna("no model"),
+        order=table["part"].map(list(PARTS).index),
+    ).sort_values("order", kind="stable")
+    sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
+    longest = float(sums.sum().max())
+    room = table["milliseconds"] > WRITTEN * longest
+    table["inside"] = table["share"].map("{:.0%}".format).where(room, "")
+    table["base"] = sums.cumsum() - table["milliseconds"]
+    by = {"series": "part", "panel": "sampling"}
+    note = "{draft}: {milliseconds:.3g} ms, {share:.1%}, {who}"
+    rows = marks(table, "milliseconds", "place", **by, note=note)
+    panels = table.sort_index()["sampling"]
     high, x = 74 + 46 * table["draft"].nunique(), "milliseconds of a round"
     chart = Chart(panels, wide=400, high=high, x=x, gap=0.04)
-    add_bars(chart, rows, PART_LOOKS, lying=True, width=0.7)
-    chart.axis("x", range=[0, 1.03 * float((rows["base"] + rows["x"]).max())])
-    chart.name_places("y", table["draft"], longest=26)
+    styles = {
+        part: Look(SOURCES[source], hatch=hatch)
+        for (part, source), hatch in zip(PARTS.items(), HATCHES, strict=True)
+    }
+    add_bars(chart, rows, styles, lying=True, width=0.7)
+    chart.axis("x", range=[0, 1.03 * longest])
+    chart.name_places("y", table.sort_index()["draft"], longest=26)
     return chart.titled("Where the measured time of a round goes")
-
-
-def _round_marks(table: pd.DataFrame) -> pd.DataFrame:
-    """A mark per piece of a bar: where it starts, its length, and its share if that has room."""
-    order = table["part"].map(list(PARTS).index)
-    models = table["model"].replace("", "no model")
-    table = table.assign(place=lanes(table, "draft"), milliseconds=1e3 * table["round_seconds"])
-    table = table.assign(who=models).iloc[order.argsort(kind="stable")]
-    sums = table.groupby(["draft", "sampling"], sort=False)["milliseconds"]
-    base, longest = sums.cumsum() - table["milliseconds"], float(sums.sum().max())
-    room = table["milliseconds"] > WRITTEN * longest
-    table = table.assign(base=base, inside=table["share"].map("{:.0%}".format).where(room, ""))
-    by = {"series": "part", "panel": "sampling", "note": NOTE}
-    return marks(table, "milliseconds", "place", **by)

@@ -24,25 +24,30 @@ from specdec_lib.show.figures.theme import PAPER
 
 NAME = re.compile(r"\d{2}(_[a-z0-9]+)+")
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-STEPS = (17, 36, 51, 85)  # between two levels of a colour: the finest with at most 256 colours wins
+STEPS = (17, 36, 51)  # between two levels of a colour: the finest with at most 256 colours wins
 PALETTE = 3  # the kind of a picture whose colours are numbered
 PATIENCE, TRIES = 30, 7  # seconds for one image; exporters that are tried
+BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
+<a href="index.html#{name}" style="color:inherit">all figures</a></nav>
+<script>
+if (window.self !== window.top) document.querySelector("nav").remove();
+if (!window.Plotly) document.body.prepend(
+  "This figure needs plotly.min.js beside it; make figures writes it.");
+</script>
+"""  # in the gallery's own window the way back is the gallery's
 
 
 def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     """Write NAME.html, NAME.png and NAME.csv into `folder()`; the path of the page comes back.
 
-    name     two digits (the notebook's) and words, joined by "_"
+    name     two digits (the notebook's) and words, joined by "_"; ValueError for another
     table    what the figure shows; real numbers are kept to six significant digits
 
     The page needs plotly.min.js beside it, which is written too. Where no image exporter works, a
-    warning says so.  Raises ValueError for another kind of name.
+    warning says so.
     """
     if not NAME.fullmatch(name):
-        raise ValueError(
-            'a figure is called like "00_mask" (two digits, then small letters and digits joined by'
-            f' "_"), got {name!r}'
-        )
+        raise ValueError(f'a figure is called like "00_mask", by small letters, got {name!r}')
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
     write_script(place)
@@ -51,8 +56,7 @@ def save(figure: go.Figure, name: str, table: pd.DataFrame) -> Path:
     if _exporter_works():
         found["png"] = _image(figure)
     else:
-        said = f"no image exporter works here: {name}.html and {name}.csv are written, {name}.png"
-        warnings.warn(f"{said} is not", stacklevel=2)
+        warnings.warn(f"no image exporter works here: {name}.png is not written", stacklevel=2)
     write_together({place / f"{name}.{kind}": content for kind, content in found.items()})
     return place / f"{name}.html"
 
@@ -66,14 +70,11 @@ def still(figure: go.Figure) -> dict[str, str]:
     return {"image/png": base64.b64encode(smaller(_image(figure, scale=1))).decode()}
 
 
-BACK = """<nav style="font:14px system-ui,sans-serif;margin:1em 0;color:#7A7A7A">
-<a href="index.html#{name}" style="color:inherit">all figures</a></nav>
-<script>
-if (window.self !== window.top) document.querySelector("nav").remove();
-if (!window.Plotly) document.body.prepend(
-  "This figure needs plotly.min.js beside it; make figures writes it.");
-</script>
-"""  # in the gallery's own window the way back is the gallery's
+def write_script(place: Path) -> None:
+    """Write the plotly script that every page shares, unless it is there."""
+    script, shared = get_plotlyjs().encode(), place / "plotly.min.js"
+    if not shared.exists() or shared.stat().st_size != len(script):
+        write_whole(shared, script)
 
 
 def _page(figure: go.Figure, name: str) -> str:
@@ -113,12 +114,11 @@ def _image(figure: go.Figure, scale: int = 2) -> bytes:
 def _kill_exporter(hung: threading.Event) -> None:
     """End the exporter and the processes it started, so that who waits for its answer goes on."""
     hung.set()
-    if (process := plotly.io.kaleido.scope._proc) is not None:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found = psutil.Process(process.pid)
-            for each in [found, *found.children(recursive=True)]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    each.kill()
+    with contextlib.suppress(AttributeError, psutil.NoSuchProcess):  # it may have ended
+        found = psutil.Process(plotly.io.kaleido.scope._proc.pid)
+        for each in [found, *found.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 @functools.cache
@@ -137,22 +137,9 @@ def _exporter_works() -> bool:
     return True
 
 
-def write_script(place: Path) -> None:
-    """Write the plotly script that every page shares, unless it is there."""
-    script = get_plotlyjs().encode()
-    shared = place / "plotly.min.js"
-    if not shared.exists() or shared.stat().st_size != len(script):
-        write_whole(shared, script)
-
-
 def smaller(png: bytes) -> bytes:
-    """The exporter's picture with at most 256 colours, or the same bytes where that is no gain or
-    it stores rows in another way than `_pixels` reads.
-    """
-    try:
-        pixels = _pixels(png)
-    except ValueError:
-        return png
+    """The exporter's picture with at most 256 colours: a quarter of the bytes."""
+    pixels = _pixels(png)
     height, width, _ = pixels.shape
     for step in STEPS:
         levels = (pixels.astype(np.uint32) + step // 2) // step
@@ -167,16 +154,15 @@ def smaller(png: bytes) -> bytes:
         b"IDAT": zlib.compress(lines.tobytes(), 9),
         b"IEND": b"",
     }
-    found = SIGNATURE + b"".join(
+    return SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in parts.items()
     )
-    return found if len(found) < len(png) else png
 
 
 def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
-    """Red, green and blue of eight-bit RGBA.  Raises ValueError unless its rows are stored plainly
-    or as differences to the left or above.
+    """Red, green and blue of the exporter's RGBA, whose rows are plain (filter 0) or differences to
+    the left (1) or above (2); ValueError for others.
     """
     place, data = len(SIGNATURE), b""
     while place < len(png):
@@ -185,10 +171,10 @@ def _pixels(png: bytes) -> UInt8[np.ndarray, "height width 3"]:
         place += 12 + length
     width, height = struct.unpack(">II", png[16:24])
     lines = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + 4 * width)
-    if (filters := lines[:, 0]).max() > 2:
-        raise ValueError(f"a row of filter {filters.max()}")
     found = lines[:, 1:].reshape(height, width, 4).copy()
-    for row, kind in enumerate(filters):
+    for row, kind in enumerate(lines[:, 0]):
+        if kind > 2:
+            raise ValueError(f"rows of a picture have filters up to 2, got {kind}")
         if kind == 1:
             found[row] = np.cumsum(found[row], axis=0, dtype=np.uint8)
         elif kind == 2 and row:

@@ -17,8 +17,7 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     """The candidates of one step of a round and the random number that decided between them.
 
     table    a row per candidate with its `text`, the columns of one of NEEDS, and where they are
-             known `chosen`, `child` (its number, 0 for none), `after` and `score`
-    Raises ValueError if the table is empty or has none of these groups.
+             known `chosen`, `child` (its number, 0 for none), `after` and `score`; else ValueError
     """
     having = [name for name in NEEDS if {"text", *name.split()} <= set(table.columns)]
     if table.empty or not having:
@@ -35,8 +34,8 @@ def step(table: pd.DataFrame, *, title: str) -> go.Figure:
     for place, text in enumerate(words):
         figure.add_annotation(text=text, y=place, font=FONT, **where)
     size = {"width": WIDTH, "height": ROW * len(names) + AROUND, "margin": {"t": 84}}
-    figure.update_layout(size, template=SCREEN, title={"text": escape(title)})
-    figure.update_layout(barmode="overlay", dragmode=False)
+    look = {"template": SCREEN, "barmode": "overlay", "dragmode": False}
+    figure.update_layout(size, title={"text": escape(title)}, **look)
     ticks = {"tickvals": list(range(len(names))), "ticktext": names, "tickfont": FONT}
     look = {"range": [len(names) - 0.5, -0.5], "showgrid": False, "fixedrange": True}
     figure.update_yaxes(ticks | look, title="candidate")

@@ -66,9 +66,7 @@ def emitted_tokens(generation: Generation, *, text: Callable[[int], str]) -> pd.
 def outcomes(
     distributions: Mapping[str, Mapping[tuple[int, ...], float]], *, words: Sequence[str]
 ) -> pd.DataFrame:
-    """A row per outcome, a tuple of tokens that is told in words, and distribution, for
-    `distributions`.
-    """
+    """A row per outcome, a tuple of tokens told in words, and distribution, for `distributions`."""
     found = sorted({outcome for one in distributions.values() for outcome in one})
     rows = [
         ("·".join(words[token] for token in outcome), name, one.get(outcome, 0.0))
@@ -79,22 +77,16 @@ def outcomes(
 
 
 def slots(shapes: Mapping[str, Shape], rates: Rates) -> pd.DataFrame:
-    """A row per node of each shape, for `shapes`, with the probability of the path down to it.
-
-    rates    by depth and rank, as `theory.expected_tokens` takes them; the probabilities of a shape
-             add up to what that returns
-    Raises ValueError if there is no shape or the rates are not as `theory.Rates` says.
+    """A row per node of each shape, for `shapes`, with the probability of the path down to it,
+    given the rates by depth and rank. Those of a shape add up to its `theory.expected_tokens`.
     """
-    if not shapes:
-        raise ValueError("slots needs at least one shape, got none")
-    found = []
+    rows = []
     for name, shape in shapes.items():
-        places = {"parent": shape.parents, "depth": shape.depths, "rank": shape.ranks}
-        places["probability"] = path_probabilities(shape, rates)
-        rows = pd.DataFrame(places).rename_axis("node").reset_index()
-        found.append(rows.assign(shape=name))
-    found = pd.concat(found, ignore_index=True)
-    return found[["shape", "node", "parent", "depth", "rank", "probability"]]
+        chances = path_probabilities(shape, rates)
+        places = zip(shape.parents, shape.depths, shape.ranks, chances, strict=True)
+        rows += [(name, node, *place) for node, place in enumerate(places)]
+    columns = ["shape", "node", "parent", "depth", "rank", "probability"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def gap_table(match: MatchTable) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
+from plotly.colors import hex_to_rgb
 
 INK = "#7A7A7A"  # equally far from white and from black paper
 DARK = "#1a1a1a"  # text on a tint
@@ -28,16 +29,10 @@ SOURCES = {
     "context": "#999999",
 }
 LOSS, GAIN = SOURCES["target"], SOURCES["draft"]  # slower and faster than plain decoding
-MEANINGS = SOURCES | {
-    "Max-Gram": SOURCES["n-gram"],
-    "chat": SOURCES["bigram"],
-    "code": SOURCES["draft"],
-    "summary": SOURCES["n-gram"],
-    "math": SOURCES["target"],
-    "ours": SOURCES["draft"],
-    "paper": INK,
-}
-METHODS = {  # by the words before a setting's numbers
+MEANINGS = SOURCES | {"Max-Gram": SOURCES["n-gram"], "ours": SOURCES["draft"], "paper": INK}
+MEANINGS |= {"chat": SOURCES["bigram"], "code": SOURCES["draft"]}
+MEANINGS |= {"summary": SOURCES["n-gram"], "math": SOURCES["target"]}
+METHODS = {  # of a setting, by the words before its numbers: "tree of 8"
     "chain": "#8A6D3B",
     "tree": "#2F8F8F",
     "staged": "#6A4FB3",
@@ -90,7 +85,9 @@ PAPERS = tuple(
 def looks(names: Iterable[object]) -> dict[str, Look]:
     """A look per name: words with a meaning keep their colour, others share what is left."""
     words = list(dict.fromkeys(map(str, names)))
-    known = {word: colour for word in words if (colour := _meaning(word))}
+    methods = {word: re.split(r" (?=of \d|\d)", word, maxsplit=1)[0] for word in words}
+    known = {word: MEANINGS.get(word) or METHODS.get(methods[word]) for word in words}
+    known = {word: colour for word, colour in known.items() if colour}
     free = [colour for colour in STRANGERS if colour not in known.values()]
     strangers = [word for word in words if word not in known]
     return {
@@ -104,24 +101,14 @@ def looks(names: Iterable[object]) -> dict[str, Look]:
     }
 
 
-def _meaning(word: str) -> str | None:
-    """The colour of a model, source or domain, or of the method of a setting, "tree of 8"."""
-    method = re.split(r" (?=of \d|\d)", word, maxsplit=1)[0]
-    return MEANINGS.get(word) or METHODS.get(method)
-
-
 def tint(colour: str) -> str:
     """The colour mixed with white, pale enough for dark text on it."""
-    return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in _parts(colour))
+    return "#" + "".join(f"{round(255 - 0.32 * (255 - part)):02X}" for part in hex_to_rgb(colour))
 
 
 def faint(colour: str) -> str:
     """The colour as a veil: bands in it may overlap, on a light page and on a dark one."""
-    return f"rgba({','.join(map(str, _parts(colour)))},0.18)"
-
-
-def _parts(colour: str) -> bytes:
-    return bytes.fromhex(colour[1:])
+    return f"rgba({','.join(map(str, hex_to_rgb(colour)))},0.18)"
 
 
 def short(value: float, *, signed: bool = False) -> str:

@@ -52,10 +52,27 @@ def tree(
     return pictures.sheet(traces, (width, max(box[3] for box in boxes) + 8), title)
 
 
+def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
+    """The box of each node; a depth is as wide as its longest label."""
+    sizes = [CHARACTER * len(visible(label, LABEL)) + 14 for label in labels]
+    left = [4.0]
+    for depth in range(max(tree.depths)):
+        own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
+        left.append(left[-1] + max(own) + GAP)
+    places = zip(tree.depths, leaf_rows(tree.parents), sizes, strict=True)
+    spots = [(left[depth], 6 + ROW * row, size) for depth, row, size in places]
+    return [(start, top, start + size, top + 2 * HALF_BOX) for start, top, size in spots]
+
+
 def _edges_and_boxes(
     tree: TokenTree, boxes: Sequence[Box], path: Sequence[int]
 ) -> list[go.Scatter]:
-    edges = [pictures.edge(boxes[parent], boxes[node]) for node, parent in enumerate(tree.parents)]
+    """An edge ends level before its box, so that a score can sit on its end."""
+    edges = []
+    for node, parent in enumerate(tree.parents):
+        (_, _, start, bottom), (end, _, _, lower) = boxes[parent], boxes[node]
+        y, level = bottom - HALF_BOX, lower - HALF_BOX
+        edges.append([(start, y), (end - 38, level), (end, level)])
     others = [edges[node] for node in range(1, len(tree)) if node not in path]
     traces = [pictures.path_trace(others, pictures.THIN)]
     if path:
@@ -73,10 +90,17 @@ def _words(
     tree: TokenTree, boxes: Sequence[Box], labels: Sequence[str], guesses: int
 ) -> list[go.Scatter]:
     """The labels in the boxes, and the scores of the first `guesses` nodes before them."""
-    hover = [_describe(tree, node, label) for node, label in enumerate(labels)]
-    middles = [((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in boxes]
+    hover = []
+    for node, label in enumerate(labels):
+        place = f"at position {tree.position(node)}, depth {tree.depths[node]}"
+        source, score = escape(tree.sources[node]), f"{tree.scores[node]:.3g}"
+        said = f"token {tree.tokens[node]} {place}<br>guessed by {source}, score {score}"
+        if tree.sources[node] == EMITTED:
+            said = f"{place}<br>the target's own token: it was not guessed here"
+        hover.append(f"{escape(visible(label))}<br>{said}")
+    middles = [((left + right) / 2, bottom - HALF_BOX) for left, _, right, bottom in boxes]
     shown = [escape(visible(label, LABEL)) for label in labels]
-    beside = [(box[0] - 17, box[1] + HALF_BOX - 9) for box in boxes[1:guesses]]
+    beside = [(left - 17, top + HALF_BOX - 9) for left, top, _, _ in boxes[1:guesses]]
     scores = [f"{score:.2f}" for score in tree.scores[1:guesses]]
     return [
         pictures.words_trace(middles, shown, hover=hover),
@@ -86,10 +110,9 @@ def _words(
 
 def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figure:
     """The attention mask when the whole tree is read in one pass: the row's node sees the marked
-    columns, and all of the context before the root.
+    columns, and all of the context before the root. Without a title, it is how large the pass is.
 
     labels    the text of each node's token, root first
-    title     what stands above it; without it, how large the pass is
     Raises ValueError unless there is one label per node.
     """
     _check_labels(tree, labels)
@@ -116,34 +139,9 @@ def mask(tree: TokenTree, *, labels: Sequence[str], title: str = "") -> go.Figur
     ticks |= {"tickfont": {"family": MONOSPACE, "size": 11}, "constrain": "domain"}
     seen, looking = "node that is seen, with its position", "node that looks"
     figure.update_xaxes(**ticks, tickangle=-90, title=seen, range=[-0.5, size - 0.5])
-    figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
-    return figure
+    return figure.update_yaxes(**ticks, scaleanchor="x", title=looking, range=[size - 0.5, -0.5])
 
 
 def _check_labels(tree: TokenTree, labels: Sequence[str]) -> None:
     if len(labels) != len(tree):
-        raise ValueError(
-            f"{len(tree)} nodes, the root among them, need as many labels, got {len(labels)}"
-        )
-
-
-def _boxes(tree: TokenTree, labels: Sequence[str]) -> list[Box]:
-    """The box of each node; a depth is as wide as its longest label."""
-    sizes = [CHARACTER * len(visible(label, LABEL)) + 14 for label in labels]
-    left = [4.0]
-    for depth in range(max(tree.depths)):
-        own = (size for size, at in zip(sizes, tree.depths, strict=True) if at == depth)
-        left.append(left[-1] + max(own) + GAP)
-    places = zip(tree.depths, leaf_rows(tree.parents), sizes, strict=True)
-    spots = [(left[depth], 6 + ROW * row, size) for depth, row, size in places]
-    return [(start, top, start + size, top + 2 * HALF_BOX) for start, top, size in spots]
-
-
-def _describe(tree: TokenTree, node: int, label: str) -> str:
-    """The words that stand over a node when hovered over."""
-    place = f"at position {tree.position(node)}, depth {tree.depths[node]}"
-    source, score = escape(tree.sources[node]), f"{tree.scores[node]:.3g}"
-    said = f"token {tree.tokens[node]} {place}<br>guessed by {source}, score {score}"
-    if tree.sources[node] == EMITTED:
-        said = f"{place}<br>the target's own token: it was not guessed here"
-    return f"{escape(visible(label))}<br>{said}"
+        raise ValueError(f"{len(tree)} nodes, root first, need as many labels, got {len(labels)}")
