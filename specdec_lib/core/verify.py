@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance, Sampler
+from specdec_lib.core.chance import Chance, Sampler, unwarped
 from specdec_lib.core.protocols import Verdict
 from specdec_lib.core.trace import Choice, FinalDraw, Trace, Trial, ignore
 from specdec_lib.core.tree import ROOT, TokenTree
@@ -40,7 +40,7 @@ class Lenience:
             return None
         tokens = [tree.tokens[child] for child in children]
         if chance.sampler.temperature == 0:
-            probs = dict(zip(children, UNWARPED.probs(logits)[tokens].tolist(), strict=True))
+            probs = dict(zip(children, unwarped(logits, tokens), strict=True))
             found = [one for one in children if self.offered[one] <= self.factors[one] * probs[one]]
         else:
             noisy = chance.gaps(logits, tree.position(node) + 1, tokens)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from specdec_lib.core.kinds import Within, checked
 
+GROUP = 64  # values whose maximum is looked at first, where the k largest are sought
 LEAST_TEMPERATURE = 1e-6  # below it, logits over temperature leave what float32 holds
 
 
@@ -61,9 +62,7 @@ class Sampler:
         if self.temperature == 0:
             return Candidates(np.array([log_probs.argmax()]), np.zeros(1, log_probs.dtype))
         if self.top_k is not None and self.top_k < len(log_probs):
-            finite = log_probs[log_probs > -math.inf]
-            least = _at_place(finite, self.top_k) if self.top_k < len(finite) else -math.inf
-            tokens = np.flatnonzero(log_probs >= least)
+            tokens = np.flatnonzero(log_probs >= _kth_largest(log_probs, self.top_k))
             log_probs = log_probs[tokens]
         temperature = log_probs.dtype.type(self.temperature)
         log_probs = _normalised((log_probs - log_probs.max()) / temperature)
@@ -113,14 +112,19 @@ def largest(values: Float[np.ndarray, " n"], k: int) -> tuple[list[int], list[fl
         return ([place], [float(values[place])]) if values[place] > -math.inf else ([], [])
     places = np.flatnonzero(values > -math.inf)
     found = values[places]
-    if k < len(found):  # after −inf is out: partitioning very many equal values is slow
-        kept = np.flatnonzero(found >= _at_place(found, k))
+    if k < len(found):
+        kept = np.flatnonzero(found >= _kth_largest(found, k))
         places, found = places[kept], found[kept]
     order = np.argsort(-found, kind="stable")[:k]
     return places[order].tolist(), found[order].tolist()
 
 
-def _at_place(values: Float[np.ndarray, " n"], k: int) -> np.floating:
+def _kth_largest(values: Float[np.ndarray, " n"], k: int) -> np.floating:
+    """The k-th largest value: at most that of k group maxima, below which nothing is sorted."""
+    groups = len(values) // GROUP
+    if k < groups:
+        highest = values[: groups * GROUP].reshape(GROUP, groups).max(axis=0)
+        values = values[values >= np.partition(highest, groups - k)[groups - k]]
     return np.partition(values, len(values) - k)[len(values) - k]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from torch import Tensor
 
-from specdec_lib.core.chance import Chance
+from specdec_lib.core.chance import Chance, unwarped
 from specdec_lib.core.context import Context
 from specdec_lib.core.decode import vocabularies_in
 from specdec_lib.core.kinds import Within, checked
@@ -87,9 +87,9 @@ class Reviewed:
     def _ranked(self, logits: Tensor, token: int, position: int, chance: Chance) -> list[Child]:
         """The token that goes on, and the reviewer's likeliest others."""
         if chance.sampler.temperature == 0:
-            probs = UNWARPED.probs(logits)
             found = chance.rank(logits, position, self.width)[0] if self.width > 1 else []
-            factors = {one: float(probs[one]) for one in (token, *found)}
+            tokens = [*dict.fromkeys((token, *found))]
+            factors = dict(zip(tokens, unwarped(logits, tokens), strict=True))
         else:
             found, gaps = leading(*chance.rank(logits, position, max(2, self.width)), self.width)
             factors = {one: self.match.rate(rank, gaps[rank]) for rank, one in enumerate(found)}
