@@ -28,10 +28,13 @@ from specdec_lib.drafts.staged import StagedTree
 from specdec_lib.drafts.trees.growing import ChainDraft, TreeDraft
 from specdec_lib.measure.texts import SAMPLERS, Texts
 from specdec_lib.measure.ties import BUG, ROUNDING, TWO_PROGRAMS, near_tie
+from specdec_lib.models.cached.model import CachedModel
 from specdec_lib.suite.distil.matching import PAIRS
 from specdec_lib.suite.distil.text import TEXT, list_shards, read_shard
 from specdec_lib.suite.distil.writing import plain
+from specdec_lib.suite.hf import Speculative
 from specdec_lib.workload import DOMAINS, Ladder, Prompt, load_ladder, load_prompts, seeds
+from specdec_lib.workload.ladder import neutral
 
 GOLDEN = json.loads((Path(__file__).parent / "target_tokens.json").read_text(encoding="utf-8"))
 SHORT, LONGER, ANSWER = 24, 32, 256  # new tokens
@@ -193,3 +196,20 @@ def test_stored_texts_are_what_the_target_writes_up_to_rounding(ladder, prompt, 
     assert told_apart(asked, plainly, known) in (None, ROUNDING)
     rarest = int(torch.tensor(plainly).max())  # the control: one token is another
     assert told_apart(asked, plainly, (*plainly[:9], rarest + 1, *plainly[10:])) == BUG
+
+
+def test_the_hugging_face_door_writes_what_generate_writes(ladder, prompt):
+    network, tokens = ladder.target.model, ladder.encode(prompt)
+    given = torch.tensor([tokens])
+    options = {"attention_mask": torch.ones_like(given), "max_new_tokens": SHORT}
+    options |= {"do_sample": False, "pad_token_id": ladder.stop_tokens[0]}
+    rounds = []
+    door = Speculative(drafts(ladder, GREEDY)["tree"], on_round=rounds.append)
+    with neutral(ladder), torch.no_grad():
+        wanted, made = (
+            tuple(network.generate(given, **options, **more)[0, len(tokens) :].tolist())
+            for more in ({}, {"custom_generate": door})
+        )
+    reference = replace(ladder, target=CachedModel(network, "target"))
+    verdict = told_apart(Asked(reference, tokens, Chance(0)), made, wanted)
+    assert verdict in (None, ROUNDING) and len(rounds) < SHORT - 2

@@ -24,11 +24,12 @@ class PassTable:
     def __post_init__(self) -> None:
         sizes = [len(line) for line in self.seconds]
         rising = all([*grid] == sorted(set(grid)) for grid in (self.rows, self.contexts))
-        if not (rising and self.rows and sizes == [len(self.rows)] * len(self.contexts) != []):
-            wanted = "rows and contexts that rise, and a number of seconds for every pair of them"
-            raise ValueError(f"a table of passes has {wanted}, got {self}")
-        if not all(0 < value < math.inf for line in self.seconds for value in line):
-            raise ValueError(f"a pass takes more than 0 seconds and ends, got {self.seconds}")
+        if not (rising and sizes and sizes == [len(self.rows) or None] * len(self.contexts)):
+            got = f"{list(self.rows)}, {list(self.contexts)} and {sizes} seconds"
+            raise ValueError(f"rows and contexts rise, with seconds for every pair, got {got}")
+        for value in (value for line in self.seconds for value in line):
+            if not 0 < value < math.inf:
+                raise ValueError(f"a pass takes more than 0 seconds and ends, got {value}")
 
     def at(self, rows: Real, context: Real = 0) -> float:
         """Seconds of a pass, linear between measured places and along the last line beyond them."""

@@ -113,7 +113,7 @@ class Ladder:
         tokens = tuple(self.tokenizer.encode(text))
         if len(tokens) > self.max_positions:
             named = "a text" if isinstance(prompt, str) else f"the prompt {prompt.name}"
-            most = f"the models read at most {self.max_positions:,}"
+            most = f"the ladder reads at most {self.max_positions:,}"
             raise ValueError(f"{named} has {len(tokens):,} tokens, and {most}")
         return tokens
 
