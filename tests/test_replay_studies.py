@@ -161,7 +161,7 @@ def test_variants_race_beside_the_papers_and_equal_ones_once(ladder, monkeypatch
 
     def race(ladder, drafts, sampler, prompts, *, tokens, folder, warm_up):
         raced.extend(drafts)
-        assert warm_up.asked.name == walltime.load_prompts("chat", "development", 1)[0].name
+        assert warm_up.name == walltime.load_prompts("chat", "development", 1)[0].name
         made = partial(Timing, "cascade", "", temperature=0.0, top_k=0, prompt="chat/1")
         counts = {"tokens": 4, "timed_tokens": 4, "seconds": 1.0, "rounds": 2}
         yield [made(setting=name, passes={"target": 2}, **counts) for name in drafts]
